@@ -1,0 +1,56 @@
+# `make` tells what there is to do. Every target does its own set-up: nothing is needed before it.
+
+# Settings of another environment that would reach into this one.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX PYTEST_ADDOPTS
+
+# PATH, so that this environment's mpiexec and mpicxx are found first; realpath, because .venv can be a link
+# (scripts/setup.sh says when); not :=, because .venv may not exist before `setup` has run.
+IN_VENV = env PATH="$(realpath .venv)/bin:$$PATH"
+
+TEST_LIMIT := 1320
+C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
+
+.PHONY: help setup demo test test-long lint format bench clean
+
+help: ## this text
+	@echo "Lapwing runs plain loop nests across MPI ranks and hides communication behind computation."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "Start with 'make demo'. The first command also builds .venv: a minute or two, once."
+	@echo "Another Python (3.11 or later): make setup PYTHON=/path/to/python3.12"
+
+setup: ## .venv with Lapwing, MPI and the tools, and the system packages they need
+	@scripts/setup.sh
+
+demo: setup ## align two genomes on 2 ranks with both engines, check the result, draw it
+	@mkdir -p out
+	@$(IN_VENV) lapwing run examples/alignment.py -n 2 --engine blocking,overlap --check --repeat 3 \
+		--json out/alignment.json
+	@$(IN_VENV) python examples/alignment.py --picture out/alignment.png
+
+test: setup ## the tests, a few minutes
+	@$(IN_VENV) python -m pytest -q -m "not long" -o session_timeout=$(TEST_LIMIT)
+
+test-long: setup ## all tests, with thousands of random nests: an hour or more
+	@$(IN_VENV) python -m pytest -q -o timeout=7200 -o faulthandler_timeout=0
+
+lint: setup ## style and types, changing nothing
+	@$(IN_VENV) ruff check
+	@$(IN_VENV) ruff format --check
+	@$(IN_VENV) mypy
+	@$(C_FILES) | $(IN_VENV) xargs -r clang-format --dry-run -Werror
+
+format: setup ## put the style right
+	@$(IN_VENV) ruff check --fix
+	@$(IN_VENV) ruff format
+	@$(C_FILES) | $(IN_VENV) xargs -r clang-format -i
+
+bench: ## time against plain C, numba and one rank; prints figures, tests nothing
+	@scripts/setup.sh bench
+	@set -e; for program in bench/[a-z]*.py; do $(IN_VENV) python "$$program"; done
+
+clean: ## remove all that the other targets made, .venv too
+	@scripts/setup.sh --remove
+	@rm -rf out build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""Lapwing hides communication and disk I/O behind computation.
+
+A loop nest written as plain Python loops runs tiled and pipelined over MPI ranks, with the very bits of the plain loop:
+
+    import lapwing as lw
+
+    @lw.nest
+    def smooth(u, sweeps): ...
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lapwing.api import Nest, nest
+    from lapwing.errors import BuildError, LapwingError, RefusedError, RunError
+    from lapwing.loopnest.dependences import Dependence
+    from lapwing.planner.plan import Plan
+    from lapwing.runtime.distributed import DistributedArray
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BuildError",
+    "Dependence",
+    "DistributedArray",
+    "LapwingError",
+    "Nest",
+    "Plan",
+    "RefusedError",
+    "RunError",
+    "__version__",
+    "nest",
+]
+
+# Public names load on first use: the command line answers at once, and MPI stays away until it is needed.
+_HOMES = {
+    "BuildError": "lapwing.errors",
+    "Dependence": "lapwing.loopnest.dependences",
+    "DistributedArray": "lapwing.runtime.distributed",
+    "LapwingError": "lapwing.errors",
+    "Nest": "lapwing.api",
+    "Plan": "lapwing.planner.plan",
+    "RefusedError": "lapwing.errors",
+    "RunError": "lapwing.errors",
+    "nest": "lapwing.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lapwing' has no attribute {name!r}")

@@ -1,0 +1,133 @@
+"""What users touch: the decorator, the nest object, options of a run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
+
+
+@dataclass(frozen=True)
+class ArrayShape:
+    """Stands for an array of which only dtype and shape are known here."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Nest:
+    """A loop nest made from a plain Python function by ``@lw.nest``.
+
+    ``nest.python`` is that function, the definition of what is right. Calling the nest runs it: in this process, or on
+    all ranks of an MPI run. ``nest.dependences`` are its dependences, ``nest.plan(...)`` says how it would run.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        from lapwing.loopnest.frontend import parse
+
+        self.python = function
+        self.loops: ir.LoopNest = parse(function)
+        self.engine = "overlap"
+        self.tile: int | None = None
+        self.grid: tuple[int, ...] | None = None
+        self._problem: Callable[..., dict[str, Any]] | None = None
+        functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<nest {self.loops.name} ({self.loops.where(self.loops.line)})>"
+
+    @functools.cached_property
+    def dependences(self) -> tuple[Any, ...]:
+        """Flow, anti and output dependences (``lapwing.Dependence``), each with its distance vector and its accesses.
+
+        Raises RefusedError where a distance inside a sweep is not constant.
+        """
+        from lapwing.loopnest.dependences import find_dependences
+
+        return find_dependences(self.loops)
+
+    def problem(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Decorator: the function returns the arguments of one run; ``lapwing run FILE -p KEY=VALUE`` sets its parameters."""
+        self._problem = function
+        return function
+
+    @property
+    def problem_function(self) -> Callable[..., dict[str, Any]]:
+        """The function registered by ``@nest.problem``. Raises RefusedError if there is none."""
+        if self._problem is None:
+            name = self.loops.name
+            raise RefusedError(
+                f"{self.loops.where(self.loops.line)}: nest {name} has no problem to run. Add @{name}.problem above a "
+                f"function that returns the arguments of {name} as a dict."
+            )
+        return self._problem
+
+    def using(
+        self, *, engine: str | None = None, tile: int | None = None, grid: tuple[int, ...] | None = None
+    ) -> Nest:
+        """The same nest with choices made by hand: engine ``blocking`` or ``overlap``, tile height, process grid."""
+        other = Nest.__new__(Nest)
+        other.__dict__.update(self.__dict__)
+        other.engine = engine or self.engine
+        other.tile = tile if tile is not None else self.tile
+        other.grid = tuple(grid) if grid is not None else self.grid
+        return other
+
+    def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
+        try:
+            bound = inspect.signature(self.python).bind(*args, **kwargs)
+        except TypeError as error:
+            raise RefusedError(f"{self.loops.where(self.loops.line)}: {self.loops.name}: {error}.") from None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def bind(self, arguments: Mapping[str, Any], surroundings: Mapping[str, Any] | None = None) -> Any:
+        from lapwing.loopnest.binding import bind, global_values
+
+        return bind(self.loops, arguments, surroundings if surroundings is not None else global_values(self.python))
+
+    def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
+        """The Plan for these arguments on a number of ranks; nothing is run. Printing it explains it.
+
+        Raises RefusedError for anything that would be refused by a run.
+        """
+        from lapwing.planner.choose import make_plan
+
+        bound = self.bind(self.arguments(*args, **kwargs))
+        return make_plan(bound, self.dependences, ranks, self._wishes())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the nest; arrays are updated in place, reductions returned as the function returns them.
+
+        In an MPI run every rank calls it. NumPy arrays are taken from rank 0 and updated there; what other ranks pass for
+        them does not matter (None is fine). A DistributedArray stays distributed. Scalars are rank 0's.
+        Raises RefusedError before anything runs, BuildError, or RunError.
+        """
+        from lapwing.run import run
+
+        outcome = run(self, self.arguments(*args, **kwargs))
+        values = tuple(outcome.results[name] for name in self.loops.returns)
+        if not self.loops.returns:
+            return None
+        return values if self.loops.returns_tuple else values[0]
+
+    def _wishes(self) -> Any:
+        from lapwing.planner.choose import Wishes
+
+        return Wishes(self.engine, self.tile, self.grid)
+
+
+def nest(function: Callable[..., Any]) -> Nest:
+    """Make a loop nest of a plain Python function.
+
+    The function is parsed, never executed. Raises RefusedError, naming file and line, where it is not a supported nest.
+    """
+    return Nest(function)
+
+

@@ -1,0 +1,169 @@
+"""Typed expressions printed as C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from lapwing.loopnest import typed as t
+from lapwing.loopnest.affine import Affine
+from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
+from lapwing.loopnest.promotion import dtype_range
+
+C_TYPES = {
+    "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
+    "int8": "int8_t", "uint8": "uint8_t", "bool": "bool",
+}  # fmt: skip
+SUFFIXES = {
+    "float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
+    "bool": "b",
+}  # fmt: skip
+
+# Functions the compiler may inline because their results are exact; the others go to the library by another name.
+_EXACT = {"sqrt", "fabs", "copysign", "floor", "ceil", "trunc"}
+_SMALL = ("int16", "int8", "uint8")
+
+
+class Printer:
+    """Prints expressions with the C names of one module.
+
+    name: gives the C identifier of a scalar, index or temporary.
+    element: gives the C text of an array element from the array's name and its subscripts.
+    extent: gives the C text of the length of an axis.
+    """
+
+    def __init__(
+        self,
+        name: Callable[[t.Scalar | t.Index | t.Local], str],
+        element: Callable[[str, list[str]], str],
+        extent: Callable[[str, int], str],
+        affine: Callable[[Affine], str],
+    ) -> None:
+        self.name, self.element, self.extent, self.affine = name, element, extent, affine
+
+    def print(self, node: t.Typed) -> str:
+        match node:
+            case t.Literal(dtype=dtype, value=value):
+                return literal(dtype, value)
+            case t.Scalar() | t.Index() | t.Local():
+                return self.name(node)
+            case t.Load():
+                return self.load(node)
+            case t.Convert():
+                return self._convert(node)
+            case t.Select(test=test, then=then, otherwise=otherwise):
+                return f"({self.print(test)} ? {self.print(then)} : {self.print(otherwise)})"
+            case t.Operation():
+                return self._operation(node)
+        raise AssertionError(node)
+
+    def load(self, node: t.Load) -> str:
+        subscripts = []
+        for subscript in node.subscripts:
+            if isinstance(subscript, t.AffineSubscript):
+                subscripts.append(self.affine(subscript.affine + Affine(subscript.wrap)))
+            elif subscript.trap is None:
+                subscripts.append(self.print(subscript.index))
+            else:
+                extent = self.extent(node.array, subscript.axis)
+                subscripts.append(f"lw_lookup({self.print(subscript.index)}, {extent}, {subscript.trap}, &trap)")
+        return self.element(node.array, subscripts)
+
+    def _convert(self, node: t.Convert) -> str:
+        operand = self.print(node.operand)
+        c_type = C_TYPES[node.dtype]
+        if node.trap is None:
+            return f"({c_type}){operand}" if operand.startswith("(") or operand.isidentifier() else f"({c_type})({operand})"
+        low, high = dtype_range(node.dtype)
+        limits = f"{literal('float64', float(low))}, {literal('float64', float(high + 1))}"
+        return f"({c_type})lw_to_integer({operand}, {limits}, {node.trap}, &trap)"
+
+    def _operation(self, node: t.Operation) -> str:
+        operator, dtype = node.operator, node.dtype
+        operands = [self.print(o) for o in node.operands]
+        computing = node.operands[0].dtype
+        suffix = SUFFIXES[computing]
+        if operator.startswith("math."):
+            return self._math(operator[5:], operands, node.trap)
+        match operator:
+            case "truth":
+                return f"({operands[0]} != 0)"
+            case "not":
+                return f"!{operands[0]}" if _is_atom(operands[0]) else f"!({operands[0]})"
+            case "&&" | "||" | "<" | "<=" | ">" | ">=" | "==" | "!=":
+                return "(" + f" {operator} ".join(operands) + ")"
+            case "unary -" | "unary ~":
+                return _narrowed(dtype, f"({operator[-1]}{operands[0]})")
+            case "min" | "max":
+                return f"lw_{operator}_{suffix}({operands[0]}, {operands[1]})"
+            case "abs":
+                return self._absolute(computing, operands[0])
+            case "sqrt":
+                return f"sqrtf({operands[0]})" if computing == "float32" else f"sqrt({operands[0]})"
+            case "**":
+                return f"lw_pow{'f' if computing == 'float32' else ''}({operands[0]}, {operands[1]})"
+            case "//" | "%":
+                name = "floordiv" if operator == "//" else "mod"
+                return f"lw_{name}_{suffix}({operands[0]}, {self._divisor(operands[1], computing, node.trap)})"
+            case "/":
+                if not computing.startswith("float"):  # NumPy divides integers as doubles
+                    operands = [f"(double){o}" for o in operands]
+                    computing = "float64"
+                return f"({operands[0]} / {self._divisor(operands[1], computing, node.trap)})"
+        return _narrowed(dtype, f"({operands[0]} {operator} {operands[1]})")
+
+    def _divisor(self, operand: str, dtype: str, trap: int | None) -> str:
+        return operand if trap is None else f"lw_divisor_{SUFFIXES[dtype]}({operand}, {trap}, &trap)"
+
+    def _math(self, name: str, operands: list[str], trap: int | None) -> str:
+        assert name in _EXACT or name in MATH_UNARY or name in MATH_BINARY
+        function = name if name in _EXACT else f"lw_{name}"
+        call = f"{function}({', '.join(operands)})"
+        if trap is None:
+            return call
+        return f"lw_checked_{len(operands)}({call}, {', '.join(operands)}, {trap}, &trap)"
+
+    def _absolute(self, dtype: str, operand: str) -> str:
+        if dtype.startswith("float"):
+            return f"fabsf({operand})" if dtype == "float32" else f"fabs({operand})"
+        if dtype == "uint8":
+            return operand
+        return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
+
+
+def literal(dtype: str, value: bool | int | float) -> str:
+    """A number as a C literal of exactly that value and type."""
+    if dtype == "bool":
+        return "true" if value else "false"
+    if dtype.startswith("float"):
+        return _float_literal(dtype, float(value))
+    text = str(int(value))
+    if dtype == "int64":
+        text = "INT64_MIN" if int(value) == -(2**63) else f"INT64_C({text})" if int(value) >= 0 else f"(-INT64_C({-int(value)}))"
+    elif int(value) < 0:
+        text = f"({text})"
+    return f"({C_TYPES[dtype]}){text}" if dtype in _SMALL else text
+
+
+def _float_literal(dtype: str, value: float) -> str:
+    if math.isnan(value):
+        return "NAN"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if math.isinf(value):
+        return f"({sign}INFINITY)" if sign else "INFINITY"
+    text = str(np.float32(abs(value))) if dtype == "float32" else repr(abs(value))
+    if not any(c in text for c in ".en"):
+        text += ".0"
+    text += "f" if dtype == "float32" else ""
+    return f"({sign}{text})" if sign else text
+
+
+def _narrowed(dtype: str, text: str) -> str:
+    """Arithmetic of small integers wraps in their own type, not in C's int."""
+    return f"({C_TYPES[dtype]}){text}" if dtype in _SMALL else text
+
+
+def _is_atom(text: str) -> bool:
+    return text.isidentifier() or (text.startswith("(") and text.endswith(")") and text.count("(") == 1)

@@ -1,0 +1,142 @@
+/* Python's and NumPy's arithmetic in C, for generated code. Every function here has the exact result of the Python
+ * operation its name says; where Python would raise, the number of the place is noted in *trap. */
+#ifndef LAPWING_SUPPORT_H
+#define LAPWING_SUPPORT_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LW_INLINE static inline __attribute__((always_inline, unused))
+
+/* C's math library under names the compiler does not know, so that it neither folds nor rewrites the calls: the result
+ * is the library's, as in Python. */
+#define LW_LIBRARY_1(name) extern double lw_##name(double) __asm__(#name) __attribute__((const));
+#define LW_LIBRARY_2(name) extern double lw_##name(double, double) __asm__(#name) __attribute__((const));
+LW_LIBRARY_1(exp) LW_LIBRARY_1(exp2) LW_LIBRARY_1(expm1) LW_LIBRARY_1(log) LW_LIBRARY_1(log2) LW_LIBRARY_1(log10)
+LW_LIBRARY_1(log1p) LW_LIBRARY_1(sin) LW_LIBRARY_1(cos) LW_LIBRARY_1(tan) LW_LIBRARY_1(asin) LW_LIBRARY_1(acos)
+LW_LIBRARY_1(atan) LW_LIBRARY_1(sinh) LW_LIBRARY_1(cosh) LW_LIBRARY_1(tanh) LW_LIBRARY_1(asinh) LW_LIBRARY_1(acosh)
+LW_LIBRARY_1(atanh) LW_LIBRARY_1(erf) LW_LIBRARY_1(erfc) LW_LIBRARY_1(cbrt)
+LW_LIBRARY_2(atan2) LW_LIBRARY_2(pow) LW_LIBRARY_2(fmod)
+extern float lw_powf(float, float) __asm__("powf") __attribute__((const));
+extern float lw_fmodf(float, float) __asm__("fmodf") __attribute__((const));
+
+/* Python's min(a, b) and max(a, b): the first of equals, and a where the comparison is with a NaN. */
+#define LW_EXTREMA(suffix, type)                                                   \
+    LW_INLINE type lw_min_##suffix(type a, type b) { return b < a ? b : a; }       \
+    LW_INLINE type lw_max_##suffix(type a, type b) { return b > a ? b : a; }
+LW_EXTREMA(f64, double) LW_EXTREMA(f32, float) LW_EXTREMA(i64, int64_t) LW_EXTREMA(i32, int32_t)
+LW_EXTREMA(i16, int16_t) LW_EXTREMA(i8, int8_t) LW_EXTREMA(u8, uint8_t) LW_EXTREMA(b, bool)
+
+/* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. */
+#define LW_INTEGER_DIVISION(suffix, type)                                          \
+    LW_INLINE type lw_floordiv_##suffix(type a, type b) {                          \
+        if (b == 0) return 0;                                                      \
+        if (b == (type)-1 && (type)-1 < 0) return (type)(0 - (uint64_t)a);         \
+        type q = (type)(a / b);                                                    \
+        return (type)(q - (q * b != a && ((a < 0) != (b < 0))));                   \
+    }                                                                              \
+    LW_INLINE type lw_mod_##suffix(type a, type b) {                               \
+        if (b == 0 || (b == (type)-1 && (type)-1 < 0)) return 0;                   \
+        type r = (type)(a % b);                                                    \
+        return (type)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);                 \
+    }
+LW_INTEGER_DIVISION(i64, int64_t) LW_INTEGER_DIVISION(i32, int32_t) LW_INTEGER_DIVISION(i16, int16_t)
+LW_INTEGER_DIVISION(i8, int8_t) LW_INTEGER_DIVISION(u8, uint8_t)
+
+/* Floats: the remainder has the sign of the divisor, and the quotient is consistent with it. */
+#define LW_FLOAT_DIVISION(suffix, type, FMOD, FLOOR, COPYSIGN)                     \
+    LW_INLINE type lw_mod_##suffix(type a, type b) {                               \
+        type mod = FMOD(a, b);                                                     \
+        if (b == 0) return mod;                                                    \
+        if (mod != 0) return (b < 0) != (mod < 0) ? mod + b : mod;                 \
+        return COPYSIGN(0, b);                                                     \
+    }                                                                              \
+    LW_INLINE type lw_floordiv_##suffix(type a, type b) {                          \
+        if (b == 0) return a / b;                                                  \
+        type mod = FMOD(a, b), div = (a - mod) / b;                                \
+        if (mod != 0 && ((b < 0) != (mod < 0))) div -= 1;                          \
+        if (div == 0) return COPYSIGN(0, a / b);                                   \
+        type floored = FLOOR(div);                                                 \
+        return div - floored > (type)0.5 ? floored + 1 : floored;                  \
+    }
+LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
+LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
+
+LW_INLINE void lw_note(bool bad, int64_t id, int64_t *trap) {
+    if (__builtin_expect(bad, 0) && *trap == 0) *trap = id;
+}
+
+/* The divisor of a Python division, which must not be zero. */
+LW_INLINE double lw_divisor_f64(double b, int64_t id, int64_t *trap) {
+    lw_note(b == 0, id, trap);
+    return b;
+}
+LW_INLINE int64_t lw_divisor_i64(int64_t b, int64_t id, int64_t *trap) {
+    lw_note(b == 0, id, trap);
+    return b;
+}
+
+/* The result of a function of Python's math module, which raises where C returns a NaN or an infinity. */
+LW_INLINE double lw_checked_1(double result, double x, int64_t id, int64_t *trap) {
+    lw_note((isnan(result) && !isnan(x)) || (isinf(result) && isfinite(x)), id, trap);
+    return result;
+}
+LW_INLINE double lw_checked_2(double result, double x, double y, int64_t id, int64_t *trap) {
+    lw_note((isnan(result) && !isnan(x) && !isnan(y)) || (isinf(result) && isfinite(x) && isfinite(y)), id, trap);
+    return result;
+}
+
+/* A float as an integer, which must fit. The upper limit is exclusive. */
+LW_INLINE int64_t lw_to_integer(double x, double low, double high, int64_t id, int64_t *trap) {
+    const bool fits = x > low - 1 && x < high;
+    lw_note(!(fits || x == low), id, trap);
+    return fits || x == low ? (int64_t)x : 0;
+}
+
+/* An index into an axis: negative ones count from the end, as in Python. */
+LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *trap) {
+    const int64_t wrapped = index < 0 ? index + extent : index;
+    const bool inside = wrapped >= 0 && wrapped < extent;
+    lw_note(!inside, id, trap);
+    return inside ? wrapped : 0;
+}
+
+/* An exact sum of doubles: a fixed-point number of 32-bit digits, wide enough for every double, in 64-bit words whose
+ * upper halves hold carries not yet passed on. Word 0 counts additions since the last carry pass, words 1 to 3 the NaNs,
+ * the +infinities and the -infinities. Adding is exact, so no order of adding can be told from the result. */
+enum { LW_EXACT_DIGITS = 68, LW_EXACT_HEADER = 4, LW_EXACT_WORDS = LW_EXACT_HEADER + LW_EXACT_DIGITS };
+
+static __attribute__((unused)) void lw_exact_carry(int64_t *sum) {
+    int64_t *digit = sum + LW_EXACT_HEADER;
+    for (int k = 0; k + 1 < LW_EXACT_DIGITS; ++k) {
+        const int64_t carry = digit[k] >> 32;
+        digit[k] -= carry * INT64_C(4294967296);
+        digit[k + 1] += carry;
+    }
+    sum[0] = 0;
+}
+
+LW_INLINE void lw_exact_add(int64_t *sum, double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int exponent = (int)(bits >> 52) & 0x7ff;
+    uint64_t mantissa = bits & UINT64_C(0xfffffffffffff);
+    if (__builtin_expect(exponent == 0x7ff, 0)) {
+        sum[mantissa ? 1 : 2 + (int)(bits >> 63)] += 1;
+        return;
+    }
+    if (exponent) mantissa |= UINT64_C(1) << 52;
+    /* x = mantissa * 2^(position - 1074) */
+    const int position = exponent ? exponent - 1 : 0;
+    const unsigned __int128 shifted = (unsigned __int128)mantissa << (position & 31);
+    const int64_t sign = (bits >> 63) ? -1 : 1;
+    int64_t *digit = sum + LW_EXACT_HEADER + (position >> 5);
+    digit[0] += sign * (int64_t)(uint32_t)shifted;
+    digit[1] += sign * (int64_t)(uint32_t)(shifted >> 32);
+    digit[2] += sign * (int64_t)(uint32_t)(shifted >> 64);
+    if (__builtin_expect(++sum[0] == (INT64_C(1) << 30), 0)) lw_exact_carry(sum);
+}
+
+#endif

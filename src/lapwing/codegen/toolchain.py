@@ -1,0 +1,300 @@
+"""The compilers and the MPI of the user's own machine: where they are and what they are.
+
+Nothing is built here. Every question to a compiler is asked once per process.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lapwing.errors import BuildError
+
+_QUESTION_SECONDS = 60
+_MPI_LIBRARY_NAMES = ("mpi", "mpich", "mpi_abi")
+_CPU_FIELDS = {
+    "model name", "flags",  # x86
+    "Features", "CPU implementer", "CPU part", "CPU variant",  # Arm
+    "cpu", "isa", "uarch",  # POWER, RISC-V
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler that has answered.
+
+    command: the words that start it; the first is an absolute path (symbolic links kept, as wrappers look at
+        the name they are called by).
+    identity: a text that changes when the compiler does: resolved path, version line and, for an MPI wrapper,
+        the command it wraps and the MPI library it links.
+    """
+
+    command: tuple[str, ...]
+    identity: str
+
+    @property
+    def label(self) -> str:
+        """A short name for progress lines, such as "gcc 12.2" or "mpicxx (g++ 12.2)"."""
+        name = Path(self.command[0]).name
+        lines = self.identity.splitlines()
+        # What stands in parentheses is the packager's version.
+        number = re.search(r"\d+\.\d+", re.sub(r"\([^)]*\)", "", lines[1])) if len(lines) > 1 else None
+        version = f" {number.group()}" if number else ""
+        if len(lines) > 2:
+            return f"{name} ({Path(lines[2].split()[0]).name}{version})"
+        return f"{name}{version}"
+
+
+@dataclass(frozen=True)
+class MpiInstallation:
+    """One MPI: its compiler wrapper, its launcher and the shared library the wrapper links.
+
+    library: the file the loader opens at run time (`libmpi.so.12`, `libmpi.so.40`), for `MPI4PY_LIBMPI`; None
+        when the wrapper does not tell or links statically.
+    """
+
+    mpicxx: Compiler
+    mpiexec: Path
+    library: Path | None
+
+
+def find_c_compiler() -> Compiler:
+    """Return `$LAPWING_CC`, else the first of cc, gcc and clang on PATH.
+
+    Raises BuildError when there is none or it does not answer `--version`.
+    """
+    return _find_compiler("C compiler", "LAPWING_CC", ("cc", "gcc", "clang"), "gcc")
+
+
+def find_cxx_compiler() -> Compiler:
+    """Return `$LAPWING_CXX`, else the first of c++, g++ and clang++ on PATH.
+
+    Raises BuildError when there is none or it does not answer `--version`.
+    """
+    return _find_compiler("C++ compiler", "LAPWING_CXX", ("c++", "g++", "clang++"), "g++")
+
+
+def find_mpi() -> MpiInstallation:
+    """Return the MPI of `$LAPWING_MPICXX`, else of mpicxx on PATH, else of mpicxx in Python's environment.
+
+    The last is what `pip install "lapwing[mpich]"` brings, found also when the environment is not activated.
+    The launcher is `$LAPWING_MPIEXEC`, else the one that belongs to the wrapper.
+    Raises BuildError when there is none, when the wrapper does not work, or when it has no launcher.
+    """
+    command = _mpicxx_command()
+    wrapper = _ask_version(command)
+    shown = _wrapped_command(command)
+    library = _linked_mpi_library(command, shown)
+    identity = "\n".join([wrapper.identity, *filter(None, [shown, _file_identity(library)])])
+    return MpiInstallation(
+        mpicxx=replace(wrapper, identity=identity),
+        mpiexec=_find_mpiexec(Path(command[0])),
+        library=library,
+    )
+
+
+@functools.cache
+def cpu_identity() -> str:
+    """Return the processor's model and instruction sets, which decide what `-march=native` means."""
+    try:
+        first_processor = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+    except OSError:
+        first_processor = ""
+    lines = []
+    for line in first_processor.splitlines():
+        field, _, value = line.partition(":")
+        if field.strip() in _CPU_FIELDS:
+            lines.append(f"{field.strip()}: {' '.join(sorted(value.split()))}")
+    return "\n".join([platform.machine(), *(lines or [platform.processor()])])
+
+
+def _find_compiler(kind: str, variable: str, names: Sequence[str], package: str) -> Compiler:
+    command = _command_from_environment(variable, kind) or _first_on_path(names)
+    if command is None:
+        raise BuildError(
+            f"no {kind} found: looked for {', '.join(names)} on PATH and ${variable} is not set. "
+            f"Install one (`apt install {package}`) or set {variable} to yours."
+        )
+    return _ask_version(command)
+
+
+def _mpicxx_command() -> tuple[str, ...]:
+    command = _command_from_environment("LAPWING_MPICXX", "MPI C++ compiler") or _first_on_path(["mpicxx"])
+    own = Path(sys.prefix) / "bin"
+    command = command or _first_on_path(["mpicxx"], path=str(own))
+    if command is None:
+        raise BuildError(
+            f"no MPI found: looked for mpicxx on PATH and in {own}, and $LAPWING_MPICXX is not set. "
+            'Install one: `pip install "lapwing[mpich]"`, or your system\'s '
+            "(`apt install mpich libmpich-dev`, `module load …` on a cluster)."
+        )
+    return command
+
+
+def _command_from_environment(variable: str, kind: str) -> tuple[str, ...] | None:
+    value = os.environ.get(variable, "")
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise BuildError(f"{variable} is {value!r}, which is not a command: {error}.") from error
+    if not words:
+        return None
+    program = shutil.which(words[0])
+    if program is None:
+        raise BuildError(
+            f"{variable} is {value!r}, but {words[0]!r} is not a program on PATH. "
+            f"Set {variable} to a {kind} or unset it."
+        )
+    return (os.path.abspath(program), *words[1:])
+
+
+def _first_on_path(names: Sequence[str], path: str | None = None) -> tuple[str, ...] | None:
+    for name in names:
+        program = shutil.which(name, path=path)
+        if program is not None:
+            return (os.path.abspath(program),)
+    return None
+
+
+@functools.cache
+def _ask_version(command: tuple[str, ...]) -> Compiler:
+    answer = _ask(command, "--version")
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines()
+        raise BuildError(
+            f"`{shlex.join(command)} --version` failed with status {answer.returncode}: "
+            f"{said[-1] if said else 'it said nothing'}. The compiler does not work; if it is a wrapper, the "
+            "compiler that it wraps may be missing (`apt install g++`)."
+        )
+    version = next((line for line in answer.stdout.splitlines() if line.strip()), "")
+    return Compiler(command, f"{os.path.realpath(command[0])}\n{version}")
+
+
+@functools.cache
+def _wrapped_command(command: tuple[str, ...]) -> str:
+    """Return the command line behind an MPI wrapper, or "" when it does not tell."""
+    for option in ("-show", "--showme"):
+        answer = _ask(command, option)
+        if answer.returncode == 0 and answer.stdout.strip():
+            return answer.stdout.strip().splitlines()[0]
+    return ""
+
+
+def _ask(command: tuple[str, ...], question: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            [*command, question],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_QUESTION_SECONDS,
+            # A translated answer would be another identity.
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except OSError as error:
+        raise BuildError(f"{command[0]} cannot be started: {error.strerror}.") from error
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(
+            f"`{shlex.join(command)} {question}` did not answer in {_QUESTION_SECONDS} s."
+        ) from error
+
+
+def _find_mpiexec(mpicxx: Path) -> Path:
+    chosen = _command_from_environment("LAPWING_MPIEXEC", "launcher (mpiexec, srun)")
+    if chosen is not None and len(chosen) > 1:
+        raise BuildError(
+            f"LAPWING_MPIEXEC is {os.environ['LAPWING_MPIEXEC']!r}; expected one program without options. "
+            "Put it with its options in a script and name that."
+        )
+    if chosen is not None:
+        return Path(chosen[0])
+    names = _link_chain(mpicxx)
+    directories = list(dict.fromkeys(path.parent for path in names))
+    # Debian's mpicxx leads to mpic++.openmpi or mpicxx.mpich, while its mpiexec may lead to another MPI.
+    flavours = [path.suffix for path in names if path.suffix in (".openmpi", ".mpich")]
+    for name in [*(f"mpiexec{flavour}" for flavour in flavours), "mpiexec", "mpiexec.hydra", "mpirun"]:
+        for directory in directories:
+            program = shutil.which(name, path=str(directory))
+            if program is not None:
+                return Path(program)
+    raise BuildError(
+        f"no MPI launcher found: {mpicxx} has no mpiexec, mpiexec.hydra or mpirun beside it (looked in "
+        f"{', '.join(map(str, directories))}). Install the rest of this MPI (`apt install openmpi-bin` or "
+        "`mpich`), or set LAPWING_MPIEXEC to the launcher that belongs to it (mpiexec, srun)."
+    )
+
+
+def _link_chain(path: Path) -> list[Path]:
+    """Return the path and every path its symbolic links lead through, the real file last."""
+    chain = [path]
+    while chain[-1].is_symlink():
+        chain.append(Path(os.path.normpath(chain[-1].parent / chain[-1].readlink())))
+    return list(dict.fromkeys([*chain, path.resolve()]))
+
+
+def _linked_mpi_library(command: tuple[str, ...], shown: str) -> Path | None:
+    directories, names = _library_flags(shown.split())
+    for name in names:
+        for directory in directories:
+            found = _runtime_library(directory / f"lib{name}.so")
+            if found is not None:
+                return found
+        # The wrapper names no directory when the library is where the linker looks anyway.
+        answer = _ask(command, f"-print-file-name=lib{name}.so").stdout.strip()
+        found = _runtime_library(Path(answer)) if os.path.isabs(answer) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _library_flags(words: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the -L directories and those -l names that are the MPI library itself."""
+    directories, names = [], []
+    following = ""
+    for word in words:
+        if following == "-L" or (word.startswith("-L") and len(word) > 2):
+            directories.append(Path(word.removeprefix("-L")))
+        elif word.startswith("-l") and word[2:] in _MPI_LIBRARY_NAMES:
+            names.append(word[2:])
+        following = word
+    return directories, names
+
+
+def _runtime_library(development_file: Path) -> Path | None:
+    """Return what the loader opens for a program linked with `libX.so`: the `libX.so.N` it leads to."""
+    if not development_file.is_file():
+        return None
+    with development_file.open("rb") as stream:
+        start = stream.read(4096)
+    if not start.startswith(b"\x7fELF"):
+        # The wheel's libmpi.so is a linker script, as wheels cannot hold symbolic links: INPUT(libmpi.so.12)
+        script = re.search(rb"(?:INPUT|GROUP)\s*\(\s*([^\s()]+)", start)
+        if script is None:
+            return None
+        target = development_file.parent / os.fsdecode(script.group(1))
+        return target if target.is_file() else None
+    real = development_file.resolve()
+    for directory in (development_file.parent, real.parent):
+        for candidate in sorted(directory.glob(f"{development_file.name}.*")):
+            if re.fullmatch(r"\.so\.\d+", "".join(candidate.suffixes[-2:])) and candidate.resolve() == real:
+                return candidate
+    return real
+
+
+def _file_identity(library: Path | None) -> str:
+    """Return a text that changes when another MPI is installed in the same place."""
+    if library is None:
+        return ""
+    real = library.resolve()
+    return f"{real} {real.stat().st_size} bytes"

@@ -1,0 +1,266 @@
+"""A nest bound to the arguments of one call: sizes, dtypes, numeric bounds, every index checked."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest import typed as t
+from lapwing.loopnest.affine import Affine
+from lapwing.loopnest.domain import Domain, NormalLoop
+from lapwing.loopnest.guards import guarded_accesses
+from lapwing.loopnest.lowering import Surroundings, lower
+from lapwing.loopnest.promotion import SUPPORTED_DTYPES, scalar_type
+from lapwing.loopnest.setup import UnsupportedSetup, evaluate
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """What planning and code generation need to know of an array argument."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def itemsize(self) -> int:
+        return np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class BoundNest:
+    """A LoopNest with the types and sizes of one call.
+
+    ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
+    ``parameters`` maps each scalar the generated code uses to its value, symbols included.
+    """
+
+    nest: ir.LoopNest
+    arrays: tuple[ArrayType, ...]
+    parameters: Mapping[str, Any]
+    domain: Domain
+    body: t.TypedBody = field(repr=False)
+
+    def array(self, name: str) -> ArrayType:
+        return next(a for a in self.arrays if a.name == name)
+
+    @property
+    def symbols(self) -> dict[str, int]:
+        return {name: int(self.parameters[name]) for name, _ in self.nest.symbols if _is_integer(self.parameters[name])}
+
+    @cached_property
+    def accesses(self) -> tuple[ir.Access, ...]:
+        return tuple(access for access, _ in guarded_accesses(self.nest))
+
+    def axis(self, access: ir.Access, axis: int) -> Affine | None:
+        """The subscript over normalised loop coordinates with all symbols replaced; None for a look-up."""
+        affine = access.affine[axis]
+        if affine is None:
+            return None
+        return self.domain.normalised(affine.substitute(self.symbols))
+
+
+def global_values(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals, closure variables and builtins that the function's source names."""
+    names = inspect.getclosurevars(function)
+    return {**names.builtins, **names.globals, **names.nonlocals}
+
+
+def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:
+    """Bind a nest to its arguments.
+
+    arguments: by parameter name; arrays are anything with ``dtype`` and ``shape`` (the elements are not looked at).
+    surroundings: the function's globals, for global numbers and read-only global arrays.
+    Raises RefusedError for a wrong type, dtype, dimension or an index that leaves its array.
+    """
+    values = _parameter_values(nest, arguments, surroundings)
+    arrays = tuple(_array_type(nest, name, values) for name in nest.arrays)
+    parameters = _scalars(nest, values)
+    symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters[n])}
+    domain = _domain(nest, symbols)
+    _check_dimensions(nest, arrays)
+    integers = {name: int(value) for name, value in parameters.items() if _is_integer(value)}
+    wraps = _check_bounds(nest, {a.name: a for a in arrays}, integers, domain)
+
+    def subscript(access: ir.Access, axis: int) -> t.AffineSubscript:
+        affine = access.affine[axis]
+        assert affine is not None
+        return t.AffineSubscript(affine, wraps.get((access, axis), 0))
+
+    body = lower(
+        nest,
+        Surroundings(
+            dtypes={a.name: a.dtype for a in arrays},
+            shapes={a.name: a.shape for a in arrays},
+            parameters=parameters,
+            index_ranges=domain.index_ranges(),
+            iterations=domain.box_volume,
+            subscript=subscript,
+        ),
+    )
+    return BoundNest(nest, arrays, parameters, domain, body)
+
+
+def _parameter_values(
+    nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments, globals and the values set before the loops, by name."""
+    values: dict[str, Any] = {**vars(builtins), "math": math, "np": np, **surroundings, **arguments}
+    for setup in nest.setups:
+        value = _evaluate(nest, setup.value, values, setup.line)
+        if len(setup.targets) == 1:
+            values[setup.targets[0]] = value
+            continue
+        if not isinstance(value, tuple) or len(value) != len(setup.targets):
+            raise RefusedError(
+                f"{nest.where(setup.line)}: {ast.unparse(setup.value)} gives {value!r}, "
+                f"expected {len(setup.targets)} values for {', '.join(setup.targets)}."
+            )
+        values.update(zip(setup.targets, value, strict=True))
+    return values
+
+
+def _evaluate(nest: ir.LoopNest, node: ast.expr, values: Mapping[str, Any], line: int) -> Any:
+    try:
+        return evaluate(node, values)
+    except UnsupportedSetup as part:
+        raise RefusedError(
+            f"{nest.where(line)}: {part} outside the loops. Supported are numbers, arguments, array shapes, arithmetic, "
+            "comparisons and calls of min, max, abs, int, float and math functions."
+        ) from None
+    except Exception as error:
+        raise RefusedError(f"{nest.where(line)}: {ast.unparse(node)} cannot be computed: {error}.") from None
+
+
+def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any]) -> ArrayType:
+    value = values.get(name)
+    where = nest.where(nest.line)
+    if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
+        raise RefusedError(f"{where}: argument {name} of {nest.name} is {type(value).__name__}, expected an array.")
+    dtype = np.dtype(value.dtype)
+    if not dtype.isnative:
+        raise RefusedError(
+            f"{where}: array {name} has foreign byte order ({dtype.str}). Convert it: {name}.astype({dtype.name!r})."
+        )
+    if dtype.name not in SUPPORTED_DTYPES:
+        raise RefusedError(
+            f"{where}: array {name} has dtype {dtype.name}; supported are {', '.join(SUPPORTED_DTYPES)}. "
+            f"Convert it with {name}.astype(…)."
+        )
+    if name in nest.written and getattr(getattr(value, "flags", None), "writeable", True) is False:
+        raise RefusedError(f"{where}: array {name} is written by {nest.name} but is read-only. Pass a writable array.")
+    return ArrayType(name, dtype.name, tuple(int(n) for n in value.shape))
+
+
+def _scalars(nest: ir.LoopNest, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Every scalar the loops use: arguments, set-ups and symbols."""
+    parameters: dict[str, Any] = {}
+    for name, node in nest.symbols:
+        parameters[name] = _evaluate(nest, node, values, nest.line)
+    for name in (*_used_parameters(nest), *nest.accumulators):
+        if name not in parameters:
+            parameters[name] = values[name]
+    for name, value in parameters.items():
+        if scalar_type(value) is None:
+            raise RefusedError(
+                f"{nest.where(nest.line)}: {name} is {_described(value)}, expected a number "
+                "(bool, int, float or a NumPy scalar of a supported dtype)."
+            )
+    return parameters
+
+
+def _used_parameters(nest: ir.LoopNest) -> Iterator[str]:
+    def visit(expression: ir.Expression) -> Iterator[str]:
+        if isinstance(expression, ir.Parameter):
+            yield expression.name
+        for child in ir.children(expression):
+            yield from visit(child)
+
+    for statement in nest.body:
+        if isinstance(statement, ir.Store):
+            yield from visit(statement.target)
+        if isinstance(statement, ir.Store | ir.SetTemporary | ir.Accumulate):
+            yield from visit(statement.value)
+
+
+def _domain(nest: ir.LoopNest, symbols: Mapping[str, int]) -> Domain:
+    loops = []
+    steps = {loop.name: loop.step for loop in nest.loops}
+    for loop in nest.loops:
+        bounds = []
+        for bound in (loop.start, loop.stop):
+            fixed = bound.substitute(symbols)
+            unknown = fixed.names - set(nest.loop_names)
+            if unknown:
+                raise RefusedError(
+                    f"{nest.where(loop.line)}: a bound of loop {loop.name} depends on {', '.join(sorted(unknown))}, "
+                    "which is not an integer."
+                )
+            bounds.append(Affine(fixed.constant, tuple((n, c * steps[n]) for n, c in fixed.terms)))
+        start, stop = bounds
+        lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
+        loops.append(NormalLoop(loop.name, loop.step, lower, upper))
+    return Domain(tuple(loops))
+
+
+def _check_dimensions(nest: ir.LoopNest, arrays: tuple[ArrayType, ...]) -> None:
+    by_name = {a.name: a for a in arrays}
+    for access, _ in guarded_accesses(nest):
+        array = by_name[access.array]
+        if len(access.subscripts) != len(array.shape):
+            raise RefusedError(
+                f"{nest.where(access.line)}: {access.text} has {len(access.subscripts)} indices but {array.name} has "
+                f"{len(array.shape)} axes (shape {array.shape}). Index every axis."
+            )
+
+
+def _check_bounds(
+    nest: ir.LoopNest, arrays: Mapping[str, ArrayType], integers: Mapping[str, int], domain: Domain
+) -> dict[tuple[ir.Access, int], int]:
+    """Check every affine index against its array; return the axes whose index counts from the end, with their size."""
+    wraps: dict[tuple[ir.Access, int], int] = {}
+    if domain.is_empty:
+        return wraps
+    for access, guards in guarded_accesses(nest):
+        array = arrays[access.array]
+        for axis, affine in enumerate(access.affine):
+            if affine is None:
+                continue
+            fixed = domain.normalised(affine.substitute(integers))
+            known = [g.substitute(integers) for g in guards]
+            known = [domain.normalised(g) for g in known if g.names <= set(nest.loop_names)]
+            if fixed.names - set(nest.loop_names):
+                raise RefusedError(f"{nest.where(access.line)}: index {axis + 1} of {access.text} is not an integer.")
+            reached = domain.range_of(fixed, known)
+            if reached is None or (reached[0] >= 0 and reached[1] < array.shape[axis]):
+                continue
+            extent = array.shape[axis]
+            if -extent <= reached[0] and reached[1] < 0 and access.array not in nest.written:
+                wraps[access, axis] = extent
+                continue
+            worst = reached[0] if reached[0] < 0 else reached[1]
+            raise RefusedError(
+                f"{nest.where(access.line)}: {access.text}: index {axis + 1} reaches {worst}, but {array.name} has "
+                f"{extent} elements along axis {axis} (indices 0 to {extent - 1}). "
+                "Shorten the loop's range or enlarge the array."
+            )
+    return wraps
+
+
+def _is_integer(value: Any) -> bool:
+    kind = scalar_type(value)
+    return kind is not None and not kind.is_float
+
+
+def _described(value: Any) -> str:
+    return f"an array of shape {value.shape}" if getattr(value, "shape", ()) else type(value).__name__

@@ -1,0 +1,111 @@
+"""Which type a value has: NumPy 2 promotion (NEP 50) with Python's own numbers as weak types.
+
+NumPy itself is asked wherever it can answer (``ufunc.resolve_dtypes``); only arithmetic between two Python
+numbers is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SUPPORTED_DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+EXACT_IN_DOUBLE = 2**53
+EXACT_IN_FLOAT = 2**24
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ScalarType:
+    """``dtype`` is the NumPy name of the representation; ``weak`` marks a Python bool, int or float."""
+
+    dtype: str
+    weak: bool = False
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.startswith("float")
+
+    @property
+    def is_bool(self) -> bool:
+        return self.dtype == "bool"
+
+    @property
+    def is_integer(self) -> bool:
+        return not self.is_float and not self.is_bool
+
+    def __str__(self) -> str:
+        if self.weak:
+            return {"bool": "Python bool", "int64": "Python int", "float64": "Python float"}[self.dtype]
+        return self.dtype
+
+    def for_numpy(self) -> Any:
+        """What ``resolve_dtypes`` takes for this type."""
+        if self.weak and not self.is_bool:
+            return float if self.is_float else int
+        return np.dtype(self.dtype)
+
+
+PY_BOOL = ScalarType("bool", weak=True)
+PY_INT = ScalarType("int64", weak=True)
+PY_FLOAT = ScalarType("float64", weak=True)
+NP_BOOL = ScalarType("bool")
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "//": np.floor_divide, "%": np.remainder,
+    "**": np.power, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+    "sqrt": np.sqrt, "abs": np.absolute,
+}  # fmt: skip
+
+
+def resolve(operator: str, *operands: ScalarType) -> tuple[str, str]:
+    """NumPy's (computing dtype, result dtype) for an operator on types of which at least one is NumPy's.
+
+    Raises TypeError where NumPy has no such operation.
+    """
+    ufunc = _UFUNCS[operator]
+    dtypes = ufunc.resolve_dtypes((*(t.for_numpy() for t in operands), None))  # type: ignore[arg-type]
+    return dtypes[0].name, dtypes[-1].name
+
+
+def dtype_range(dtype: str) -> Interval:
+    """Least and greatest value of an integer dtype (bool counts as 0 and 1)."""
+    if dtype == "bool":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def fits(interval: Interval, dtype: str) -> bool:
+    """Whether every integer of the interval is represented exactly in the dtype."""
+    if dtype.startswith("float"):
+        limit = EXACT_IN_FLOAT if dtype == "float32" else EXACT_IN_DOUBLE
+        return -limit <= interval[0] and interval[1] <= limit
+    low, high = dtype_range(dtype)
+    return low <= interval[0] and interval[1] <= high
+
+
+def holds_exactly(container: str, content: str) -> bool:
+    """Whether every value of dtype ``content`` is represented exactly in dtype ``container``."""
+    if content == container or content == "bool":
+        return True
+    if content.startswith("float"):
+        return container == "float64"
+    return fits(dtype_range(content), container)
+
+
+def scalar_type(value: Any) -> ScalarType | None:
+    """The type of a Python or NumPy number; None for anything else."""
+    if isinstance(value, np.generic):
+        return ScalarType(value.dtype.name) if value.dtype.name in SUPPORTED_DTYPES else None
+    if isinstance(value, bool):
+        return PY_BOOL
+    if isinstance(value, int):
+        return PY_INT
+    return PY_FLOAT if isinstance(value, float) else None

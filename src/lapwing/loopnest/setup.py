@@ -1,0 +1,79 @@
+"""Evaluates what stands before the loops (``n, m = u.shape``) and the symbols of affine expressions.
+
+Only a small set of expressions is understood; nothing of the user's function is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lapwing.loopnest.functions import canonical_name
+
+_BINARY = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+}  # fmt: skip
+_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
+_COMPARISON = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+
+
+class UnsupportedSetup(Exception):
+    """The expression is not one that may stand before the loops; the text names the part."""
+
+
+def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """The value of a set-up expression; ``names`` gives arguments, globals and earlier set-ups.
+
+    Raises UnsupportedSetup for expressions outside the supported set, and whatever Python raises while computing.
+    """
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return value
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.Tuple(elts=elements):
+            return tuple(evaluate(e, names) for e in elements)
+        case ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size" as attribute) if name in names:
+            if isinstance(names[name], np.ndarray) or hasattr(names[name], "shape"):
+                return getattr(names[name], attribute)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if names.get(name) in (math, np):
+            value = getattr(names[name], attribute, None)
+            if isinstance(value, float):
+                return value
+        case ast.Subscript(value=value, slice=index):
+            owner = evaluate(value, names)
+            if isinstance(owner, tuple):
+                return owner[evaluate(index, names)]
+        case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
+            return evaluate(argument, names).shape[0]
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
+            return _UNARY[type(op)](evaluate(operand, names))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return _BINARY[type(op)](evaluate(left, names), evaluate(right, names))
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISON:
+            return _COMPARISON[type(op)](evaluate(left, names), evaluate(right, names))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return evaluate(body if evaluate(test, names) else orelse, names)
+        case ast.Call(func=function, args=arguments, keywords=[]):
+            resolved = _resolve(function, names)
+            if resolved is not None and canonical_name(resolved) is not None:
+                return resolved(*(evaluate(a, names) for a in arguments))
+    raise UnsupportedSetup(ast.unparse(node))
+
+
+def _resolve(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return names.get(name)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return getattr(names.get(name), attribute, None)
+    return None

@@ -1,0 +1,207 @@
+"""From a bound nest and a number of ranks to a Plan. Pure: no clock, no MPI, no files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.dependences import Dependence
+from lapwing.planner.plan import ENGINES, Plan
+from lapwing.tiling.faces import Faces
+from lapwing.tiling.legality import check_rectangular, inside_sweep
+from lapwing.tiling.partition import Partition, balanced_cuts, factorisations
+
+# Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
+# message and keep the pipeline's fill short. The innermost loop keeps runs long enough to be worth a cache line.
+POINTS_A_TILE = 200_000
+SHORTEST_RUN = 64
+FILL_SHARE = 4
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for; None leaves the choice to the planner."""
+
+    engine: str = "overlap"
+    tile: int | None = None
+    grid: tuple[int, ...] | None = None
+
+
+def make_plan(
+    bound: BoundNest,
+    dependences: Sequence[Dependence],
+    ranks: int,
+    wishes: Wishes | None = None,
+    partition: Partition | None = None,
+) -> Plan:
+    """Choose mapping loop, grid and tile for a nest.
+
+    partition: blocks that are given (arrays that are distributed already) rather than chosen.
+    Raises RefusedError for dependences no supported tiling respects, and for a grid, tile, engine or number of ranks that does
+    not fit.
+    """
+    wishes = wishes or Wishes()
+    nest = bound.nest
+    check_rectangular(nest, dependences)
+    _check_several_writes(bound)
+    if wishes.engine not in ENGINES:
+        raise RefusedError(f"engine {wishes.engine!r}: expected one of {', '.join(ENGINES)}.")
+    if wishes.tile is not None and wishes.tile < 1:
+        raise RefusedError(f"tile {wishes.tile}: expected a height of at least 1.")
+    if ranks < 1:
+        raise RefusedError(f"{ranks} ranks: expected at least 1.")
+    depth = nest.sweep_depth
+    extents = tuple(high - low for low, high in bound.domain.box[depth:])
+    reasons: list[str] = []
+    if partition is None:
+        mapping, grid = _grid(bound, dependences, ranks, wishes.grid, extents, reasons)
+        partition = _partition(bound, grid)
+    else:
+        mapping = _longest([k for k, parts in enumerate(partition.grid) if parts == 1] or range(len(extents)), extents)
+        reasons.append("the arrays are distributed like this already")
+    block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
+    tile = wishes.tile
+    if tile is None:
+        tile = _default_tile(block, mapping, partition.grid, mapping == len(extents) - 1)
+        if ranks > 1:
+            reasons.append(f"tiles of {tile}: about {tile * math.prod(block) // block[mapping]:,} points a step")
+    tile = max(1, min(tile, block[mapping]))
+    faces = Faces(bound, partition, mapping, tile)
+    largest = max((m.bytes for c in faces.outgoing(0) for m in c.messages), default=0) if ranks > 1 else 0
+    return Plan(
+        nest=nest.name,
+        engine=wishes.engine,
+        sweep_loops=tuple(loop.name for loop in nest.sweep_loops),
+        space_loops=tuple(loop.name for loop in nest.space_loops),
+        extents=extents,
+        mapping=mapping,
+        tile=tile,
+        partition=partition,
+        dependences=tuple(dependences),
+        steps=-(-block[mapping] // tile),
+        message_bytes=largest,
+        reasons=tuple(reasons),
+    )
+
+
+def _check_several_writes(bound: BoundNest) -> None:
+    """Several write offsets to one array are exact only where every block writes a full box."""
+    if bound.domain.is_box:
+        return
+    offsets: dict[str, set[tuple[object, ...]]] = {}
+    for store in bound.nest.stores:
+        offsets.setdefault(store.target.array, set()).add(store.target.affine)
+        if len(offsets[store.target.array]) > 1:
+            raise RefusedError(
+                f"{bound.nest.where(store.line)}: {store.target.text}: {store.target.array} is written at several offsets "
+                "in loops whose bounds depend on outer indices; supported is one or the other. "
+                "Write the array at one offset, or make the bounds constant."
+            )
+
+
+def _grid(
+    bound: BoundNest,
+    dependences: Sequence[Dependence],
+    ranks: int,
+    wished: tuple[int, ...] | None,
+    extents: tuple[int, ...],
+    reasons: list[str],
+) -> tuple[int, tuple[int, ...]]:
+    """The mapping loop and the number of parts along every space loop."""
+    if wished is not None:
+        return _wished_grid(bound, ranks, wished, extents)
+    weights = _communication_weights(bound, dependences)
+    for mapping, candidates in _candidates(ranks, extents):
+        fitting = [g for g in candidates if all(p <= max(e, 1) for p, e in zip(g, extents, strict=True))]
+        if fitting:
+            grid = min(fitting, key=lambda g: (_communication(g, extents, weights), sum(g)))
+            if ranks > 1:
+                name = bound.nest.space_loops[mapping].name
+                reasons.append(f"{name} is pipelined: the longest loop that leaves room for {ranks} ranks on the others")
+            return mapping, grid
+    loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
+    raise RefusedError(
+        f"{bound.nest.name}: {ranks} ranks do not fit the iteration space ({loops}): every rank needs at least one row. "
+        f"Use fewer ranks, at most {_most_ranks(extents)}."
+    )
+
+
+def _candidates(ranks: int, extents: tuple[int, ...]) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
+    """Mapping loops, longest first, with the grids over the others; at last grids that cut the mapping loop as well."""
+    order = sorted(range(len(extents)), key=lambda k: (-extents[k], -k))
+    for mapping in order:
+        others = [
+            (*g[:mapping], 1, *g[mapping:]) for g in factorisations(ranks, len(extents) - 1)
+        ]
+        yield mapping, others
+    yield order[0], list(factorisations(ranks, len(extents)))
+
+
+def _wished_grid(
+    bound: BoundNest, ranks: int, wished: tuple[int, ...], extents: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]]:
+    names = [loop.name for loop in bound.nest.space_loops]
+    text = "x".join(map(str, wished))
+    mapping = _longest(range(len(extents)), extents)
+    if len(wished) == len(extents):
+        grid = wished
+        mapping = _longest([k for k, p in enumerate(grid) if p == 1] or range(len(extents)), extents)
+    elif len(wished) == len(extents) - 1:
+        grid = (*wished[:mapping], 1, *wished[mapping:])
+    else:
+        others = ", ".join(n for k, n in enumerate(names) if k != mapping)
+        expected = f"{len(names) - 1} ({others}; {names[mapping]} is pipelined) or " if len(names) > 1 else ""
+        raise RefusedError(
+            f"grid {text} has {len(wished)} entries; expected {expected}{len(names)} ({', '.join(names)})."
+        )
+    if math.prod(wished) != ranks or min(wished) < 1:
+        raise RefusedError(f"grid {text} is for {math.prod(wished)} ranks, but there are {ranks}.")
+    for name, parts, extent in zip(names, grid, extents, strict=True):
+        if parts > max(extent, 1):
+            raise RefusedError(
+                f"grid {text} cuts loop {name} in {parts}, but it has {extent} rows; every rank needs at least one."
+            )
+    return mapping, grid
+
+
+def _partition(bound: BoundNest, grid: tuple[int, ...]) -> Partition:
+    loops = bound.nest.space_loops
+    cuts = []
+    for loop, (low, high), parts in zip(loops, bound.domain.box[bound.nest.sweep_depth :], grid, strict=True):
+        first, last = (low, high) if loop.step == 1 else (1 - high, 1 - low)
+        cuts.append(balanced_cuts(first, last, parts))
+    return Partition(tuple(cuts), tuple(loop.step for loop in loops))
+
+
+def _communication_weights(bound: BoundNest, dependences: Sequence[Dependence]) -> list[int]:
+    """Per space loop, how many rows cross a cut: the sum of the dependences' components (P0 eq. 1)."""
+    depth = bound.nest.sweep_depth
+    inside = inside_sweep(dependences, depth)
+    return [sum(d.vector[depth + k] for d in inside) for k in range(len(bound.nest.space_loops))]
+
+
+def _communication(grid: tuple[int, ...], extents: tuple[int, ...], weights: list[int]) -> float:
+    """Elements sent per point computed."""
+    return sum(w * p / max(e, 1) for w, p, e in zip(weights, grid, extents, strict=True) if p > 1)
+
+
+def _longest(candidates: Sequence[int] | range, extents: tuple[int, ...]) -> int:
+    return max(candidates, key=lambda k: (extents[k], k))
+
+
+def _most_ranks(extents: tuple[int, ...]) -> int:
+    return math.prod(max(e, 1) for e in extents)
+
+
+def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...], innermost: bool) -> int:
+    across = math.prod(e for k, e in enumerate(block) if k != mapping)
+    if math.prod(grid) == 1:
+        return block[mapping]
+    stages = sum(p - 1 for p in grid)
+    wanted = max(1, POINTS_A_TILE // max(across, 1))
+    if innermost:
+        wanted = max(wanted, SHORTEST_RUN)
+    return min(wanted, max(1, block[mapping] // (FILL_SHARE * stages)))

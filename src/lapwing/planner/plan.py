@@ -1,0 +1,81 @@
+"""A Plan: how a nest is cut, who computes what, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lapwing.loopnest.dependences import Dependence, distance_vectors
+from lapwing.tiling.partition import Partition
+
+ENGINES = ("blocking", "overlap")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decisions for one nest on one number of ranks.
+
+    ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``; ``tile`` its tile
+    height in iterations; ``partition`` the blocks the ranks own. ``reasons`` says, a line each, why.
+    """
+
+    nest: str
+    engine: str
+    sweep_loops: tuple[str, ...]
+    space_loops: tuple[str, ...]
+    extents: tuple[int, ...]
+    mapping: int
+    tile: int
+    partition: Partition
+    dependences: tuple[Dependence, ...]
+    steps: int
+    message_bytes: int
+    reasons: tuple[str, ...]
+
+    @property
+    def ranks(self) -> int:
+        return self.partition.ranks
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The process grid over the loops other than the pipelined one; over all space loops where that one is cut too."""
+        grid = self.partition.grid
+        if grid[self.mapping] == 1 and len(grid) > 1:
+            return (*grid[: self.mapping], *grid[self.mapping + 1 :])
+        return grid
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "nest": self.nest,
+            "ranks": self.ranks,
+            "dependences": [list(v) for v in distance_vectors(self.dependences)],
+            "engine": self.engine,
+            "sweeps": list(self.sweep_loops),
+            "mapping": self.space_loops[self.mapping],
+            "tile": self.tile,
+            "grid": list(self.grid),
+            "steps": self.steps,
+            "message_bytes": self.message_bytes,
+            "reasons": list(self.reasons),
+        }
+
+    def __str__(self) -> str:
+        shape = " × ".join(f"{n} {e}" for n, e in zip(self.space_loops, self.extents, strict=True))
+        vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
+        lines = [f"{self.nest}: {shape} points a sweep on {self.ranks} rank{'s' if self.ranks > 1 else ''}"]
+        lines.append(f"  dependences  {vectors}")
+        if self.sweep_loops:
+            lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order; old values exchanged between them")
+        lines.append(f"  pipelined    {self.space_loops[self.mapping]}, tiles of {self.tile}, {self.steps} steps a sweep")
+        lines.append(f"  grid         {self._grid_text()}")
+        if self.message_bytes:
+            lines.append(f"  messages     up to {self.message_bytes} bytes a step from one rank to the next")
+        lines.append(f"  engine       {self.engine}")
+        lines += [f"  because      {reason}" for reason in self.reasons]
+        return "\n".join(lines)
+
+    def _grid_text(self) -> str:
+        parts = [
+            f"{loop} in {parts}" for loop, parts in zip(self.space_loops, self.partition.grid, strict=True) if parts > 1
+        ]
+        return ("x".join(map(str, self.grid)) + f" ({', '.join(parts)})") if parts else "one rank"

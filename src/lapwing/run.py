@@ -1,0 +1,89 @@
+"""Running a nest on its arguments: alone, or collectively on the ranks of an MPI run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lapwing.errors import LapwingError, RefusedError
+from lapwing.loopnest.binding import BoundNest, global_values
+from lapwing.loopnest.promotion import scalar_type
+from lapwing.planner.choose import make_plan
+from lapwing.runtime import communicator
+from lapwing.runtime.execute import Outcome, Report, run_alone, run_on_ranks
+
+if TYPE_CHECKING:
+    from lapwing.api import Nest
+
+
+def run(nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, measure_transfer: bool = False) -> Outcome:
+    """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
+
+    Raises RefusedError, BuildError or RunError, on every rank the same.
+    """
+    if not communicator.launched():
+        bound = nest.bind(arguments)
+        _check_aliases(bound, arguments)
+        plan = make_plan(bound, nest.dependences, 1, nest._wishes())
+        return run_alone(bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report)
+    return _run_collectively(nest, arguments, communicator.world(), report, measure_transfer)
+
+
+def _run_collectively(
+    nest: Nest, arguments: Mapping[str, Any], comm: Any, report: Report | None, measure_transfer: bool
+) -> Outcome:
+    from lapwing.api import ArrayShape
+
+    rank = comm.Get_rank()
+    message: Any = None
+    if rank == 0:
+        try:
+            bound = nest.bind(arguments)
+            _check_aliases(bound, arguments)
+            values = {**global_values(nest.python), **arguments}
+            stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
+            stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
+            plan = make_plan(bound, nest.dependences, comm.Get_size(), nest._wishes())
+            message = (stubs, plan)
+        except LapwingError as error:
+            message = error
+    message = comm.bcast(message, root=0)
+    if isinstance(message, LapwingError):
+        raise message
+    stubs, plan = message
+    bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
+    sources = _all_arrays(nest, bound, arguments) if rank == 0 else {a.name: None for a in bound.arrays}
+    announce = communicator.announcer(rank == 0)
+    return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure_transfer)
+
+
+def _stub(value: Any) -> Any:
+    from lapwing.api import ArrayShape
+
+    return ArrayShape(value.dtype.name, value.shape) if isinstance(value, np.ndarray) else value
+
+
+def _all_arrays(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays of a call by name: arguments, and global read-only arrays."""
+    values = {**global_values(nest.python), **arguments}
+    return {a.name: values[a.name] for a in bound.arrays}
+
+
+def _check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
+    """Written arrays must not share memory with others: the plain loop would see writes through both names."""
+    arrays = [(a.name, arguments.get(a.name)) for a in bound.arrays]
+    for name, written in arrays:
+        if name not in bound.nest.written:
+            continue
+        for other, values in arrays:
+            if other == name or not isinstance(values, np.ndarray) or not isinstance(written, np.ndarray):
+                continue
+            if np.may_share_memory(written, values) and np.shares_memory(written, values, max_work=10_000):
+                raise RefusedError(
+                    f"{bound.nest.where(bound.nest.line)}: arrays {name} and {other} share memory, and {name} is written. "
+                    f"Pass {other}.copy()."
+                )
+
+

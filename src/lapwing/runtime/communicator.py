@@ -1,0 +1,116 @@
+"""The MPI of this run: whether there is one, loaded as late as possible and through the user's own library."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.toolchain import find_mpi
+from lapwing.errors import LapwingError, RunError
+from lapwing.runtime import native
+
+# What launchers tell the processes they start.
+_LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
+_LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
+
+
+def launched() -> bool:
+    """Whether this process is one of an MPI run: started by a launcher, or MPI is initialised already."""
+    mpi4py = sys.modules.get("mpi4py.MPI")
+    if mpi4py is not None and mpi4py.Is_initialized() and not mpi4py.Is_finalized():
+        return True
+    return any(name in os.environ for name in (*_LAUNCHER_SIZES, *_LAUNCHER_MARKS))
+
+
+@cache
+def world() -> Any:
+    """A communicator of Lapwing's own over all ranks (mpi4py); loads and initialises MPI on first use.
+
+    Raises RunError where mpi4py and the runtime would use different MPI libraries, or the launcher is another MPI's.
+    """
+    if "mpi4py.MPI" not in sys.modules:
+        os.environ.setdefault("MPI4PY_LIBMPI", str(_mpi_library()))
+    from mpi4py import MPI
+
+    ours = native.library_version(native.mpi_runtime(announcer(_launcher_rank() == 0)))
+    theirs = MPI.Get_library_version().rstrip("\0")
+    if ours[: len(theirs)].strip() != theirs.strip():
+        raise RunError(
+            f"mpi4py uses {_first_line(theirs)}, but mpicxx belongs to {_first_line(ours)}. "
+            "Put the MPI that mpi4py was built for first on PATH, or set LAPWING_MPICXX to its mpicxx."
+        )
+    wanted = next((int(os.environ[n]) for n in _LAUNCHER_SIZES if os.environ.get(n, "").isdigit()), None)
+    if wanted is not None and wanted != MPI.COMM_WORLD.Get_size():
+        raise RunError(
+            f"the launcher started {wanted} processes but MPI sees {MPI.COMM_WORLD.Get_size()}: mpiexec and the MPI library "
+            f"({_first_line(theirs)}) do not belong together. Start with the mpiexec beside {find_mpi().mpicxx.command[0]}."
+        )
+    _end_all_on_error(MPI)
+    return MPI.COMM_WORLD.Dup()
+
+
+def agree(comm: Any, action: Callable[[], Any]) -> Any:
+    """Do something on every rank; if any rank fails, raise its error on all of them, so that none waits for ever."""
+    error: LapwingError | None = None
+    result = None
+    try:
+        result = action()
+    except LapwingError as caught:
+        error = caught
+    failed = [e for e in comm.allgather(error) if e is not None]
+    if failed:
+        raise failed[0]
+    return result
+
+
+def announcer(enabled: bool) -> Callable[[str], None] | None:
+    """Where one line about a build goes: standard error, of one rank only."""
+    return _announce if enabled else None
+
+
+def _announce(text: str) -> None:
+    print(f"lapwing: {text}", file=sys.stderr, flush=True)
+
+
+def _mpi_library() -> Any:
+    """The MPI library for mpi4py: the one the runtime is linked with, under the name mpi4py's wheel looks for.
+
+    Debian's MPICH is called libmpich.so.12 where mpi4py's wheel needs a libmpi.so.12: an empty library of that name
+    that pulls in the real one stands in.
+    """
+    mpi = find_mpi()
+    if mpi.library is None or mpi.library.name != "libmpich.so.12":
+        return mpi.library or "libmpi.so"
+    return build_shared_library(
+        name="libmpi-shim", sources={"shim.cpp": "\n"}, main=["shim.cpp"], compiler=mpi.mpicxx,
+        flags=["-Wl,-soname,libmpi.so.12", "-Wl,--no-as-needed"], announce=None,
+    )  # fmt: skip
+
+
+def _launcher_rank() -> int:
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.split("\n")[0].split())
+
+
+def _end_all_on_error(mpi: Any) -> None:
+    """An uncaught error on one rank ends all ranks: the others would wait for its messages for ever."""
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
+        previous(kind, value, trace)
+        if mpi.COMM_WORLD.Get_size() > 1 and not mpi.Is_finalized():
+            sys.stderr.flush()
+            sys.stdout.flush()
+            mpi.COMM_WORLD.Abort(1)
+
+    sys.excepthook = hook

@@ -1,0 +1,177 @@
+"""The C ABI of lapwing.h in Python: structures, and the libraries behind them, built on first use."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+
+MAX_LOOPS = 8
+BLOCKING, OVERLAP = 0, 1
+DONE, TRAPPED, STOPPED = 0, 1, 2
+ENGINE_CODES = {"blocking": BLOCKING, "overlap": OVERLAP}
+
+# Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
+TILE_FLAGS = ("-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-lm")
+RUNTIME_FLAGS = ("-std=c++20", "-O2")
+
+_NATIVE = Path(__file__).parent / "cpp"
+_SUPPORT = Path(__file__).parent.parent / "codegen" / "support.h"
+
+Announce = Callable[[str], None] | None
+
+
+class Box(ctypes.Structure):
+    _fields_ = [("lo", ctypes.c_int64 * MAX_LOOPS), ("hi", ctypes.c_int64 * MAX_LOOPS)]
+
+
+class Array(ctypes.Structure):
+    _fields_ = [
+        ("base", ctypes.c_void_p),
+        ("stride", ctypes.c_int64 * MAX_LOOPS),
+        ("shape", ctypes.c_int64 * MAX_LOOPS),
+    ]
+
+
+class Scalar(ctypes.Union):
+    _fields_ = [("i", ctypes.c_int64), ("f", ctypes.c_double)]
+
+
+class Tile(ctypes.Structure):
+    _fields_ = [
+        ("arrays", ctypes.POINTER(Array)),
+        ("scalars", ctypes.POINTER(Scalar)),
+        ("accumulators", ctypes.POINTER(Scalar)),
+        ("trap", ctypes.c_int64),
+    ]
+
+
+class Module(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("compute", "pack", "unpack", "load", "store")]
+
+
+class Part(ctypes.Structure):
+    _fields_ = [("face", ctypes.c_int64), ("bytes", ctypes.c_int64), ("box", Box)]
+
+
+class Message(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("step", "bytes", "first_part", "parts")]
+
+
+class Channel(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_int64) for name in ("peer", "lag", "depth", "slot_bytes", "first_message", "messages")
+    ]
+
+
+class Program(ctypes.Structure):
+    _fields_ = [
+        ("loops", ctypes.c_int64),
+        ("sweep_depth", ctypes.c_int64),
+        ("sweeps", ctypes.c_int64),
+        ("steps", ctypes.c_int64),
+        ("slice_loop", ctypes.c_int64),
+        ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
+        ("step_boxes", ctypes.POINTER(Box)),
+        ("incoming", ctypes.c_int64),
+        ("outgoing", ctypes.c_int64),
+        ("incoming_channels", ctypes.POINTER(Channel)),
+        ("outgoing_channels", ctypes.POINTER(Channel)),
+        ("messages", ctypes.POINTER(Message)),
+        ("parts", ctypes.POINTER(Part)),
+    ]
+
+
+class Times(ctypes.Structure):
+    """Seconds a rank spent; see lw_times in lapwing.h."""
+
+    _fields_ = [
+        *(
+            (name, ctypes.c_double)
+            for name in ("total", "compute", "pack", "unpack", "wait", "poll", "fill", "drain", "exposed")
+        ),
+        ("messages", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+    ]
+
+
+Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def box(ranges: Sequence[tuple[int, int]]) -> Box:
+    result = Box()
+    for k, (low, high) in enumerate(ranges):
+        result.lo[k], result.hi[k] = low, high
+    return result
+
+
+def build_tile(source: str, announce: Announce) -> ctypes.CDLL:
+    """Compile a generated tile module and load it.
+
+    Raises BuildError where there is no compiler or it rejects the source.
+    """
+    return _load_source("tile", "tile.c", source, announce)
+
+
+def build_plain(source: str, announce: Announce) -> ctypes.CDLL:
+    """Compile the plain loop (codegen.plain) and load it."""
+    return _load_source("plain", "plain.c", source, announce)
+
+
+def _load_source(name: str, file: str, source: str, announce: Announce) -> ctypes.CDLL:
+    path = build_shared_library(
+        name=name,
+        sources={file: source, "lapwing.h": (_NATIVE / "lapwing.h").read_text(), "support.h": _SUPPORT.read_text()},
+        main=[file],
+        compiler=find_c_compiler(),
+        flags=TILE_FLAGS,
+        announce=announce,
+    )
+    return ctypes.CDLL(str(path))
+
+
+@cache
+def serial_runtime(announce: Announce = None) -> ctypes.CDLL:
+    """The runtime for one process, built without MPI."""
+    return _load_runtime("runtime-serial", "serial.cpp", find_cxx_compiler(), announce)
+
+
+@cache
+def mpi_runtime(announce: Announce = None) -> ctypes.CDLL:
+    """The runtime built by the user's mpicxx."""
+    return _load_runtime("runtime-mpi", "mpi.cpp", find_mpi().mpicxx, announce)
+
+
+def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ctypes.CDLL:
+    sources = {p.name: p.read_text() for p in _NATIVE.iterdir() if p.suffix in (".h", ".hpp", ".cpp")}
+    path = build_shared_library(
+        name=name, sources=sources, main=[main], compiler=compiler, flags=RUNTIME_FLAGS, announce=announce
+    )
+    library = ctypes.CDLL(str(path))
+    library.lw_run.argtypes = [
+        ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.c_int, ctypes.c_int64, ctypes.c_int,
+        ctypes.c_void_p, ctypes.POINTER(Times),
+    ]  # fmt: skip
+    library.lw_run.restype = ctypes.c_int
+    library.lw_library_version.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+    library.lw_library_version.restype = None
+    return library
+
+
+def module_of(library: ctypes.CDLL) -> Module:
+    """The function table of a loaded tile module."""
+    addresses = {
+        name: ctypes.cast(getattr(library, f"lw_tile_{name}"), ctypes.c_void_p) for name, _ in Module._fields_
+    }
+    return Module(**addresses)
+
+
+def library_version(library: ctypes.CDLL) -> str:
+    text = ctypes.create_string_buffer(8192)
+    library.lw_library_version(text, len(text))
+    return text.value.decode(errors="replace")

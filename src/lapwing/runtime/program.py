@@ -1,0 +1,81 @@
+"""What one rank does in a run, as the tables of lw_program."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lapwing.runtime import native
+from lapwing.tiling.faces import Channel, Faces, Message
+
+
+@dataclass
+class RankProgram:
+    """``c`` points into the arrays held by ``keep``."""
+
+    c: native.Program
+    keep: list[Any] = field(repr=False)
+
+
+def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
+    """The steps, channels, messages and parts of one rank."""
+    nest, domain = faces.bound.nest, faces.bound.domain
+    depth = nest.sweep_depth
+    sweeps = [(0,) * depth] if depth == 0 else list(domain.points(depth))
+    points = np.array(sweeps, np.int64).reshape(len(sweeps), depth)
+    steps = faces.steps(rank)
+    boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])
+    tables = _Tables(depth)
+    incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in (faces.incoming(rank) if ranks > 1 else ())]
+    outgoing = [tables.channel(c, c.target, lambda m: m.made) for c in (faces.outgoing(rank) if ranks > 1 else ())]
+    if len(sweeps) < 2:
+        incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
+    arrays = {
+        "incoming_channels": _array(native.Channel, incoming),
+        "outgoing_channels": _array(native.Channel, outgoing),
+        "messages": _array(native.Message, tables.messages),
+        "parts": _array(native.Part, tables.parts),
+    }
+    program = native.Program(
+        loops=len(nest.loops),
+        sweep_depth=depth,
+        sweeps=len(sweeps),
+        steps=len(steps),
+        slice_loop=depth,
+        sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
+        step_boxes=boxes,
+        incoming=len(incoming),
+        outgoing=len(outgoing),
+        **arrays,
+    )
+    return RankProgram(program, [points, boxes, *arrays.values()])
+
+
+class _Tables:
+    """Collects messages and parts while channels are written down."""
+
+    def __init__(self, sweep_depth: int) -> None:
+        self.sweep_depth = sweep_depth
+        self.messages: list[native.Message] = []
+        self.parts: list[native.Part] = []
+
+    def channel(self, channel: Channel, peer: int, step: Callable[[Message], int]) -> native.Channel:
+        first = len(self.messages)
+        for message in channel.messages:
+            first_part = len(self.parts)
+            for part in message.parts:
+                box = native.box((*((0, 1),) * self.sweep_depth, *part.box))
+                self.parts.append(native.Part(part.face, part.bytes, box))
+            self.messages.append(native.Message(step(message), message.bytes, first_part, len(message.parts)))
+        return native.Channel(
+            peer, channel.lag, channel.depth, max(m.bytes for m in channel.messages), first, len(channel.messages)
+        )
+
+
+def _array(kind: Any, items: Sequence[Any]) -> Any:
+    """A ctypes array that is never empty, so that its address is always good."""
+    return (kind * max(1, len(items)))(*items)

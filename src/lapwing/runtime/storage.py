@@ -1,0 +1,91 @@
+"""A rank's part of each array: which elements, where they lie in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.tiling.partition import Range
+
+Box = tuple[Range, ...]
+_LINE = 64  # bytes of a cache line
+
+
+@dataclass(frozen=True)
+class LocalArray:
+    """The elements of ``box`` (half-open, in indices of the whole array) in row-major order.
+
+    ``strides`` are in elements, the last is 1; ``origin`` is the address element (0, …, 0) of the whole array would have.
+    ``owner`` keeps the memory alive.
+    """
+
+    array: ArrayType
+    box: Box
+    strides: tuple[int, ...]
+    origin: int
+    owner: npt.NDArray[np.generic]
+
+
+def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
+    """The elements of an array that iterations of a block (space loops, normalised) can touch."""
+    array = bound.array(name)
+    depth = bound.nest.sweep_depth
+    ranges = {
+        loop.name: (low, high - 1)
+        for loop, (low, high) in zip(bound.nest.loops, (*bound.domain.box[:depth], *block), strict=True)
+    }
+    hull: list[Range | None] = [None] * len(array.shape)
+    for access in bound.accesses:
+        if access.array != name:
+            continue
+        for axis, extent in enumerate(array.shape):
+            affine = bound.axis(access, axis)
+            low, high = (0, extent - 1) if affine is None else affine.interval(ranges)
+            if high < 0:  # counts from the end
+                low, high = low + extent, high + extent
+            known = hull[axis]
+            hull[axis] = (low, high + 1) if known is None else (min(low, known[0]), max(high + 1, known[1]))
+    # Guarded accesses may reach outside on paper; they never do in a run.
+    return tuple(
+        (0, 0) if r is None else (max(0, min(r[0], extent)), max(0, min(r[1], extent)))
+        for r, extent in zip(hull, array.shape, strict=True)
+    )
+
+
+def allocate(array: ArrayType, box: Box) -> LocalArray:
+    """Padded storage for a box of an array, not initialised."""
+    strides = padded_strides([high - low for low, high in box], array.itemsize)
+    rows = max(1, box[0][1] - box[0][0]) if box else 1
+    count = strides[0] * rows if len(box) > 1 else max(1, box[0][1] - box[0][0])
+    raw = np.empty(count * array.itemsize + 2 * _LINE, np.uint8)
+    aligned = raw.ctypes.data + -raw.ctypes.data % _LINE
+    offset = sum(low * stride for (low, _), stride in zip(box, strides, strict=True))
+    return LocalArray(array, box, strides, aligned - offset * array.itemsize, raw)
+
+
+def attach(array: ArrayType, values: npt.NDArray[np.generic]) -> LocalArray | None:
+    """The whole array where it lies, without a copy; None where its layout does not allow that."""
+    if values.size == 0 or values.strides[-1] != array.itemsize:
+        return None
+    if any(s <= 0 or s % array.itemsize for s in values.strides):
+        return None
+    strides = tuple(s // array.itemsize for s in values.strides)
+    return LocalArray(array, tuple((0, n) for n in array.shape), strides, values.ctypes.data, values)
+
+
+def padded_strides(sides: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Row-major strides in elements, each (but the last) an odd number of cache lines.
+
+    Rows a power of two apart share few cache sets and cost up to twice the time; an odd number of lines never does.
+    """
+    per_line = _LINE // itemsize
+    strides = [1]
+    for side in reversed(sides[1:]):
+        lines = math.ceil(max(side, 1) * strides[-1] / per_line)
+        strides.append((lines | 1) * per_line)
+    return tuple(reversed(strides))

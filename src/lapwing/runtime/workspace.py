@@ -1,0 +1,161 @@
+"""One rank's state for one generated module: local arrays, scalars, accumulators, and calls into the module."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.codegen.module import EXACT_WORDS, accumulator_offsets, accumulator_words
+from lapwing.errors import RunError
+from lapwing.loopnest import typed as t
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.promotion import scalar_type
+from lapwing.runtime import native
+from lapwing.runtime.storage import Box, LocalArray
+
+EXACT_HEADER = 4
+_EXACT_SCALE = 1074
+
+
+class Workspace:
+    """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words."""
+
+    def __init__(self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray]) -> None:
+        self.bound = bound
+        self.library = library
+        self.arrays = dict(arrays)
+        self.module = native.module_of(library) if hasattr(library, "lw_tile_compute") else None
+        self.words = np.zeros(max(1, accumulator_words(bound.body.accumulators)), np.int64)
+        self._arrays = (native.Array * max(1, len(bound.arrays)))(*(_native_array(arrays[a.name]) for a in bound.arrays))
+        self._scalars = (native.Scalar * max(1, len(bound.parameters)))(
+            *(_native_scalar(v) for v in bound.parameters.values())
+        )
+        self.tile = native.Tile(
+            self._arrays, self._scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)), 0
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Reductions start anew: max and min at the value before the loops, sums at zero."""
+        self.words[:] = 0
+        self.tile.trap = 0
+        offsets = accumulator_offsets(self.bound.body.accumulators)
+        for accumulator in self.bound.body.accumulators:
+            if accumulator.operator != "+":
+                kind = np.float64 if accumulator.dtype.startswith("float") else np.int64
+                self.words[offsets[accumulator.name]] = np.array(accumulator.initial, kind).view(np.int64)
+
+    def load(self, name: str, box: Box, dense: npt.NDArray[np.generic]) -> None:
+        """Put a dense block of elements into the local array."""
+        self._copy("load", name, box, dense)
+
+    def store(self, name: str, box: Box) -> npt.NDArray[np.generic]:
+        """A dense copy of a box of elements of the local array."""
+        dense = np.empty([high - low for low, high in box], self.bound.array(name).dtype)
+        self._copy("store", name, box, dense)
+        return dense
+
+    def _copy(self, verb: str, name: str, box: Box, dense: npt.NDArray[np.generic]) -> None:
+        position = [a.name for a in self.bound.arrays].index(name)
+        function = getattr(self.library, f"lw_tile_{verb}")
+        function(
+            ctypes.byref(self.tile), ctypes.c_int32(position), ctypes.byref(native.box(box)),
+            ctypes.c_void_p(dense.ctypes.data),
+        )  # fmt: skip
+
+    def check_traps(self) -> None:
+        """Raise RunError if the run met a place where the plain loop raises."""
+        if self.tile.trap:
+            raise RunError(self.bound.body.traps[self.tile.trap - 1].message)
+
+
+def merged(bound: BoundNest, rows: list[npt.NDArray[np.int64]]) -> dict[str, Any]:
+    """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give."""
+    offsets = accumulator_offsets(bound.body.accumulators)
+    results: dict[str, Any] = {}
+    for accumulator in bound.body.accumulators:
+        start = offsets[accumulator.name]
+        if accumulator.exact_sum:
+            digits = [row[start : start + EXACT_WORDS] for row in rows]
+            results[accumulator.name] = _typed(accumulator, _exact_total(accumulator, digits))
+            continue
+        kind = np.float64 if accumulator.dtype.startswith("float") else np.int64
+        values = [row[start : start + 1].view(kind)[0].item() for row in rows]
+        results[accumulator.name] = _typed(accumulator, _combined(accumulator, values))
+    return results
+
+
+def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
+    if accumulator.operator == "+":
+        total = int(accumulator.initial) + sum(values)
+        if accumulator.weak:
+            return total
+        return np.array(total & (2**64 - 1), np.uint64).astype(accumulator.dtype).item()  # NumPy's integers wrap
+    result = values[0]
+    for value in values[1:]:
+        if value > result if accumulator.operator == "max" else value < result:
+            result = value
+    return result
+
+
+def _exact_total(accumulator: t.Accumulator, rows: list[npt.NDArray[np.int64]]) -> float:
+    """The exact sum of all terms and the start value, rounded once."""
+    nans, plus, minus = (sum(int(row[k]) for row in rows) for k in (1, 2, 3))
+    initial = float(accumulator.initial)
+    nans += np.isnan(initial)
+    plus += initial == np.inf
+    minus += initial == -np.inf
+    if nans or (plus and minus):
+        return float("nan")
+    if plus or minus:
+        return float("inf") if plus else float("-inf")
+    units = sum(int(word) << (32 * k) for row in rows for k, word in enumerate(row[EXACT_HEADER:]))
+    exact = Fraction(units, 2**_EXACT_SCALE) + Fraction(initial)
+    if accumulator.dtype == "float64":
+        return _nearest(exact)
+    return float(_nearest_float32(exact))
+
+
+def _nearest(exact: Fraction) -> float:
+    try:
+        return exact.numerator / exact.denominator
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+def _nearest_float32(exact: Fraction) -> np.float32:
+    """Rounding through float64 could round twice; the neighbours decide."""
+    with np.errstate(over="ignore"):
+        guess = np.float32(_nearest(exact))
+    if not np.isfinite(guess):
+        return guess
+    below, above = np.nextafter(guess, np.float32(-np.inf)), np.nextafter(guess, np.float32(np.inf))
+    candidates = [c for c in (guess, below, above) if np.isfinite(c)]
+    even_last = sorted(candidates, key=lambda c: int(np.array(c).view(np.int32)) & 1)
+    return min(even_last, key=lambda c: abs(Fraction(float(c)) - exact))
+
+
+def _typed(accumulator: t.Accumulator, value: Any) -> Any:
+    """The value as the plain loop would return it: a Python number or a NumPy scalar."""
+    if accumulator.weak:
+        return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype](value)
+    return np.dtype(accumulator.dtype).type(value)
+
+
+def _native_array(local: LocalArray) -> native.Array:
+    array = native.Array(base=local.origin & (2**64 - 1))
+    for axis, stride in enumerate(local.strides):
+        array.stride[axis] = stride
+        array.shape[axis] = local.array.shape[axis]
+    return array
+
+
+def _native_scalar(value: Any) -> native.Scalar:
+    kind = scalar_type(value)
+    assert kind is not None
+    return native.Scalar(f=float(value)) if kind.is_float else native.Scalar(i=int(value))

@@ -1,0 +1,41 @@
+"""Which tilings respect the dependences.
+
+Rectangular tiles have H = diag(1/sides), so H D >= 0 (P0, section 2.3) asks that no dependence inside a sweep has a
+negative component along a space loop. Dependences carried by a sweep loop are satisfied by doing sweeps in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest.dependences import Dependence
+
+
+def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[Dependence, ...]:
+    """Dependences between iterations of one sweep: zero along every sweep loop."""
+    return tuple(d for d in dependences if not any(d.vector[:sweep_depth]))
+
+
+def check_rectangular(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> None:
+    """Raise RefusedError unless rectangular tiles of the space loops are legal: H D >= 0."""
+    for dependence in inside_sweep(dependences, nest.sweep_depth):
+        for loop, component in zip(nest.loops, dependence.vector, strict=True):
+            if component < 0:
+                raise RefusedError(
+                    f"{nest.where(dependence.target_line)}: no supported tiling respects the {dependence.kind} dependence "
+                    f"{list(dependence.vector)} from {dependence.source} to {dependence.target}: it points backwards along "
+                    f"loop {loop.name}. Rectangular tiles need every component inside a sweep to be >= 0 (HD >= 0). "
+                    f"Reverse loop {loop.name} if all dependences allow it, read that value from a read-only copy, or move "
+                    "the loop that carries it outside as a sweep."
+                )
+
+
+def carried_by(dependences: Sequence[Dependence], sweep_depth: int, axis: int) -> bool:
+    """Whether a dependence inside a sweep joins iterations that differ along this loop alone."""
+    for dependence in inside_sweep(dependences, sweep_depth):
+        others = (*dependence.vector[:axis], *dependence.vector[axis + 1 :])
+        if dependence.vector[axis] and not any(others):
+            return True
+    return False

@@ -1,0 +1,90 @@
+"""Which rank owns which block of the iteration space: a process grid and the cuts along every space loop."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+Range = tuple[int, int]  # half-open
+
+
+def balanced_cuts(low: int, high: int, parts: int) -> tuple[int, ...]:
+    """Cut points of ``[low, high)`` into parts that differ by at most one.
+
+    Raises ValueError when there are more parts than points.
+    """
+    extent = high - low
+    if not 1 <= parts <= max(extent, 1):
+        raise ValueError(f"{parts} parts of {extent} points")
+    return tuple(low + extent * k // parts for k in range(parts + 1))
+
+
+def factorisations(number: int, factors: int) -> Iterator[tuple[int, ...]]:
+    """All ordered ways to write a number as a product of the given count of factors."""
+    if factors == 0:
+        if number == 1:
+            yield ()
+        return
+    for first in range(1, number + 1):
+        if number % first == 0:
+            for rest in factorisations(number // first, factors - 1):
+                yield (first, *rest)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Blocks of the space loops.
+
+    ``cuts`` holds, per space loop, the cut points in values of the user's index, so that rank 0 always owns the lowest
+    indices; ``steps`` the loops' directions. Ranks are numbered row by row over the process grid.
+    """
+
+    cuts: tuple[tuple[int, ...], ...]
+    steps: tuple[int, ...]
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return tuple(len(c) - 1 for c in self.cuts)
+
+    @property
+    def ranks(self) -> int:
+        return math.prod(self.grid)
+
+    def coordinates(self, rank: int) -> tuple[int, ...]:
+        found = []
+        for extent in reversed(self.grid):
+            rank, coordinate = divmod(rank, extent)
+            found.append(coordinate)
+        return tuple(reversed(found))
+
+    def rank(self, coordinates: Sequence[int]) -> int:
+        rank = 0
+        for coordinate, extent in zip(coordinates, self.grid, strict=True):
+            rank = rank * extent + coordinate
+        return rank
+
+    def order(self, rank: int) -> tuple[int, ...]:
+        """Where the rank's block stands along each normalised loop: dependences lead from lower to higher."""
+        return tuple(c * s for c, s in zip(self.coordinates(rank), self.steps, strict=True))
+
+    def block(self, rank: int) -> tuple[Range, ...]:
+        """The rank's block in normalised coordinates."""
+        ranges = []
+        for coordinate, cuts, step in zip(self.coordinates(rank), self.cuts, self.steps, strict=True):
+            low, high = cuts[coordinate], cuts[coordinate + 1]
+            ranges.append((low, high) if step == 1 else (1 - high, 1 - low))
+        return tuple(ranges)
+
+    def ranks_near(self, rank: int, reach: Sequence[Range]) -> Iterator[int]:
+        """Ranks, itself excepted, whose block meets the rank's block widened by ``reach`` (low <= 0 <= high)."""
+        block = self.block(rank)
+        candidates = []
+        for axis, ((low, high), (before, after)) in enumerate(zip(block, reach, strict=True)):
+            cuts, step = self.cuts[axis], self.steps[axis]
+            wide = (low + before, high + after) if step == 1 else (1 - high - after, 1 - low - before)
+            candidates.append([c for c in range(len(cuts) - 1) if cuts[c] < wide[1] and wide[0] < cuts[c + 1]])
+        for coordinates in itertools.product(*candidates):
+            if (other := self.rank(coordinates)) != rank:
+                yield other
