@@ -12,7 +12,9 @@ from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.planner.choose import make_plan
 from lapwing.runtime import communicator
+from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
 from lapwing.runtime.execute import Outcome, Report, run_alone, run_on_ranks
+from lapwing.tiling.partition import Partition
 
 if TYPE_CHECKING:
     from lapwing.api import Nest
@@ -24,6 +26,7 @@ def run(nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, 
     Raises RefusedError, BuildError or RunError, on every rank the same.
     """
     if not communicator.launched():
+        arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
         _check_aliases(bound, arguments)
         plan = make_plan(bound, nest.dependences, 1, nest._wishes())
@@ -37,15 +40,18 @@ def _run_collectively(
     from lapwing.api import ArrayShape
 
     rank = comm.Get_rank()
+    distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
     if rank == 0:
         try:
             bound = nest.bind(arguments)
             _check_aliases(bound, arguments)
+            _check_same_arrays(bound, distributed)
             values = {**global_values(nest.python), **arguments}
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
-            plan = make_plan(bound, nest.dependences, comm.Get_size(), nest._wishes())
+            given = None if nest.grid else _given_partition(bound, distributed)
+            plan = make_plan(bound, nest.dependences, comm.Get_size(), nest._wishes(), given)
             message = (stubs, plan)
         except LapwingError as error:
             message = error
@@ -55,6 +61,10 @@ def _run_collectively(
     stubs, plan = message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
     sources = _all_arrays(nest, bound, arguments) if rank == 0 else {a.name: None for a in bound.arrays}
+    scattered_writes = [n for n in bound.nest.written if n in distributed and write_offsets(bound, n) > 1]
+    for name in distributed:
+        # Several write offsets leave the last values of some elements with other ranks than their owners.
+        sources[name] = distributed[name].collect() if name in scattered_writes else distributed[name]
     announce = communicator.announcer(rank == 0)
     return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure_transfer)
 
@@ -62,13 +72,33 @@ def _run_collectively(
 def _stub(value: Any) -> Any:
     from lapwing.api import ArrayShape
 
-    return ArrayShape(value.dtype.name, value.shape) if isinstance(value, np.ndarray) else value
+    known = isinstance(value, np.ndarray | DistributedArray)
+    return ArrayShape(value.dtype.name, value.shape) if known else value
 
 
 def _all_arrays(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays of a call by name: arguments, and global read-only arrays."""
     values = {**global_values(nest.python), **arguments}
     return {a.name: values[a.name] for a in bound.arrays}
+
+
+def _given_partition(bound: BoundNest, distributed: Mapping[str, DistributedArray]) -> Partition | None:
+    """The partition under which an array that is distributed already stays where it is, if there is one."""
+    for name in bound.nest.written:
+        if name in distributed and (layout := distributed[name].layout) is not None:
+            return partition_of(bound, name, layout)
+    return None
+
+
+def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedArray]) -> None:
+    names = list(distributed)
+    for k, name in enumerate(names):
+        for other in names[k + 1 :]:
+            if distributed[name] is distributed[other] and {name, other} & set(bound.nest.written):
+                raise RefusedError(
+                    f"{bound.nest.where(bound.nest.line)}: {name} and {other} are the same array, and it is written. "
+                    "Pass two arrays."
+                )
 
 
 def _check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The tile in C: compute over a box, faces packed and unpacked, arrays loaded and stored.
+"""The tile in C: compute over a box, faces packed and unpacked.
 
 The innermost loop is cut short and carried outside the next one, so that several rows, each a chain of dependent
 operations, are in the core's window at once:
@@ -46,10 +46,6 @@ class _TileWriter(ModuleWriter):
             *self._face_function("pack", "const lw_tile *tile", "void *out", "out"),
             "",
             *self._face_function("unpack", "lw_tile *tile", "const void *in", "in"),
-            "",
-            *self._array_function("load", "lw_tile *tile", "const void *in", "in"),
-            "",
-            *self._array_function("store", "const lw_tile *tile", "void *out", "out"),
         ]
         return "\n".join(lines) + "\n"
 
@@ -126,8 +122,8 @@ class _TileWriter(ModuleWriter):
     # -- copies ------------------------------------------------------------------------------------------------------
 
     def _copies(self) -> Iterator[str]:
-        """Per array, a dense copy of a box of elements out of the array and back into it, row by row."""
-        for array in self.bound.arrays:
+        """Per written array, a dense copy of a box of elements out of the array and back into it, row by row."""
+        for array in (a for a in self.bound.arrays if a.name in self.nest.written):
             for verb, const, c_type_out in (("out", "const ", ""), ("in", "", "const ")):
                 name, c_type = self.array(array.name), C_TYPES[array.dtype]
                 yield f"static void copy_{verb}_{name}(const lw_array *array, const lw_box *box, {c_type_out}{c_type} *dense) {{"
@@ -174,18 +170,6 @@ class _TileWriter(ModuleWriter):
                 yield _plus(f"box->lo[{k}]", c), _plus(f"box->hi[{k}]", c)
             else:
                 yield _plus(f"1 - box->hi[{k}]", c), _plus(f"1 - box->lo[{k}]", c)
-
-    def _array_function(self, verb: str, tile: str, buffer: str, pointer: str) -> Iterator[str]:
-        direction = "out" if verb == "store" else "in"
-        yield f"void lw_tile_{verb}({tile}, int32_t array, const lw_box *elements, {buffer}) {{"
-        yield "    switch (array) {"
-        for number, array in enumerate(self.bound.arrays):
-            name = self.array(array.name)
-            yield f"        case {number}:"
-            yield f"            copy_{direction}_{name}(&tile->arrays[{number}], elements, {pointer});"
-            yield "            break;"
-        yield "    }"
-        yield "}"
 
 
 def _plus(text: str, constant: int) -> str:

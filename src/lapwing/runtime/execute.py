@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
+from lapwing.runtime.communicator import agree
+from lapwing.runtime.distributed import DistributedArray, owner_layout
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, attach, needed_box
+from lapwing.runtime.transfer import gather, scatter, slices
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, loop_offsets
 from lapwing.tiling.partition import Range
 
 Report = Callable[[float], None]
-_CHUNK_BYTES = 64 << 20
 
 
 @dataclass
@@ -54,6 +54,7 @@ class Runner:
     ) -> None:
         self.bound, self.plan, self.rank = bound, plan, rank
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
+        self.module = native.module_of(library)
         self.workspace = Workspace(bound, library, arrays)
         self.program = rank_program(self.faces, rank, plan.ranks)
 
@@ -72,9 +73,8 @@ class Runner:
             return len(interrupt)
 
         callback = native.Progress(progress)
-        assert self.workspace.module is not None
         status = runtime.lw_run(
-            ctypes.byref(self.program.c), ctypes.byref(self.workspace.module), ctypes.byref(self.workspace.tile),
+            ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
             native.ENGINE_CODES[self.plan.engine], comm_handle, int(dry), ctypes.cast(callback, ctypes.c_void_p),
             ctypes.byref(times),
         )  # fmt: skip
@@ -107,18 +107,17 @@ def run_alone(
         local = attach(array, values) if not (bound.body.traps and array.name in bound.nest.written) else None
         if local is None:
             local = allocate(array, needed_box(bound, array.name, block))
+            local.values[...] = values[slices(local.box)]
             copied.append(array.name)
         arrays[array.name] = local
     runner = Runner(bound, plan, 0, library, arrays)
-    for name in copied:
-        _load_from(runner.workspace, name, arrays[name].box, arguments[name])
     start = time.perf_counter()
     times = runner.run(runtime, 0, report)
     seconds = time.perf_counter() - start
     for name in copied:
         if name in bound.nest.written:
             for box in written_boxes(bound, name, block):
-                _store_to(runner.workspace, name, box, arguments[name])
+                arguments[name][slices(box)] = arrays[name].view(box)
     return Outcome(plan, merged(bound, [runner.workspace.words]), seconds, [_times(times)])
 
 
@@ -133,42 +132,28 @@ def run_on_ranks(
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
-    sources: per array a NumPy array on rank 0 (None elsewhere), or a LocalArray that each rank has already.
+    sources: per array a DistributedArray, or a NumPy array on rank 0 (None elsewhere).
     Raises the same error on every rank where preparation fails; an error in mid-run ends all ranks.
     """
-    from lapwing.runtime.communicator import agree
-
     rank = comm.Get_rank()
     if bound.domain.is_empty:
         return Outcome(plan, _initial_results(bound), 0.0, [])
 
-    def prepare() -> tuple[ctypes.CDLL, Runner]:
-        runtime = native.mpi_runtime(announce)
-        library = _tile_library(tile_source(bound, _faces(bound, plan).faces, plan.dependences), announce)
-        block = plan.partition.block(rank)
-        try:
-            arrays = {
-                a.name: sources[a.name]
-                if isinstance(sources[a.name], LocalArray)
-                else allocate(a, needed_box(bound, a.name, block))
-                for a in bound.arrays
-            }
-        except MemoryError as error:
-            raise RunError(f"rank {rank}: not enough memory for its part of the arrays ({error}). Use more ranks.") from None
-        return runtime, Runner(bound, plan, rank, library, arrays)
+    def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
+        source = tile_source(bound, _faces(bound, plan).faces, plan.dependences)
+        return native.mpi_runtime(announce), _tile_library(source, announce)
 
-    runtime, runner = agree(comm, prepare)
-    scattered = [a.name for a in bound.arrays if not isinstance(sources[a.name], LocalArray)]
-    for name in scattered:
-        _scatter(runner, name, sources[name], comm)
+    runtime, library = agree(comm, build)
+    arrays = {a.name: _distribute(bound, plan, a, sources[a.name], comm) for a in bound.arrays}
+    runner = Runner(bound, plan, rank, library, arrays)
     comm.Barrier()
     start = time.perf_counter()
     times = _run_or_abort(runner, runtime, comm, report)
     seconds = comm.allreduce(time.perf_counter() - start, op=_max())
     results = merged(bound, comm.allgather(runner.workspace.words))
-    for name in scattered:
-        if name in bound.nest.written:
-            _gather(runner, name, sources[name], comm)
+    for name in bound.nest.written:
+        if not isinstance(sources[name], DistributedArray):
+            _collect(bound, plan, arrays[name], sources[name], comm)
     transfer = None
     if measure_transfer:
         comm.Barrier()
@@ -176,10 +161,38 @@ def run_on_ranks(
     return Outcome(plan, results, seconds, comm.allgather(_times(times)), transfer)
 
 
+def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, comm: Any) -> LocalArray:
+    """This rank's part of an array, with the elements of its neighbours that it reads."""
+    boxes = [needed_box(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    if isinstance(source, DistributedArray):
+        written = array.name in bound.nest.written
+        layout = owner_layout(bound, array.name, plan.partition) if written else source.layout
+        if layout is not None:
+            return replace(source.localise(boxes, layout), array=array)
+        source = source.whole  # only read, and not distributed by any nest so far
+
+    def allocated() -> LocalArray:
+        try:
+            return allocate(array, boxes[comm.Get_rank()])
+        except MemoryError as error:
+            raise RunError(
+                f"rank {comm.Get_rank()}: no memory for its part of {array.name} ({error}). Use more ranks."
+            ) from None
+
+    local = agree(comm, allocated)
+    scatter(source, boxes, local, comm)
+    return local
+
+
+def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: Any) -> None:
+    """Bring what every rank wrote into the whole array on rank 0, later writes over earlier ones."""
+    boxes = [written_boxes(bound, local.array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    for of_offset in zip(*boxes, strict=True):
+        gather(local, of_offset, whole, comm)
+
+
 def _run_or_abort(runner: Runner, runtime: ctypes.CDLL, comm: Any, report: Report | None) -> native.Times:
     """Run; an error on this rank ends every rank, because the others wait for its messages."""
-    import sys
-
     try:
         return runner.run(runtime, comm.py2f(), report)
     except BaseException as error:
@@ -226,72 +239,6 @@ def _initial_results(bound: BoundNest) -> dict[str, Any]:
 
 def _times(times: native.Times) -> dict[str, float]:
     return {name: getattr(times, name) for name, _ in times._fields_}
-
-
-# -- moving blocks between a whole NumPy array on rank 0 and the ranks ------------------------------------------------
-
-
-def _chunks(box: Box, itemsize: int) -> list[Box]:
-    """A box cut along its first axis into pieces small enough to copy and send at once."""
-    row = itemsize
-    for low, high in box[1:]:
-        row *= high - low
-    rows = max(1, _CHUNK_BYTES // max(row, 1))
-    low, high = box[0]
-    return [((at, min(at + rows, high)), *box[1:]) for at in range(low, high, rows)] if row else []
-
-
-def _slices(box: Box) -> tuple[slice, ...]:
-    return tuple(slice(low, high) for low, high in box)
-
-
-def _load_from(workspace: Workspace, name: str, box: Box, values: npt.NDArray[np.generic]) -> None:
-    for piece in _chunks(box, values.itemsize):
-        workspace.load(name, piece, np.ascontiguousarray(values[_slices(piece)]))
-
-
-def _store_to(workspace: Workspace, name: str, box: Box, values: npt.NDArray[np.generic]) -> None:
-    for piece in _chunks(box, values.itemsize):
-        values[_slices(piece)] = workspace.store(name, piece)
-
-
-def _scatter(runner: Runner, name: str, values: Any, comm: Any) -> None:
-    """Give every rank the elements its block can touch."""
-    bound, plan, rank = runner.bound, runner.plan, runner.rank
-    itemsize = bound.array(name).itemsize
-    if rank == 0:
-        _load_from(runner.workspace, name, needed_box(bound, name, plan.partition.block(0)), values)
-        for other in range(1, plan.ranks):
-            for piece in _chunks(needed_box(bound, name, plan.partition.block(other)), itemsize):
-                comm.Send(_bytes(np.ascontiguousarray(values[_slices(piece)])), dest=other)
-        return
-    for piece in _chunks(needed_box(bound, name, plan.partition.block(rank)), itemsize):
-        dense = np.empty([high - low for low, high in piece], bound.array(name).dtype)
-        comm.Recv(_bytes(dense), source=0)
-        runner.workspace.load(name, piece, dense)
-
-
-def _gather(runner: Runner, name: str, values: Any, comm: Any) -> None:
-    """Bring what every rank wrote into the whole array on rank 0, later writes over earlier ones."""
-    bound, plan, rank = runner.bound, runner.plan, runner.rank
-    boxes = [written_boxes(bound, name, plan.partition.block(r)) for r in range(plan.ranks)]
-    itemsize = bound.array(name).itemsize
-    for offset in range(len(boxes[0])):
-        for other in range(plan.ranks):
-            if other == 0 and rank == 0:
-                _store_to(runner.workspace, name, boxes[0][offset], values)
-            elif rank in (0, other):
-                for piece in _chunks(boxes[other][offset], itemsize):
-                    if rank == other:
-                        comm.Send(_bytes(runner.workspace.store(name, piece)), dest=0)
-                    else:
-                        dense = np.empty([high - low for low, high in piece], bound.array(name).dtype)
-                        comm.Recv(_bytes(dense), source=other)
-                        values[_slices(piece)] = dense
-
-
-def _bytes(dense: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
-    return dense.reshape(-1).view(np.uint8)
 
 
 def _max() -> Any:

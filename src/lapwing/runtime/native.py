@@ -52,7 +52,7 @@ class Tile(ctypes.Structure):
 
 
 class Module(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("compute", "pack", "unpack", "load", "store")]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("compute", "pack", "unpack")]
 
 
 class Part(ctypes.Structure):

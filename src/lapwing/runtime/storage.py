@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +19,30 @@ _LINE = 64  # bytes of a cache line
 
 @dataclass(frozen=True)
 class LocalArray:
-    """The elements of ``box`` (half-open, in indices of the whole array) in row-major order.
+    """The elements of ``box`` (half-open, in indices of the whole array); ``values`` has the shape of the box.
 
-    ``strides`` are in elements, the last is 1; ``origin`` is the address element (0, …, 0) of the whole array would have.
-    ``owner`` keeps the memory alive.
+    Rows lie in order and the last axis is contiguous; other strides are free, so rows may be padded.
     """
 
     array: ArrayType
     box: Box
-    strides: tuple[int, ...]
-    origin: int
-    owner: npt.NDArray[np.generic]
+    values: npt.NDArray[Any]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements."""
+        return tuple(s // self.array.itemsize for s in self.values.strides)
+
+    @property
+    def origin(self) -> int:
+        """The address element (0, …, 0) of the whole array would have."""
+        steps = zip(self.box, self.values.strides, strict=True)
+        return int(self.values.ctypes.data) - sum(low * stride for (low, _), stride in steps)
+
+    def view(self, box: Box) -> npt.NDArray[Any]:
+        """A part of the elements, over the same memory."""
+        inside = zip(box, self.box, strict=True)
+        return self.values[tuple(slice(low - first, high - first) for (low, high), (first, _) in inside)]
 
 
 def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
@@ -58,24 +72,22 @@ def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
 
 
 def allocate(array: ArrayType, box: Box) -> LocalArray:
-    """Padded storage for a box of an array, not initialised."""
-    strides = padded_strides([high - low for low, high in box], array.itemsize)
-    rows = max(1, box[0][1] - box[0][0]) if box else 1
-    count = strides[0] * rows if len(box) > 1 else max(1, box[0][1] - box[0][0])
-    raw = np.empty(count * array.itemsize + 2 * _LINE, np.uint8)
-    aligned = raw.ctypes.data + -raw.ctypes.data % _LINE
-    offset = sum(low * stride for (low, _), stride in zip(box, strides, strict=True))
-    return LocalArray(array, box, strides, aligned - offset * array.itemsize, raw)
+    """Padded memory for a box of an array, not initialised."""
+    sides = [high - low for low, high in box]
+    strides = padded_strides(sides, array.itemsize)
+    raw = np.empty(max(1, sides[0]) * strides[0] * array.itemsize + 2 * _LINE, np.uint8)
+    offset = -raw.ctypes.data % _LINE
+    values = np.ndarray(sides, array.dtype, raw, offset, [s * array.itemsize for s in strides])
+    return LocalArray(array, box, values)
 
 
-def attach(array: ArrayType, values: npt.NDArray[np.generic]) -> LocalArray | None:
+def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:
     """The whole array where it lies, without a copy; None where its layout does not allow that."""
     if values.size == 0 or values.strides[-1] != array.itemsize:
         return None
     if any(s <= 0 or s % array.itemsize for s in values.strides):
         return None
-    strides = tuple(s // array.itemsize for s in values.strides)
-    return LocalArray(array, tuple((0, n) for n in array.shape), strides, values.ctypes.data, values)
+    return LocalArray(array, tuple((0, n) for n in array.shape), values)
 
 
 def padded_strides(sides: Sequence[int], itemsize: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""One rank's state for one generated module: local arrays, scalars, accumulators, and calls into the module."""
+"""One rank's state for one generated module: local arrays, scalars, accumulators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.runtime import native
-from lapwing.runtime.storage import Box, LocalArray
+from lapwing.runtime.storage import LocalArray
 
 EXACT_HEADER = 4
 _EXACT_SCALE = 1074
@@ -27,9 +27,8 @@ class Workspace:
 
     def __init__(self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray]) -> None:
         self.bound = bound
-        self.library = library
         self.arrays = dict(arrays)
-        self.module = native.module_of(library) if hasattr(library, "lw_tile_compute") else None
+        self.library = library
         self.words = np.zeros(max(1, accumulator_words(bound.body.accumulators)), np.int64)
         self._arrays = (native.Array * max(1, len(bound.arrays)))(*(_native_array(arrays[a.name]) for a in bound.arrays))
         self._scalars = (native.Scalar * max(1, len(bound.parameters)))(
@@ -49,24 +48,6 @@ class Workspace:
             if accumulator.operator != "+":
                 kind = np.float64 if accumulator.dtype.startswith("float") else np.int64
                 self.words[offsets[accumulator.name]] = np.array(accumulator.initial, kind).view(np.int64)
-
-    def load(self, name: str, box: Box, dense: npt.NDArray[np.generic]) -> None:
-        """Put a dense block of elements into the local array."""
-        self._copy("load", name, box, dense)
-
-    def store(self, name: str, box: Box) -> npt.NDArray[np.generic]:
-        """A dense copy of a box of elements of the local array."""
-        dense = np.empty([high - low for low, high in box], self.bound.array(name).dtype)
-        self._copy("store", name, box, dense)
-        return dense
-
-    def _copy(self, verb: str, name: str, box: Box, dense: npt.NDArray[np.generic]) -> None:
-        position = [a.name for a in self.bound.arrays].index(name)
-        function = getattr(self.library, f"lw_tile_{verb}")
-        function(
-            ctypes.byref(self.tile), ctypes.c_int32(position), ctypes.byref(native.box(box)),
-            ctypes.c_void_p(dense.ctypes.data),
-        )  # fmt: skip
 
     def check_traps(self) -> None:
         """Raise RunError if the run met a place where the plain loop raises."""

@@ -46,8 +46,6 @@ typedef struct lw_module {
     void (*compute)(lw_tile *tile, const lw_box *iterations);
     void (*pack)(const lw_tile *tile, int32_t face, const lw_box *iterations, void *out);
     void (*unpack)(lw_tile *tile, int32_t face, const lw_box *iterations, const void *in);
-    void (*load)(lw_tile *tile, int32_t array, const lw_box *elements, const void *in);
-    void (*store)(const lw_tile *tile, int32_t array, const lw_box *elements, void *out);
 } lw_module;
 
 /* A part of a message: the elements one face wrote in a box of iterations. Ranges of sweep loops are filled in by the

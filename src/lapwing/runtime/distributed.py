@@ -1,0 +1,168 @@
+"""Arrays that stay distributed between calls of nests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.runtime import communicator
+from lapwing.runtime.storage import Box, LocalArray, allocate
+from lapwing.runtime.transfer import exchange, gather, intersection, scatter
+from lapwing.tiling.faces import loop_offsets
+from lapwing.tiling.partition import Partition
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which rank owns which elements: cut points along every axis, and every rank's box."""
+
+    cuts: tuple[tuple[int, ...], ...]
+    owned: tuple[Box, ...]
+
+
+class DistributedArray:
+    """An array that nests leave distributed over the ranks of an MPI run.
+
+    values: the whole NumPy array on rank 0; what other ranks pass does not matter (None is fine). Outside an MPI run the
+    object wraps the array and nests update it in place.
+
+    Creating it, passing it to a nest and ``numpy()`` are collective: all ranks do them in the same order. It is
+    distributed by the first nest that uses it, and again only when a nest needs another distribution.
+    """
+
+    def __init__(self, values: npt.NDArray[Any] | None) -> None:
+        self._whole = values
+        self._layout: Layout | None = None
+        self._local: LocalArray | None = None
+        self._comm: Any = communicator.world() if communicator.launched() else None
+        kind: Any = None
+        if self._comm is None or self._comm.Get_rank() == 0:
+            kind = (values.dtype.name, values.shape) if isinstance(values, np.ndarray) else type(values).__name__
+        if self._comm is not None:
+            kind = self._comm.bcast(kind, root=0)
+        if isinstance(kind, str):
+            raise RefusedError(f"DistributedArray: rank 0 passed {kind}, expected a NumPy array.")
+        self.dtype: np.dtype[Any] = np.dtype(kind[0])
+        self.shape: tuple[int, ...] = kind[1]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def numpy(self) -> npt.NDArray[Any] | None:
+        """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
+        if self._comm is None:
+            return self._whole
+        if self._layout is not None:
+            whole = np.empty(self.shape, self.dtype) if self._comm.Get_rank() == 0 else None
+            gather(self._local, self._layout.owned, whole, self._comm)
+            return whole
+        return self._whole if self._comm.Get_rank() == 0 else None
+
+    # -- used by the runtime ---------------------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout | None:
+        return self._layout
+
+    @property
+    def whole(self) -> npt.NDArray[Any] | None:
+        """The wrapped array, on rank 0 while it is not distributed."""
+        return self._whole
+
+    def collect(self) -> npt.NDArray[Any] | None:
+        """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
+        self._whole = self.numpy()
+        self._layout = self._local = None
+        return self._whole
+
+    def localise(self, needed: Sequence[Box], layout: Layout) -> LocalArray:
+        """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
+
+        needed: the box every rank touches. layout: who owns what from now on.
+        """
+        rank = self._comm.Get_rank()
+        array = ArrayType("", self.dtype.name, self.shape)
+        boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
+        if self._layout is None:
+            local = allocate(array, boxes[rank])
+            scatter(self._whole, boxes, local, self._comm)
+            self._whole = None
+        else:
+            assert self._local is not None
+            local = self._local
+            if self._layout != layout or not _contains(local.box, boxes[rank]):
+                local = allocate(array, _hull(boxes[rank], local.box) if self._layout == layout else boxes[rank])
+            exchange(self._local, local, self._layout.owned, boxes, self._comm)
+        self._local, self._layout = local, layout
+        return local
+
+
+def owner_layout(bound: BoundNest, name: str, partition: Partition) -> Layout:
+    """Who owns the elements of a written array under a partition: the rank that writes them, edges to the nearest."""
+    array = bound.array(name)
+    depth = bound.nest.sweep_depth
+    target = _last_writer(bound, name)
+    positions: list[int | None] = []
+    cuts = []
+    for axis, affine in enumerate(target.affine):
+        assert affine is not None
+        (loop, _), *_ = affine.terms
+        k = bound.nest.loop_names.index(loop) - depth
+        positions.append(k if k >= 0 else None)
+        inner = [c + affine.constant for c in partition.cuts[k][1:-1]] if k >= 0 else []
+        cuts.append((0, *inner, array.shape[axis]))
+    owned = []
+    for rank in range(partition.ranks):
+        coordinates = partition.coordinates(rank)
+        part = [coordinates[k] if k is not None else 0 for k in positions]
+        owned.append(tuple((c[p], c[p + 1]) for c, p in zip(cuts, part, strict=True)))
+    return Layout(tuple(cuts), tuple(owned))
+
+
+def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | None:
+    """The partition of a nest's loops under which the array keeps its layout; None if there is none."""
+    depth = bound.nest.sweep_depth
+    target = _last_writer(bound, name)
+    cuts: dict[str, tuple[int, ...]] = {}
+    for affine, axis_cuts in zip(target.affine, layout.cuts, strict=True):
+        assert affine is not None
+        (loop, _), *_ = affine.terms
+        cuts[loop] = tuple(c - affine.constant for c in axis_cuts[1:-1])
+    all_cuts = []
+    for loop, (low, high) in zip(bound.nest.space_loops, bound.domain.box[depth:], strict=True):
+        first, last = (low, high) if loop.step == 1 else (1 - high, 1 - low)
+        whole = (first, *cuts[loop.name], last)
+        if any(a >= b for a, b in zip(whole, whole[1:], strict=False)):
+            return None
+        all_cuts.append(whole)
+    partition = Partition(tuple(all_cuts), tuple(loop.step for loop in bound.nest.space_loops))
+    return partition if owner_layout(bound, name, partition) == layout else None
+
+
+def write_offsets(bound: BoundNest, name: str) -> int:
+    """At how many different offsets a nest writes an array."""
+    return len({loop_offsets(bound, s.target) for s in bound.nest.stores if s.target.array == name})
+
+
+def _last_writer(bound: BoundNest, name: str) -> Any:
+    targets = [s.target for s in bound.nest.stores if s.target.array == name]
+    return min(targets, key=lambda target: [o for o in loop_offsets(bound, target) if o is not None])
+
+
+def _hull(a: Box, b: Box) -> Box:
+    if intersection(a, a) is None:
+        return b
+    if intersection(b, b) is None:
+        return a
+    return tuple((min(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))
+
+
+def _contains(outer: Box, inner: Box) -> bool:
+    return all(o[0] <= i[0] and i[1] <= o[1] for o, i in zip(outer, inner, strict=True))

@@ -1,0 +1,104 @@
+"""Moves boxes of elements between ranks outside the pipeline: scatter, gather, exchange. All are collective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.runtime.storage import Box, LocalArray
+
+CHUNK_BYTES = 64 << 20  # what is copied and sent at once
+
+
+def scatter(whole: npt.NDArray[Any] | None, boxes: Sequence[Box], local: LocalArray, comm: Any) -> None:
+    """Give every rank its box of the whole array on rank 0; boxes may overlap."""
+    rank = comm.Get_rank()
+    if rank:
+        for piece in pieces(boxes[rank], local.array.itemsize):
+            dense = np.empty(sides(piece), local.array.dtype)
+            comm.Recv(as_bytes(dense), source=0)
+            local.view(piece)[...] = dense
+        return
+    assert whole is not None
+    for other, box in enumerate(boxes):
+        for piece in pieces(box, local.array.itemsize):
+            if other == 0:
+                local.view(piece)[...] = whole[slices(piece)]
+            else:
+                comm.Send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), dest=other)
+
+
+def gather(local: LocalArray | None, boxes: Sequence[Box], whole: npt.NDArray[Any] | None, comm: Any) -> None:
+    """Bring every rank's box into the whole array on rank 0, in the order of the ranks."""
+    rank = comm.Get_rank()
+    assert local is not None
+    if rank:
+        for piece in pieces(boxes[rank], local.array.itemsize):
+            comm.Send(as_bytes(np.ascontiguousarray(local.view(piece))), dest=0)
+        return
+    assert whole is not None
+    for other, box in enumerate(boxes):
+        for piece in pieces(box, local.array.itemsize):
+            if other == 0:
+                whole[slices(piece)] = local.view(piece)
+            else:
+                dense = np.empty(sides(piece), local.array.dtype)
+                comm.Recv(as_bytes(dense), source=other)
+                whole[slices(piece)] = dense
+
+
+def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Box], comm: Any) -> None:
+    """Fill every rank's needed box from the ranks that own the elements; old and new memory may be the same."""
+    from mpi4py import MPI
+
+    rank = comm.Get_rank()
+    if new is not old and (own := intersection(owned[rank], needed[rank])) is not None:
+        new.view(own)[...] = old.view(own)
+    arrivals, requests, kept = [], [], []
+    for other in range(comm.Get_size()):
+        if other == rank:
+            continue
+        if (box := intersection(owned[other], needed[rank])) is not None:
+            for piece in pieces(box, new.array.itemsize):
+                dense = np.empty(sides(piece), new.array.dtype)
+                requests.append(comm.Irecv(as_bytes(dense), source=other))
+                arrivals.append((piece, dense))
+        if (box := intersection(owned[rank], needed[other])) is not None:
+            for piece in pieces(box, old.array.itemsize):
+                kept.append(np.ascontiguousarray(old.view(piece)))
+                requests.append(comm.Isend(as_bytes(kept[-1]), dest=other))
+    MPI.Request.Waitall(requests)
+    for piece, dense in arrivals:
+        new.view(piece)[...] = dense
+
+
+def intersection(a: Box, b: Box) -> Box | None:
+    common = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
+    return common if all(low < high for low, high in common) else None
+
+
+def pieces(box: Box, itemsize: int) -> Iterator[Box]:
+    """A box cut along its first axis into parts small enough to copy and send at once; nothing for an empty box."""
+    row = itemsize
+    for low, high in box[1:]:
+        row *= high - low
+    rows = max(1, CHUNK_BYTES // max(row, 1))
+    low, high = box[0]
+    if row:
+        for at in range(low, high, rows):
+            yield ((at, min(at + rows, high)), *box[1:])
+
+
+def slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(low, high) for low, high in box)
+
+
+def sides(box: Box) -> tuple[int, ...]:
+    return tuple(high - low for low, high in box)
+
+
+def as_bytes(dense: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return dense.reshape(-1).view(np.uint8)
