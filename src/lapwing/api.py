@@ -57,6 +57,11 @@ class Nest:
         return function
 
     @property
+    def has_problem(self) -> bool:
+        """Whether ``@nest.problem`` registered a function."""
+        return self._problem is not None
+
+    @property
     def problem_function(self) -> Callable[..., dict[str, Any]]:
         """The function registered by ``@nest.problem``. Raises RefusedError if there is none."""
         if self._problem is None:

@@ -28,7 +28,7 @@ def run(nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, 
     if not communicator.launched():
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
-        _check_aliases(bound, arguments)
+        check_aliases(bound, arguments)
         plan = make_plan(bound, nest.dependences, 1, nest._wishes())
         return run_alone(bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report)
     return _run_collectively(nest, arguments, communicator.world(), report, measure_transfer)
@@ -45,7 +45,7 @@ def _run_collectively(
     if rank == 0:
         try:
             bound = nest.bind(arguments)
-            _check_aliases(bound, arguments)
+            check_aliases(bound, arguments)
             _check_same_arrays(bound, distributed)
             values = {**global_values(nest.python), **arguments}
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
@@ -101,7 +101,7 @@ def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedAr
                 )
 
 
-def _check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
+def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
     """Written arrays must not share memory with others: the plain loop would see writes through both names."""
     arrays = [(a.name, arguments.get(a.name)) for a in bound.arrays]
     for name, written in arrays:

@@ -68,7 +68,7 @@ class Printer:
                 subscripts.append(self.print(subscript.index))
             else:
                 extent = self.extent(node.array, subscript.axis)
-                subscripts.append(f"lw_lookup({self.print(subscript.index)}, {extent}, {subscript.trap}, &trap)")
+                subscripts.append(f"lw_lookup({self.print(subscript.index)}, {extent}, {subscript.trap}, trap)")
         return self.element(node.array, subscripts)
 
     def _convert(self, node: t.Convert) -> str:
@@ -78,7 +78,7 @@ class Printer:
             return f"({c_type}){operand}" if operand.startswith("(") or operand.isidentifier() else f"({c_type})({operand})"
         low, high = dtype_range(node.dtype)
         limits = f"{literal('float64', float(low))}, {literal('float64', float(high + 1))}"
-        return f"({c_type})lw_to_integer({operand}, {limits}, {node.trap}, &trap)"
+        return f"({c_type})lw_to_integer({operand}, {limits}, {node.trap}, trap)"
 
     def _operation(self, node: t.Operation) -> str:
         operator, dtype = node.operator, node.dtype
@@ -115,7 +115,7 @@ class Printer:
         return _narrowed(dtype, f"({operands[0]} {operator} {operands[1]})")
 
     def _divisor(self, operand: str, dtype: str, trap: int | None) -> str:
-        return operand if trap is None else f"lw_divisor_{SUFFIXES[dtype]}({operand}, {trap}, &trap)"
+        return operand if trap is None else f"lw_divisor_{SUFFIXES[dtype]}({operand}, {trap}, trap)"
 
     def _math(self, name: str, operands: list[str], trap: int | None) -> str:
         assert name in _EXACT or name in MATH_UNARY or name in MATH_BINARY
@@ -123,7 +123,7 @@ class Printer:
         call = f"{function}({', '.join(operands)})"
         if trap is None:
             return call
-        return f"lw_checked_{len(operands)}({call}, {', '.join(operands)}, {trap}, &trap)"
+        return f"lw_checked_{len(operands)}({call}, {', '.join(operands)}, {trap}, trap)"
 
     def _absolute(self, dtype: str, operand: str) -> str:
         if dtype.startswith("float"):

@@ -82,6 +82,11 @@ class ModuleWriter:
         """The parameters generated code can use, in the order of the tile's scalars."""
         return tuple(self.bound.parameters)
 
+    def scalar_c_type(self, name: str) -> str:
+        kind = scalar_type(self.bound.parameters[name])
+        assert kind is not None
+        return C_TYPES[kind.dtype]
+
     def accumulator_offsets(self) -> dict[str, int]:
         return accumulator_offsets(self.bound.body.accumulators)
 
@@ -105,21 +110,20 @@ class ModuleWriter:
     def declarations(self, body: str) -> Iterator[str]:
         """Local names for what the body uses of the tile: arrays, strides, scalars, accumulators."""
         for position, array in enumerate(self.bound.arrays):
-            if not _mentions(body, self.array(array.name)):
+            if not mentions(body, self.array(array.name)):
                 continue
             const = "" if array.name in self.nest.written else "const "
             c_type = C_TYPES[array.dtype]
             yield f"{const}{c_type} *restrict const {self.array(array.name)} = tile->arrays[{position}].base;"
             for axis in range(len(array.shape) - 1):
-                if _mentions(body, self.stride(array.name, axis)):
+                if mentions(body, self.stride(array.name, axis)):
                     yield f"const int64_t {self.stride(array.name, axis)} = tile->arrays[{position}].stride[{axis}];"
         for position, name in enumerate(self.scalar_names()):
-            if _mentions(body, self.scalar(name)):
-                kind = scalar_type(self.bound.parameters[name])
-                assert kind is not None
-                field = "f" if kind.is_float else "i"
-                cast = "" if kind.dtype in ("float64", "int64") else f"({C_TYPES[kind.dtype]})"
-                yield f"const {C_TYPES[kind.dtype]} {self.scalar(name)} = {cast}tile->scalars[{position}].{field};"
+            if mentions(body, self.scalar(name)):
+                c_type = self.scalar_c_type(name)
+                field = "f" if c_type in ("double", "float") else "i"
+                cast = "" if c_type in ("double", "int64_t") else f"({c_type})"
+                yield f"const {c_type} {self.scalar(name)} = {cast}tile->scalars[{position}].{field};"
         offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
             name, offset = self.accumulator(accumulator.name), offsets[accumulator.name]
@@ -141,25 +145,67 @@ class ModuleWriter:
             yield "tile->trap = trap;"
 
     def statements(self) -> Iterator[str]:
+        """The loop body; reductions are updated through pointers of their names, traps noted through ``trap``."""
         kinds = {a.name: a for a in self.bound.body.accumulators}
         for statement in self.bound.body.statements:
             value = self.printer.print(statement.value)
             match statement:
                 case t.TypedStore(target=target):
-                    yield f"{self.printer.load(target)} = {_stripped(value)};"
+                    yield f"{self.printer.load(target)} = {stripped(value)};"
                 case t.TypedLocal(local=local):
-                    yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {_stripped(value)};"
+                    yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(value)};"
                 case t.TypedAccumulate(name=name):
-                    yield self._accumulate(kinds[name], value)
+                    pointer = self.accumulator(name)
+                    yield self.accumulate(kinds[name], pointer if kinds[name].exact_sum else f"*{pointer}", value)
 
-    def _accumulate(self, accumulator: t.Accumulator, value: str) -> str:
-        name = self.accumulator(accumulator.name)
+    def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
+        """One update of the reduction kept in ``target``."""
         if accumulator.exact_sum:
-            return f"lw_exact_add({name}, {_stripped(value)});"
+            return f"lw_exact_add({target}, {stripped(value)});"
         if accumulator.operator == "+":
             cast = "" if accumulator.dtype in ("int64", "int32") else f"({C_TYPES[accumulator.dtype]})"
-            return f"{name} = {cast}({name} + {value});"
-        return f"{name} = lw_{accumulator.operator}_{SUFFIXES[accumulator.dtype]}({name}, {_stripped(value)});"
+            return f"{target} = {cast}({target} + {value});"
+        return f"{target} = lw_{accumulator.operator}_{SUFFIXES[accumulator.dtype]}({target}, {stripped(value)});"
+
+    def point_function(self) -> Iterator[str]:
+        """The loop body as a function of its own, so that every loop around it stays readable."""
+        yield f"LW_INLINE void {self._point()}({', '.join(declared for declared, _ in self._point_parameters())}) {{"
+        yield from indented([*self.statements(), *self.unused_locals()])
+        yield "}"
+
+    def point_call(self) -> str:
+        return f"{self._point()}({', '.join(argument for _, argument in self._point_parameters())});"
+
+    def _point(self) -> str:
+        return self.names.get("point", f"{self.nest.name}_point")
+
+    def _point_parameters(self) -> list[tuple[str, str]]:
+        """What the loop body uses, as parameters of its function and as arguments of the call."""
+        body = "\n".join([*self.statements(), *self.unused_locals()])
+        found: list[tuple[str, str]] = []
+        if mentions(body, "tile"):
+            found.append(("const lw_tile *tile", "tile"))
+        for array in self.bound.arrays:
+            name = self.array(array.name)
+            const = "" if array.name in self.nest.written else "const "
+            if mentions(body, name):
+                found.append((f"{const}{C_TYPES[array.dtype]} *restrict {name}", name))
+            strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
+            found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
+        for parameter in self.scalar_names():
+            name = self.scalar(parameter)
+            if mentions(body, name):
+                found.append((f"{self.scalar_c_type(parameter)} {name}", name))
+        for accumulator in self.bound.body.accumulators:
+            name = self.accumulator(accumulator.name)
+            c_type = "int64_t" if accumulator.exact_sum else C_TYPES[accumulator.dtype]
+            found.append((f"{c_type} *{name}", name if accumulator.exact_sum else f"&{name}"))
+        if self.bound.body.traps:
+            found.append(("int64_t *trap", "&trap"))
+        for loop in self.nest.loop_names:
+            if mentions(body, self.index(loop)):
+                found.append((f"int64_t {self.index(loop)}", self.index(loop)))
+        return found
 
     def unused_locals(self) -> Iterator[str]:
         """Silence warnings about temporaries the user set and never read."""
@@ -167,7 +213,7 @@ class ModuleWriter:
         for statement in self.bound.body.statements:
             if isinstance(statement, t.TypedLocal):
                 name = self._name(statement.local)
-                if sum(_mentions(line, name) for line in body) == 1:
+                if sum(mentions(line, name) for line in body) == 1:
                     yield f"(void){name};"
 
     def bounds(self, loop: ir.Loop) -> tuple[str, str]:
@@ -203,7 +249,7 @@ def _factor(text: str) -> str:
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
-def _mentions(text: str, name: str) -> bool:
+def mentions(text: str, name: str) -> bool:
     position = text.find(name)
     while position >= 0:
         before = text[position - 1] if position else " "
@@ -214,7 +260,7 @@ def _mentions(text: str, name: str) -> bool:
     return False
 
 
-def _stripped(text: str) -> str:
+def stripped(text: str) -> str:
     """Without one pair of parentheses around the whole."""
     if not (text.startswith("(") and text.endswith(")")):
         return text

@@ -27,12 +27,14 @@ def plain_source(bound: BoundNest) -> str:
             depth,
         )
     depth = len(writer.nest.loops)
-    loops += indented([*writer.statements(), *writer.unused_locals()], depth)
+    loops += indented([writer.point_call()], depth)
     for level in range(depth - 1, -1, -1):
         loops.append("    " * level + "}")
     body = "\n".join(loops)
     lines = [
         *writer.heading("The plain loop."),
+        "",
+        *writer.point_function(),
         "",
         "void lw_plain(lw_tile *tile, int64_t limit) {",
         *indented(list(writer.declarations(body))),

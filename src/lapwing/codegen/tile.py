@@ -1,13 +1,15 @@
 """The tile in C: compute over a box, faces packed and unpacked.
 
-The innermost loop is cut short and carried outside the next one, so that several rows, each a chain of dependent
-operations, are in the core's window at once:
+Where the innermost loop is a chain of dependent operations, as in Gauss-Seidel, the core would wait out the latency of
+every link. The two innermost loops are skewed instead: a few rows advance together, each one step behind the row above,
+so that every step holds as many independent points for the core to overlap or the compiler to vectorise:
 
-    for i:                          for i in blocks of ROWS:
-        for j:              →           for j in blocks of CUT:
-            body                            for i in the block: for j in the block: body
+    for v:                          for v in blocks of lanes:
+        for w:              →           for step:
+            body(v, w)                      for lane: body(v + lane, step - lane)
 
-That is legal wherever rectangular tiles are (every dependence inside a sweep has no negative component).
+Two points of one step differ by (d, -d), and no dependence does where rectangular tiles are legal (none has a negative
+component inside a sweep), so the lanes of a step are independent and each step sees what the steps before it wrote.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lapwing.codegen.expression import C_TYPES
-from lapwing.codegen.module import ModuleWriter, indented
+from lapwing.codegen.module import ModuleWriter, indented, mentions
+from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.faces import Face
 from lapwing.tiling.legality import carried_by
 
-ROWS = 64
-CUT = 16
+# Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads, and beyond
+# about 32 such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
+MANY_LANES, FEW_LANES = 16, 4
+MOST_STREAMS = 32
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], dependences: Sequence[Dependence]) -> str:
@@ -30,15 +35,45 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], dependences: Sequence[D
     return _TileWriter(bound, faces, dependences).source()
 
 
+class _Lines:
+    """Lines of C with the indentation of the blocks they stand in."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._depth = 0
+
+    def add(self, *texts: str) -> None:
+        self.texts.extend("    " * self._depth + text for text in texts)
+
+    def open(self, text: str) -> None:
+        self.add(text)
+        self._depth += 1
+
+    def reopen(self, text: str) -> None:
+        self._depth -= 1
+        self.open(text)
+
+    def close(self) -> None:
+        self._depth -= 1
+        self.add("}")
+
+    def close_all(self) -> None:
+        while self._depth:
+            self.close()
+
+
 class _TileWriter(ModuleWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], dependences: Sequence[Dependence]) -> None:
         super().__init__(bound)
         self.faces = faces
         self.chained = carried_by(dependences, self.nest.sweep_depth, len(self.nest.loops) - 1)
+        self.lanes = MANY_LANES if MANY_LANES * self._planes() <= MOST_STREAMS else FEW_LANES
 
     def source(self) -> str:
         lines = [
             *self.heading("One tile."),
+            "",
+            *self.point_function(),
             "",
             *self._compute(),
             "",
@@ -52,57 +87,134 @@ class _TileWriter(ModuleWriter):
     # -- compute -----------------------------------------------------------------------------------------------------
 
     def _compute(self) -> Iterator[str]:
-        loops = self._loops()
-        body = "\n".join(loops)
+        lines = _Lines()
+        call = self.point_call()
+        self._loops(lines, call)
         yield "void lw_tile_compute(lw_tile *tile, const lw_box *box) {"
-        yield from indented(list(self.declarations(body)))
-        yield from indented(loops)
-        yield from indented(list(self.write_back()))
+        yield from indented([*self.declarations(call + "\n".join(lines.texts)), *lines.texts, *self.write_back()])
         yield "}"
 
-    def _loops(self) -> list[str]:
+    def _loops(self, lines: _Lines, call: str) -> None:
         nest = self.nest
         innermost = len(nest.loops) - 1
-        cut = self.chained and innermost > nest.sweep_depth
-        lines: list[str] = []
-        depth = 0
-
-        def emit(*texts: str) -> None:
-            lines.extend("    " * depth + text for text in texts)
-
-        def open_loop(k: int, low: str, high: str) -> None:
-            nonlocal depth
-            name = nest.loops[k].name
-            x = self.coordinate(name)
-            emit(f"for (int64_t {x} = {low}; {x} < {high}; ++{x}) {{")
-            depth += 1
-            if nest.loops[k].step == -1:
-                emit(f"const int64_t {self.index(name)} = -{x};")
-
+        bounds = " ".join(b for loop in nest.loops for b in self.bounds(loop))
         for k in range(nest.sweep_depth):
-            name = nest.loops[k].name
+            name = self.index(nest.loops[k].name)
             sign = "" if nest.loops[k].step == 1 else "-"
-            if self._is_used(name):
-                emit(f"const int64_t {self.index(name)} = {sign}box->lo[{k}];")
-        plain_until = innermost - 1 if cut else innermost
-        for k in range(nest.sweep_depth, plain_until):
-            open_loop(k, *self._clamped(k, f"box->lo[{k}]", f"box->hi[{k}]"))
-        if cut:
-            rows, columns = (f"{self.names.get(('block', k), nest.loops[k].name + '_block')}" for k in (innermost - 1, innermost))
-            for name, k, size in ((rows, innermost - 1, ROWS), (columns, innermost, CUT)):
-                emit(f"for (int64_t {name} = box->lo[{k}]; {name} < box->hi[{k}]; {name} += {size}) {{")
-                depth += 1
-            for name, k, size in ((rows, innermost - 1, ROWS), (columns, innermost, CUT)):
-                open_loop(k, *self._clamped(k, name, f"lw_min_i64({name} + {size}, box->hi[{k}])"))
+            if mentions(call, name) or mentions(bounds, name):
+                lines.add(f"const int64_t {name} = {sign}box->lo[{k}];")
+        skewed = self.chained and innermost > nest.sweep_depth
+        for k in range(nest.sweep_depth, innermost - 1 if skewed else innermost):
+            self._open_loop(lines, k)
+        if skewed:
+            self._skewed_pair(lines, innermost - 1, innermost, call)
         else:
             if not self.chained:
-                emit("#pragma GCC ivdep")  # no dependence is carried by this loop
-            open_loop(innermost, *self._clamped(innermost, f"box->lo[{innermost}]", f"box->hi[{innermost}]"))
-        emit(*self.statements(), *self.unused_locals())
-        while depth:
-            depth -= 1
-            emit("}")
-        return lines
+                lines.add("#pragma GCC ivdep")  # no dependence is carried by this loop
+            self._open_loop(lines, innermost)
+            lines.add(call)
+        lines.close_all()
+
+    def _open_loop(self, lines: _Lines, k: int) -> None:
+        low, high = self._clamped(k, f"box->lo[{k}]", f"box->hi[{k}]")
+        name = self.nest.loops[k].name
+        x = self.coordinate(name)
+        lines.open(f"for (int64_t {x} = {low}; {x} < {high}; ++{x}) {{")
+        if self.nest.loops[k].step == -1:
+            lines.add(f"const int64_t {self.index(name)} = -{x};")
+
+    def _skewed_pair(self, lines: _Lines, v: int, w: int, call: str) -> None:
+        """The two innermost loops as a block of rows, each one step behind the row above.
+
+        While the rows of a block come in and run out, only some lanes work; in between all do, and that loop is the one
+        that counts.
+        """
+        words = ("block", "lanes", "begin", "end", "all_from", "all_until", "step", "lane")
+        block, lanes, begin, end, all_from, all_until, step, lane = (self.names.get(("skew", n), n) for n in words)
+        low, high = self._clamped(v, f"box->lo[{v}]", f"box->hi[{v}]")
+        # Bounds of the inner loop that vary from row to row are tested point by point.
+        ragged = self.nest.loops[v].name in self.nest.loops[w].start.names | self.nest.loops[w].stop.names
+        whole = (f"box->lo[{w}]", f"box->hi[{w}]")
+        w_low, w_high = whole if ragged else self._clamped(w, *whole)
+        lines.add(f"const int64_t {begin} = {w_low}, {end} = {w_high};")
+        lines.add(f"if ({begin} >= {end}) {'continue' if v > self.nest.sweep_depth else 'return'};")
+        lines.open(f"for (int64_t {block} = {low}; {block} < {high}; {block} += {self.lanes}) {{")
+        lines.add(f"const int64_t {lanes} = lw_min_i64({self.lanes}, {high} - {block});")
+        lines.add(f"const bool full = {lanes} == {self.lanes} && {end} - {begin} >= {self.lanes};")
+        lines.add(f"const int64_t {all_from} = full ? {begin} + {self.lanes - 1} : {end} + {lanes} - 1;")
+        lines.add(f"const int64_t {all_until} = full ? {end} : {all_from};")
+        private = self._private_accumulators()
+        for name, (c_type, start, _) in private.items():
+            lines.add(f"{c_type} {name}[{self.lanes}];")
+            lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {name}[{lane}] = {start};")
+
+        def point(statement: str) -> None:
+            for k, value in ((v, f"{block} + {lane}"), (w, f"{step} - {lane}")):
+                x = self.coordinate(self.nest.loops[k].name)
+                lines.add(f"const int64_t {x} = {value};")
+                if self.nest.loops[k].step == -1:
+                    lines.add(f"const int64_t {self.index(self.nest.loops[k].name)} = -{x};")
+            if ragged:
+                x = self.coordinate(self.nest.loops[w].name)
+                own_low, own_high = self.bounds(self.nest.loops[w])
+                lines.add(f"if ({x} >= {own_low} && {x} < {own_high}) {statement}")
+            else:
+                lines.add(statement)
+            lines.close()
+            lines.close()
+
+        def some_lanes(first: str, last: str) -> None:
+            lines.open(f"for (int64_t {step} = {first}; {step} < {last}; ++{step}) {{")
+            lines.open(
+                f"for (int64_t {lane} = lw_max_i64(0, {step} - {end} + 1); "
+                f"{lane} < lw_min_i64({lanes}, {step} - {begin} + 1); ++{lane}) {{"
+            )
+            point(call)
+
+        some_lanes(begin, all_from)
+        lines.open(f"for (int64_t {step} = {all_from}; {step} < {all_until}; ++{step}) {{")
+        lines.add(self._vector_pragma())
+        lines.open(f"for (int64_t {lane} = 0; {lane} < {self.lanes}; ++{lane}) {{")
+        per_lane = call
+        for accumulator, name in zip(self._plain_accumulators(), private, strict=True):
+            per_lane = per_lane.replace(f"&{self.accumulator(accumulator.name)},", f"&{name}[{lane}],")
+        point(per_lane)
+        some_lanes(all_until, f"{end} + {lanes} - 1")
+        for name, (_, _, fold) in private.items():
+            lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {fold.format(f'{name}[{lane}]')}")
+        lines.close()
+
+    def _plain_accumulators(self) -> list[t.Accumulator]:
+        return [a for a in self.bound.body.accumulators if not a.exact_sum]
+
+    def _private_accumulators(self) -> dict[str, tuple[str, str, str]]:
+        """Per reduction, one accumulator a lane: its name, with its C type, first value and how it is folded."""
+        private = {}
+        for accumulator in self._plain_accumulators():
+            name = self.accumulator(accumulator.name)
+            lane_name = self.names.get(("lanes of", accumulator.name), f"{name}_lanes")
+            start = "0" if accumulator.operator == "+" else name
+            private[lane_name] = (C_TYPES[accumulator.dtype], start, self.accumulate(accumulator, name, "{}"))
+        return private
+
+    def _planes(self) -> int:
+        """How many separate runs of memory one row of the innermost loop reads and writes, rows next to it aside."""
+        inner = self.nest.loop_names[-2:]
+        planes = set()
+        for access in self.bound.accesses:
+            affines = [a for a in access.affine if a is not None]
+            if any(inner[0] in a.names for a in affines):
+                planes.add((access.array, tuple(a for a in affines if not set(inner) & a.names)))
+        return len(planes)
+
+    def _vector_pragma(self) -> str:
+        """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
+        body = self.bound.body
+        plain = not body.traps and not any(a.exact_sum for a in body.accumulators)
+        stores = [s for s in body.statements if isinstance(s, t.TypedStore)]
+        small = all(s.target.dtype in ("int32", "int16", "int8", "uint8") for s in stores)
+        expensive = any(_is_expensive(statement.value) for statement in body.statements)
+        return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
 
     def _clamped(self, k: int, low: str, high: str) -> tuple[str, str]:
         """The box's range of a loop, cut by the loop's own bounds where those depend on outer indices."""
@@ -113,11 +225,6 @@ class _TileWriter(ModuleWriter):
         if loop.stop.names & set(self.nest.loop_names):
             high = f"lw_min_i64({high}, {own_high})"
         return low, high
-
-    def _is_used(self, loop: str) -> bool:
-        text = "\n".join(self.statements())
-        bounds = " ".join(b for other in self.nest.loops for b in self.bounds(other))
-        return self.index(loop) in text or self.index(loop) in bounds
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -170,6 +277,33 @@ class _TileWriter(ModuleWriter):
                 yield _plus(f"box->lo[{k}]", c), _plus(f"box->hi[{k}]", c)
             else:
                 yield _plus(f"1 - box->hi[{k}]", c), _plus(f"1 - box->lo[{k}]", c)
+
+
+def _is_expensive(node: t.Typed) -> bool:
+    """Whether the expression takes a root of, or divides by, something that varies from point to point."""
+    match node:
+        case t.Operation(operator="sqrt" | "/", operands=operands):
+            return _varies(operands[-1]) or any(map(_is_expensive, operands))
+        case t.Operation(operands=operands):
+            return any(map(_is_expensive, operands))
+        case t.Convert(operand=operand):
+            return _is_expensive(operand)
+        case t.Select(test=test, then=then, otherwise=otherwise):
+            return any(map(_is_expensive, (test, then, otherwise)))
+    return False
+
+
+def _varies(node: t.Typed) -> bool:
+    match node:
+        case t.Load() | t.Local() | t.Index():
+            return True
+        case t.Operation(operands=operands):
+            return any(map(_varies, operands))
+        case t.Convert(operand=operand):
+            return _varies(operand)
+        case t.Select(test=test, then=then, otherwise=otherwise):
+            return any(map(_varies, (test, then, otherwise)))
+    return False
 
 
 def _plus(text: str, constant: int) -> str:

@@ -113,27 +113,19 @@ class _Analysis:
         """Constant distance vectors; those carried by a sweep loop may vary, and one per piece stands for them."""
         untupled = pairs.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
         deltas = untupled.deltas()
-        deltas = deltas.project_out(isl.dim_type.param, 0, deltas.dim(isl.dim_type.param)).coalesce()
-        vectors = []
-        for piece in deltas.get_basic_sets():
-            point = _point(piece)
-            if not isl.Set.from_basic_set(piece).is_singleton() and not self._carried_by_sweep(piece):
-                raise RefusedError(
-                    f"{self.nest.where(target.line)}: the {kind} dependence from {source.text} to {target.text} has no "
-                    "constant distance. Expected indices that are the loop indices plus constants, in the same order "
-                    "everywhere."
-                )
-            vectors.append(point)
-        return vectors
-
-    def _carried_by_sweep(self, piece: isl.BasicSet) -> bool:
-        depth = self.nest.sweep_depth
-        if depth == 0:
-            return False
-        zero = isl.Set.from_basic_set(piece)
-        for axis in range(depth):
-            zero = zero.fix_val(isl.dim_type.set, axis, isl.Val.zero(isl.DEFAULT_CONTEXT))
-        return bool(zero.is_empty())
+        deltas = deltas.project_out(isl.dim_type.param, 0, deltas.dim(isl.dim_type.param))
+        inside = deltas
+        for axis in range(self.nest.sweep_depth):
+            inside = inside.fix_val(isl.dim_type.set, axis, isl.Val.zero(isl.DEFAULT_CONTEXT))
+        if not inside.is_empty() and not inside.is_singleton():
+            raise RefusedError(
+                f"{self.nest.where(target.line)}: the {kind} dependence from {source.text} to {target.text} has no "
+                "constant distance. Expected indices that are the loop indices plus constants, in the same order "
+                "everywhere."
+            )
+        # Apart before pieces are joined: one piece may hold distances inside a sweep and between sweeps.
+        carried = deltas.subtract(inside).coalesce()
+        return [_point(piece) for part in (inside, carried) for piece in part.get_basic_sets()]
 
     def _dependence(self, kind: str, vector: Vector, source: ir.Access, target: ir.Access) -> Dependence:
         return Dependence(kind, vector, source.array, source.text, source.line, target.text, target.line)
@@ -183,6 +175,8 @@ def _maps(union: isl.UnionMap) -> list[isl.Map]:
 
 
 def _point(piece: isl.BasicSet) -> Vector:
-    point = isl.Set.from_basic_set(piece).lexmin().sample_point()
+    points = isl.Set.from_basic_set(piece)
+    # Two sweep loops of unknown length are any distance apart, and there is no least one.
+    point = (points.lexmin() if points.is_bounded() else points).sample_point()
     count = point.get_space().dim(isl.dim_type.set)
     return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count))

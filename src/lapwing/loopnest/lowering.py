@@ -97,7 +97,7 @@ class _Lowering:
                 assert isinstance(load, t.Load)
                 return t.TypedStore(line, text, load, stored)
             case ir.SetTemporary(name=name, value=value, text=text):
-                lowered = self._lower(value)
+                lowered = self._narrowed(self._lower(value), line)
                 self.versions[name] = self.versions.get(name, 0) + 1
                 local = t.Local(lowered.code.dtype, name, self.versions[name])
                 self.temporaries[name] = Value(local, lowered.types, lowered.interval)
@@ -526,9 +526,18 @@ class _Lowering:
 
     # -- conversions and checks ----------------------------------------------------------------------------------------
 
+    def _narrowed(self, value: Value, line: int) -> Value:
+        """A small Python int in 32 bits: it then takes no wider vectors than the arrays it meets."""
+        if value.only == PY_INT and fits(value.extent, "int32"):
+            return Value(self._convert(value.code, "int32", line), value.types, value.interval)
+        return value
+
     def _convert(self, code: t.Typed, dtype: str, line: int) -> t.Typed:
         if code.dtype == dtype:
             return code
+        if isinstance(code, t.Select) and not (code.dtype.startswith("float") and not dtype.startswith("float")):
+            then, otherwise = (self._convert(branch, dtype, line) for branch in (code.then, code.otherwise))
+            return t.Select(dtype, code.test, then, otherwise)
         if isinstance(code, t.Literal) and dtype == "float64":
             return _literal(dtype, float(code.value))
         if isinstance(code, t.Literal) and not dtype.startswith("float") and not code.dtype.startswith("float"):

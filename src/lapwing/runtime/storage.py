@@ -15,6 +15,7 @@ from lapwing.tiling.partition import Range
 
 Box = tuple[Range, ...]
 _LINE = 64  # bytes of a cache line
+_CROWDED = 1024  # rows a multiple of this apart share so few cache sets that a padded copy is faster
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,12 @@ def allocate(array: ArrayType, box: Box) -> LocalArray:
 
 
 def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:
-    """The whole array where it lies, without a copy; None where its layout does not allow that."""
+    """The whole array where it lies, without a copy; None where its layout does not allow that or makes it slow."""
     if values.size == 0 or values.strides[-1] != array.itemsize:
         return None
     if any(s <= 0 or s % array.itemsize for s in values.strides):
+        return None
+    if any(s % _CROWDED == 0 for s in values.strides[:-1]):
         return None
     return LocalArray(array, tuple((0, n) for n in array.shape), values)
 

@@ -1,0 +1,67 @@
+"""Outcomes written as JSON for scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lapwing.errors import LapwingError, RefusedError
+
+
+def check_writable(path: Path) -> None:
+    """Make the directories a file needs and try to write there, before anything is run.
+
+    Raises RefusedError where that fails.
+    """
+    try:
+        if _is_special(path):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = _new_file(path)
+        os.close(descriptor)
+        os.unlink(name)
+    except OSError as error:
+        raise RefusedError(f"--json {path}: cannot write there: {error.strerror}. Name another file.") from None
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a document in one step: whoever reads the path finds all of it, or what was there before.
+
+    Raises LapwingError where it cannot be written.
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        if _is_special(path):
+            path.write_text(text, encoding="utf-8")
+            return
+        descriptor, name = _new_file(path)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(name, 0o666 & ~_umask())  # temporary files are private, results need not be
+            os.replace(name, os.path.realpath(path))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise LapwingError(f"--json {path}: cannot be written: {error.strerror}.") from error
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe, such as /dev/stdout, which must not be replaced."""
+    return path.exists() and not path.is_file()
+
+
+def _new_file(path: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(prefix=f".{path.name}.", dir=os.path.dirname(os.path.realpath(path)))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

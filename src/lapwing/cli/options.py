@@ -1,0 +1,107 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from lapwing.api import Nest
+
+
+def _grid(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """``2x3`` as (2, 3); a single number is a grid along one loop."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"\d+([xX×]\d+)*", value, re.ASCII):
+        raise click.BadParameter(f"{value!r}: expected numbers of parts joined by x, such as 4 or 2x2.", ctx, parameter)
+    return tuple(int(part) for part in re.split("[xX×]", value))
+
+
+def _settings(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Every ``KEY=VALUE`` as two texts."""
+    settings = []
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key.isidentifier():
+            raise click.BadParameter(f"{value!r}: expected KEY=VALUE, such as n=4096.", ctx, parameter)
+        settings.append((key, text))
+    return tuple(settings)
+
+
+TARGET = click.argument("target", metavar="FILE[:NEST]")
+RANKS = click.option(
+    "-n", "--ranks", type=click.IntRange(min=1), default=1, show_default=True, metavar="RANKS", help="Number of ranks."
+)
+SETTINGS = click.option(
+    "-p",
+    "--parameter",
+    "settings",
+    callback=_settings,
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a parameter of the nest's problem; may be repeated.",
+)
+TILE = click.option(
+    "--tile", type=click.IntRange(min=1), metavar="Z", help="Tile height, in iterations of the pipelined loop."
+)
+GRID = click.option(
+    "--grid",
+    callback=_grid,
+    metavar="AxB",
+    help="Process grid: parts along each loop but the pipelined one, in their order (or along all loops).",
+)
+JSON = click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Also write the outcome to PATH as JSON.",
+)
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """FILE[:NEST], -n, -p, --tile, --grid and --json."""
+    for decorate in (JSON, GRID, TILE, SETTINGS, RANKS, TARGET):
+        function = decorate(function)
+    return function
+
+
+def engine_names(text: str | None) -> tuple[str, ...]:
+    """``--engine blocking,overlap`` as names, each once; () where it is not given."""
+    from lapwing.planner.plan import ENGINES
+
+    if text is None:
+        return ()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in ENGINES:
+            raise click.BadParameter(f"{name!r}: expected {' or '.join(ENGINES)}.", param_hint="--engine")
+    return names
+
+
+def check_grid(grid: tuple[int, ...] | None, ranks: int) -> None:
+    """Refuse a grid that is not for this number of ranks."""
+    if grid is not None and math.prod(grid) != ranks:
+        text = "x".join(map(str, grid))
+        raise click.BadParameter(
+            f"{text} is for {math.prod(grid)} ranks, but there are {ranks} (-n).", param_hint="--grid"
+        )
+
+
+def check_grid_fits(nest: Nest, grid: tuple[int, ...] | None) -> None:
+    """Refuse a grid with a number of parts that the nest's loops do not have, before its problem is made."""
+    loops = [loop.name for loop in nest.loops.space_loops]
+    if grid is not None and len(grid) not in (len(loops), max(1, len(loops) - 1)):
+        expected = f"{len(loops) - 1} (all but the pipelined one) or {len(loops)}" if len(loops) > 1 else "1"
+        text = "x".join(map(str, grid))
+        raise click.BadParameter(
+            f"{text} has {len(grid)} entries; the space loops of {nest.loops.name} are {', '.join(loops)}: "
+            f"expected {expected}.",
+            param_hint="--grid",
+        )

@@ -1,0 +1,56 @@
+"""`lapwing plan`: how a nest would be cut and run, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lapwing.cli import options
+
+_HELP = """Show how the nest NEST of the Python file FILE would run: tiles, process grid, engine, and the reasons.
+
+Every dependence is listed with the two accesses that cause it. The nest's problem is called for its sizes; nothing is
+run, and no MPI is needed.
+"""
+_EXAMPLES = """\b
+Examples:
+  lapwing plan smooth.py -n 16
+  lapwing plan waves.py:step -n 4 -p n=4096 --grid 2x2 --json plan.json
+"""
+
+
+@click.command(help=_HELP, epilog=_EXAMPLES)
+@options.common
+@click.option("--engine", "engine", metavar="E", help="Engine: blocking or overlap.")
+def command(
+    target: str,
+    ranks: int,
+    settings: tuple[tuple[str, str], ...],
+    tile: int | None,
+    grid: tuple[int, ...] | None,
+    json_path: Path | None,
+    engine: str | None,
+) -> None:
+    from lapwing.cli.jsonfile import check_writable, write_json
+    from lapwing.cli.loading import load_nest, problem_arguments
+    from lapwing.planner.choose import make_plan
+
+    names = options.engine_names(engine)
+    if len(names) > 1:
+        raise click.BadParameter(f"{engine}: expected one engine; a plan is for one.", param_hint="--engine")
+    options.check_grid(grid, ranks)
+    if json_path is not None:
+        check_writable(json_path)
+    nest = load_nest(target)
+    nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
+    bound = nest.bind(problem_arguments(nest, settings))
+    plan = make_plan(bound, nest.dependences, ranks, nest._wishes())
+    if json_path is not None:
+        causes = [vars(dependence) for dependence in plan.dependences]
+        write_json(json_path, {**plan.to_json(), "causes": causes})
+    click.echo(str(plan))
+    if plan.dependences:
+        click.echo("\ndependences, and the accesses that cause them:")
+    for dependence in plan.dependences:
+        click.echo(f"  {dependence}")

@@ -1,0 +1,48 @@
+"""Processes that must not outlive the run they belong to (Linux)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def die_with(parent: int, number: signal.Signals) -> None:
+    """Have the kernel send this process a signal when its parent ends; end at once if ``parent`` has ended already."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def marked_with(mark: str) -> list[int]:
+    """The ids of the other processes on this machine with ``mark`` in their command line, zombies left out."""
+    wanted = mark.encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if wanted in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:  # it ended, or is another user's
+            continue
+    return found
+
+
+def end_marked(mark: str, patience: float) -> None:
+    """Wait until no process with ``mark`` is left; after ``patience`` seconds kill those that are."""
+    deadline = time.monotonic() + patience
+    while left := marked_with(mark):
+        if time.monotonic() >= deadline:
+            for process in left:
+                try:
+                    os.kill(process, signal.SIGKILL)
+                except OSError:
+                    continue
+            return
+        time.sleep(0.05)

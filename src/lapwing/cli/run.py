@@ -1,0 +1,118 @@
+"""`lapwing run`: run a nest here or across ranks, time it, and compare it with the plain loop."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lapwing.cli import options
+
+if TYPE_CHECKING:
+    from lapwing.cli.session import Job, Report
+
+_HELP = """Run the nest NEST of the Python file FILE on the arguments its problem gives, and time it.
+
+NEST can be left out where only one nest of the file has a problem. With -n 1 the nest runs in this process and needs
+no MPI; with more, lapwing starts the ranks itself. Prints the plan, a table and what the nest returns.
+"""
+_EXAMPLES = """\b
+Examples:
+  lapwing run smooth.py -p n=4096 -n 4 --check
+  lapwing run waves.py:step -n 2 --engine blocking,overlap --repeat 5 --json out/waves.json
+"""
+
+
+@click.command(help=_HELP, epilog=_EXAMPLES)
+@options.common
+@click.option("--engine", "engines", metavar="E[,E...]", help="Engines to run: blocking, overlap. Several take turns.")
+@click.option(
+    "--hosts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Start the ranks on the hosts that FILE lists, as your mpiexec reads it.",
+)
+@click.option(
+    "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="R", help="Runs of each engine."
+)
+@click.option(
+    "--check", is_flag=True, help="Compare every element with the plain loop; the status is 1 if any bit differs."
+)
+def command(
+    target: str,
+    ranks: int,
+    settings: tuple[tuple[str, str], ...],
+    tile: int | None,
+    grid: tuple[int, ...] | None,
+    json_path: Path | None,
+    engines: str | None,
+    hosts: Path | None,
+    repeat: int,
+    check: bool,
+) -> int:
+    from lapwing.cli.session import Job
+
+    _refuse_inside_mpi()
+    names = options.engine_names(engines)
+    options.check_grid(grid, ranks)
+    return _run(Job(target, settings, names, tile, grid, repeat, check), ranks, hosts, json_path)
+
+
+def _run(job: Job, ranks: int, hosts: Path | None, json_path: Path | None) -> int:
+    from lapwing.cli.jsonfile import check_writable, write_json
+    from lapwing.cli.table import show
+
+    if json_path is not None:
+        check_writable(json_path)
+    report = _report(job, ranks, hosts)
+    if json_path is not None:
+        write_json(json_path, report.document)
+    show(report.document)
+    for text in report.differences:
+        click.echo(f"lapwing: not identical: {text}.", err=True)
+    return 1 if report.differences else 0
+
+
+def _report(job: Job, ranks: int, hosts: Path | None) -> Report:
+    from lapwing.cli.loading import load_nest, problem_settings
+    from lapwing.cli.progress import ProgressBar
+    from lapwing.cli.session import run_session
+    from lapwing.tiling.legality import check_rectangular
+
+    # The user's file may start MPI by itself, and leave traces that a launcher must not see.
+    environment = dict(os.environ)
+    nest = load_nest(job.target)
+    problem_settings(nest, job.settings)
+    check_rectangular(nest.loops, nest.dependences)
+    options.check_grid_fits(nest, job.grid)
+    progress = ProgressBar()
+
+    def emit(kind: str, value: Any) -> None:
+        if kind == "plan":
+            click.echo(value)
+        elif kind == "progress":
+            progress.update(*value)
+
+    if ranks > 1 or hosts is not None:
+        from lapwing.cli.launch import launch
+
+        return launch(job, ranks, hosts, emit, progress, environment)
+    try:
+        report = run_session(job, nest, None, emit)
+    finally:
+        progress.close()
+    assert report is not None
+    return report
+
+
+def _refuse_inside_mpi() -> None:
+    from lapwing.errors import RefusedError
+    from lapwing.runtime import communicator
+
+    if communicator.launched():
+        raise RefusedError(
+            "`lapwing run` was started by an MPI launcher, once a rank. It starts the ranks itself: "
+            "`lapwing run FILE -n N`, without mpiexec. A program of your own that calls nests does run under mpiexec."
+        )

@@ -1,0 +1,258 @@
+"""What one `lapwing run` does: alone in this process, or collectively on every rank of an MPI run."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lapwing.api import Nest
+from lapwing.check import Reference, differences, make_reference
+from lapwing.cli.loading import problem_arguments
+from lapwing.errors import LapwingError, RefusedError, RunError
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.dependences import distance_vectors
+from lapwing.planner.choose import make_plan
+from lapwing.planner.plan import Plan
+from lapwing.run import check_aliases, run
+from lapwing.runtime import communicator
+from lapwing.runtime.execute import Outcome
+
+# What becomes known on the way, as (kind, value), values being fit for JSON: "plan" a text; "progress" a label and the
+# fraction done or None; "stops" what the plain loop raises.
+Emit = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command line of `lapwing run`, as the ranks get it. No engines means the nest's own choice."""
+
+    target: str
+    settings: tuple[tuple[str, str], ...]
+    engines: tuple[str, ...]
+    tile: int | None
+    grid: tuple[int, ...] | None
+    repeat: int
+    check: bool
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Job:
+        fields = json.loads(text)
+        grid = fields["grid"]
+        return Job(
+            **{
+                **fields,
+                "settings": tuple((key, value) for key, value in fields["settings"]),
+                "engines": tuple(fields["engines"]),
+                "grid": None if grid is None else tuple(grid),
+            }
+        )
+
+    def variants(self, nest: Nest) -> list[Nest]:
+        """The nest with each engine asked for."""
+        return [nest.using(engine=engine, tile=self.tile, grid=self.grid) for engine in self.engines or (nest.engine,)]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a session ends with: the JSON document of the contract, and a text for every difference found."""
+
+    document: dict[str, Any]
+    differences: tuple[str, ...]
+
+
+def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | None:
+    """Run every engine ``job.repeat`` times, in turns, each time on a fresh copy of the problem's arrays.
+
+    comm: the ranks (mpi4py), each of which calls this; None for this process alone. The report is given on the first
+    rank, None elsewhere. ``emit`` is called on the first rank only.
+    Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
+    """
+    variants = job.variants(nest)
+    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, variants, 1 if comm is None else comm.Get_size(), emit))
+    for turn in range(job.repeat):
+        for position, variant in enumerate(variants):
+            label = variant.engine if job.repeat == 1 else f"{variant.engine}, run {turn + 1} of {job.repeat}"
+            arguments = _on_first(comm, lambda: bench.fresh_arguments()) or {}
+            outcome = _run(variant, arguments, comm, bench, partial(_report_progress, emit, label))
+            _on_first(comm, partial(_Bench.record, bench, position, outcome, arguments))
+    return bench.report() if bench is not None else None
+
+
+def _report_progress(emit: Emit, label: str, done: float) -> None:
+    emit("progress", [label, done])
+
+
+def _run(variant: Nest, arguments: Mapping[str, Any], comm: Any, bench: _Bench | None, report: Any) -> Outcome:
+    try:
+        return run(variant, arguments, report, measure_transfer=comm is not None and comm.Get_size() > 1)
+    except RunError as error:
+        if bench is None or bench.reference is None or bench.reference.raises is None:
+            raise
+        raise RunError(f"{error} ({stops_text(bench.reference.raises)})") from error
+
+
+def stops_text(raises: str) -> str:
+    """What to add to a run's error where the plain loop stops as well."""
+    return f"the plain loop stops too: it {raises}"
+
+
+class _Bench:
+    """The first rank's side of a session: the problem, the reference, and what the runs gave."""
+
+    def __init__(
+        self,
+        variants: list[Nest],
+        bound: BoundNest,
+        arguments: dict[str, Any],
+        plans: list[Plan],
+        reference: Reference | None,
+    ) -> None:
+        self.variants, self.bound, self.arguments, self.plans, self.reference = (
+            variants,
+            bound,
+            arguments,
+            plans,
+            reference,
+        )
+        self.outcomes: list[list[Outcome]] = [[] for _ in variants]
+        self.differences: dict[str, list[str]] = {}
+        self.runs_left = 0
+
+    @staticmethod
+    def prepare(job: Job, nest: Nest, variants: list[Nest], ranks: int, emit: Emit) -> _Bench:
+        arguments = problem_arguments(nest, job.settings)
+        bound = nest.bind(arguments)
+        for array in bound.arrays:
+            given = arguments.get(array.name)
+            if given is not None and not isinstance(given, np.ndarray):
+                raise RefusedError(
+                    f"the problem of {nest.loops.name} gives {array.name} as {type(given).__name__}, "
+                    "expected a NumPy array."
+                )
+        check_aliases(bound, arguments)
+        plans = [make_plan(bound, nest.dependences, ranks, variant._wishes()) for variant in variants]
+        for text in _plan_texts(plans):
+            emit("plan", text)
+        reference = None
+        if job.check:
+            emit("progress", ["the plain loop", None])
+            reference = make_reference(nest.python, bound, arguments, communicator.announcer(True))
+            if reference.raises:
+                emit("stops", reference.raises)
+        bench = _Bench(variants, bound, arguments, plans, reference)
+        bench.runs_left = job.repeat * len(variants)
+        return bench
+
+    def fresh_arguments(self) -> dict[str, Any]:
+        """The problem's arguments; what is written is a copy, but for the last run."""
+        self.runs_left -= 1
+        if self.runs_left == 0:
+            return self.arguments
+        copies = {name: np.array(self.arguments[name], copy=True, order="K") for name in self.bound.nest.written}
+        return {**self.arguments, **copies}
+
+    def record(self, position: int, outcome: Outcome, arguments: Mapping[str, Any]) -> None:
+        self.outcomes[position].append(outcome)
+        if self.reference is None:
+            return
+        if self.reference.raises:
+            found = [f"it finished, but the plain loop {self.reference.raises}"]
+        else:
+            found = differences(self.reference, arguments, outcome.results)
+        self.differences.setdefault(self.variants[position].engine, found)
+        if found:
+            self.differences[self.variants[position].engine] = found
+
+    def report(self) -> Report:
+        runs = [
+            self._run_document(variant.engine, outcomes)
+            for variant, outcomes in zip(self.variants, self.outcomes, strict=True)
+        ]
+        plan = self.plans[0]
+        document = {
+            "nest": plan.nest,
+            "ranks": plan.ranks,
+            "dependences": [list(v) for v in distance_vectors(plan.dependences)],
+            "runs": runs,
+        }
+        texts = [f"{engine}: {text}" for engine, found in self.differences.items() for text in found]
+        return Report(document, tuple(texts))
+
+    def _run_document(self, engine: str, outcomes: list[Outcome]) -> dict[str, Any]:
+        plan = outcomes[-1].plan
+        exposed, transfer = _communication(outcomes)
+        return {
+            "engine": plan.engine,
+            "tile": plan.tile,
+            "grid": list(plan.grid),
+            "seconds": [o.seconds for o in outcomes],
+            "median": statistics.median(o.seconds for o in outcomes),
+            "predicted": None,
+            "hidden": None if not transfer or exposed is None else min(1.0, max(0.0, 1 - exposed / transfer)),
+            "exposed_seconds": exposed,
+            "transfer_seconds": transfer,
+            "identical": None if self.reference is None else not self.differences[engine],
+            "results": {name: _json_number(outcomes[-1].results[name]) for name in self.bound.nest.returns},
+        }
+
+
+def _communication(outcomes: list[Outcome]) -> tuple[float | None, float | None]:
+    """Median exposed and transfer seconds; None where nothing is transferred."""
+    transfers = [o.transfer_seconds for o in outcomes if o.transfer_seconds is not None]
+    if not transfers or not any(t["messages"] for t in outcomes[-1].times):
+        return None, None
+    return statistics.median(o.exposed_seconds for o in outcomes), statistics.median(transfers)
+
+
+def _plan_texts(plans: list[Plan]) -> list[str]:
+    """The plans as text; those that differ in the engine alone stand for one another."""
+    engines: dict[str, list[str]] = {}
+    for plan in plans:
+        engines.setdefault(str(replace(plan, engine="")), []).append(plan.engine)
+    texts = []
+    for plan in plans:
+        same = engines.pop(str(replace(plan, engine="")), None)
+        if same is not None:
+            texts.append(str(replace(plan, engine=", ".join(same))))
+    return texts
+
+
+def _json_number(value: Any) -> bool | int | float | str:
+    """A reduction as JSON has it; NaN and infinities, which it has not, as texts."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return str(plain)
+    result: bool | int | float = plain
+    return result
+
+
+def _on_first(comm: Any | None, action: Callable[[], Any]) -> Any:
+    """Do something on the first rank while the others wait idly; its LapwingError is raised on all. None elsewhere."""
+    if comm is None:
+        return action()
+    result, failure = None, None
+    if comm.Get_rank() == 0:
+        try:
+            result = action()
+        except LapwingError as error:
+            failure = error
+        except MemoryError as error:
+            failure = RunError(f"not enough memory ({error or 'no details'}). Use a smaller problem.")
+    done = comm.Ibarrier()
+    while not done.Test():
+        time.sleep(0.002)  # MPI would wait by spinning, and take a core from the first rank
+    failure = comm.bcast(failure, root=0)
+    if failure is not None:
+        raise failure
+    return result

@@ -1,0 +1,55 @@
+"""The outcome of `lapwing run` as a person reads it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+
+
+def show(document: Mapping[str, Any]) -> None:
+    """Print a table with a line per engine, and then the nest's results."""
+    runs = document["runs"]
+    repeats = len(runs[0]["seconds"])
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("engine")
+    table.add_column("tile", justify="right")
+    table.add_column("grid", justify="right")
+    table.add_column("seconds" if repeats == 1 else f"seconds (median of {repeats})", justify="right")
+    table.add_column("predicted", justify="right")
+    table.add_column("communication hidden", justify="right")
+    table.add_column("identical")
+    for run in runs:
+        table.add_row(
+            run["engine"],
+            str(run["tile"]),
+            "x".join(map(str, run["grid"])),
+            _seconds(run["median"]),
+            _seconds(run["predicted"]),
+            "–" if run["hidden"] is None else f"{run['hidden']:.0%}",
+            _verdict(run["identical"]),
+        )
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
+    console.print(table)
+    for name, value in runs[-1]["results"].items():
+        console.print(f"{name} = {value}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    # Four digits say more than the noise of any machine.
+    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _verdict(identical: bool | None) -> Text:
+    if identical is None:
+        return Text("–")
+    return Text("yes", "green") if identical else Text("no", "bold red")

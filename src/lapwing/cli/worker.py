@@ -1,0 +1,90 @@
+"""What mpiexec starts on every rank for `lapwing run -n N`: ``python -m lapwing.cli.worker TOKEN JOB``.
+
+The first rank reports to the command through marked lines on standard output (frames.py). Ranks end with status 0 also
+where the run was refused: the status that counts is the command's.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+import threading
+import traceback
+from typing import Any, NoReturn
+
+from lapwing.cli.frames import ALIVE, FrameWriter
+from lapwing.cli.loading import load_nest
+from lapwing.cli.processes import die_with
+from lapwing.cli.session import Emit, Job, run_session
+from lapwing.errors import LapwingError, RefusedError
+from lapwing.runtime import communicator
+
+
+def main() -> None:
+    die_with(os.getppid(), signal.SIGKILL)
+    token, text = sys.argv[1:3]
+    frames = FrameWriter(os.dup(1), token)
+    threading.Thread(target=_end_with_command, daemon=True).start()
+    try:
+        comm = communicator.world()
+    except (LapwingError, ImportError, RuntimeError) as error:
+        # Without MPI there is no agreeing: every rank says so, and the command says it once.
+        _fail(communicator._launcher_rank(), f"MPI does not start: {error}")
+    rank = comm.Get_rank()
+    if rank != 0:
+        # The user's file is imported on every rank; what it prints should be seen once.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    try:
+        _work(Job.from_json(text), comm, frames)
+    except BaseException as error:
+        if os.environ.get("LAPWING_DEBUG"):
+            traceback.print_exc()
+        described = str(error) if isinstance(error, LapwingError) else f"{type(error).__name__}: {error}"
+        print(f"lapwing: rank {rank}: {described}", file=sys.stderr, flush=True)
+        comm.Abort(1)
+
+
+def _work(job: Job, comm: Any, frames: Emit) -> None:
+    processes = comm.gather((platform.node(), os.getpid()), root=0)
+    if comm.Get_rank() == 0:
+        frames("ranks", processes)
+    try:
+        nest = communicator.agree(comm, lambda: load_nest(job.target))
+        report = run_session(job, nest, comm, frames)
+    except LapwingError as error:  # the same on every rank
+        if comm.Get_rank() == 0:
+            if os.environ.get("LAPWING_DEBUG"):
+                traceback.print_exc()
+            frames("error", {"refused": isinstance(error, RefusedError), "text": str(error)})
+        return
+    if report is not None:
+        frames("report", {"document": report.document, "differences": report.differences})
+
+
+def _end_with_command() -> None:
+    """End this rank when the command that started it is gone, which shows as the end of standard input.
+
+    Launchers pass standard input to the first rank alone; other ranks, and launchers that pass none, find it empty.
+    """
+    heard = b""
+    while len(heard) < len(ALIVE):
+        data = os.read(0, len(ALIVE) - len(heard))
+        if not data:
+            return
+        heard += data
+    if heard != ALIVE:
+        return
+    while os.read(0, 4096):
+        continue
+    os.kill(os.getpid(), signal.SIGKILL)  # the launcher then ends the others
+
+
+def _fail(rank: int, text: str) -> NoReturn:
+    print(f"lapwing: rank {rank}: {text}", file=sys.stderr, flush=True)
+    os._exit(1)  # finalising MPI would wait for ranks that have not failed
+
+
+if __name__ == "__main__":
+    main()
