@@ -69,12 +69,15 @@ def make_reference(
     limit = _corner(bound)
     by_python = _run_python(function, bound, arguments, limit)
     by_c = _run_compiled(library, bound, values, limit)
-    wrong = differences(by_python, by_c.arrays, by_c.results)
-    if wrong or (by_python.raises is None) != (by_c.raises is None):
-        text = "; ".join(wrong) or f"Python {by_python.raises or 'finishes'}, it {by_c.raises or 'finishes'}"
+    if (by_python.raises is None) != (by_c.raises is None):
+        wrong = [f"Python {by_python.raises or 'finishes'}, it {by_c.raises or 'finishes'}"]
+    else:
+        wrong = differences(by_python, by_c.arrays, by_c.results)
+    if wrong:
         raise RunError(
             f"{bound.nest.where(bound.nest.line)}: the compiled plain loop differs from the Python function "
-            f"on the first {limit} iterations of every loop: {text}. This compiler cannot be trusted to check; nothing was run."
+            f"on the first {limit} iterations of every loop: {'; '.join(wrong)}. "
+            "This compiler cannot be trusted to check; nothing was run."
         )
     del by_python, by_c
     return _run_compiled(library, bound, values, _UNLIMITED)
@@ -216,7 +219,7 @@ def _run_compiled(library: Any, bound: BoundNest, arguments: Mapping[str, Any], 
     try:
         workspace.check_traps()
     except RunError as error:
-        return Reference({}, {}, f"raises: {error}", how)
+        return Reference({}, {}, f"stops: {error}", how)
     totals = merged(bound, [workspace.words])
     return Reference(copies, {name: totals[name] for name in bound.nest.returns}, None, how)
 

@@ -25,7 +25,7 @@ from typing import Any
 from lapwing.cli.frames import ALIVE, FrameReader
 from lapwing.cli.processes import die_with, end_marked
 from lapwing.cli.progress import ProgressBar
-from lapwing.cli.session import Emit, Job, Report, stops_text
+from lapwing.cli.session import Emit, Job, Report, stopped_text
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 
@@ -231,7 +231,7 @@ def _outcome(ending: _Ending, status: int, mpiexec: Path) -> Report:
         return ending.report
     if ending.said:
         text = "\nlapwing: ".join(f"{rank}: {text}" for text, rank in ending.said.items())
-        raise RunError(f"{text} ({stops_text(ending.stops)})" if ending.stops else text)
+        raise RunError(stopped_text(text, ending.stops) if ending.stops else text)
     dead = next(_deaths(ending), None)
     if dead is not None:
         raise RunError(f"{dead}; all ranks were ended.")

@@ -147,7 +147,8 @@ def _guarded(action: Callable[[], Any], file: Path, when: str) -> Any:
     except LapwingError:
         raise
     except (Exception, SystemExit) as error:
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        text = f"{type(error).__name__}: {said}" if said else type(error).__name__
         if isinstance(error, SystemExit):
             text = f"called sys.exit({error.code!r}); what should not run here belongs under if __name__ == '__main__'"
         raise ProgramError(f"{_display(file)}:{_line(error, file)}: {text} ({when}).") from error

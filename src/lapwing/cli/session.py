@@ -99,12 +99,14 @@ def _run(variant: Nest, arguments: Mapping[str, Any], comm: Any, bench: _Bench |
     except RunError as error:
         if bench is None or bench.reference is None or bench.reference.raises is None:
             raise
-        raise RunError(f"{error} ({stops_text(bench.reference.raises)})") from error
+        raise RunError(stopped_text(str(error), bench.reference.raises)) from error
 
 
-def stops_text(raises: str) -> str:
-    """What to add to a run's error where the plain loop stops as well."""
-    return f"the plain loop stops too: it {raises}"
+def stopped_text(error: str, raises: str) -> str:
+    """The error of a run where the plain loop stops as well."""
+    if raises.removeprefix("stops: ") in error:
+        return f"{error} (the plain loop stops there, too)"
+    return f"{error} (the plain loop, too, {raises})"
 
 
 class _Bench:

@@ -19,11 +19,12 @@ _LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
 
 
 def launched() -> bool:
-    """Whether this process is one of an MPI run: started by a launcher, or MPI is initialised already."""
+    """Whether this process is one of several of an MPI run: by the MPI that is initialised, or by the launcher's word."""
     mpi4py = sys.modules.get("mpi4py.MPI")
     if mpi4py is not None and mpi4py.Is_initialized() and not mpi4py.Is_finalized():
-        return True
-    return any(name in os.environ for name in (*_LAUNCHER_SIZES, *_LAUNCHER_MARKS))
+        return bool(mpi4py.COMM_WORLD.Get_size() > 1)
+    size = _launched_size()
+    return size > 1 if size is not None else any(name in os.environ for name in _LAUNCHER_MARKS)
 
 
 @cache
@@ -43,7 +44,7 @@ def world() -> Any:
             f"mpi4py uses {_first_line(theirs)}, but mpicxx belongs to {_first_line(ours)}. "
             "Put the MPI that mpi4py was built for first on PATH, or set LAPWING_MPICXX to its mpicxx."
         )
-    wanted = next((int(os.environ[n]) for n in _LAUNCHER_SIZES if os.environ.get(n, "").isdigit()), None)
+    wanted = _launched_size()
     if wanted is not None and wanted != MPI.COMM_WORLD.Get_size():
         raise RunError(
             f"the launcher started {wanted} processes but MPI sees {MPI.COMM_WORLD.Get_size()}: mpiexec and the MPI library "
@@ -89,6 +90,10 @@ def _mpi_library() -> Any:
         name="libmpi-shim", sources={"shim.cpp": "\n"}, main=["shim.cpp"], compiler=mpi.mpicxx,
         flags=["-Wl,-soname,libmpi.so.12", "-Wl,--no-as-needed"], announce=None,
     )  # fmt: skip
+
+
+def _launched_size() -> int | None:
+    return next((int(os.environ[n]) for n in _LAUNCHER_SIZES if os.environ.get(n, "").isdigit()), None)
 
 
 def _launcher_rank() -> int:

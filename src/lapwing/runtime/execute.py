@@ -145,7 +145,7 @@ def run_on_ranks(
 
     runtime, library = agree(comm, build)
     arrays = {a.name: _distribute(bound, plan, a, sources[a.name], comm) for a in bound.arrays}
-    runner = Runner(bound, plan, rank, library, arrays)
+    runner = agree(comm, lambda: Runner(bound, plan, rank, library, arrays))
     comm.Barrier()
     start = time.perf_counter()
     times = _run_or_abort(runner, runtime, comm, report)

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.errors import RefusedError
 from lapwing.runtime import native
 from lapwing.tiling.faces import Channel, Faces, Message
+
+LARGEST_MESSAGE = 2**31 - 1  # MPI counts bytes in an int
 
 
 @dataclass
@@ -64,6 +67,9 @@ class _Tables:
         self.parts: list[native.Part] = []
 
     def channel(self, channel: Channel, peer: int, step: Callable[[Message], int]) -> native.Channel:
+        at_once = sum(m.bytes for m in channel.messages) if channel.lag else max(m.bytes for m in channel.messages)
+        if at_once > LARGEST_MESSAGE:
+            raise RefusedError(f"a message of {at_once} bytes: MPI sends at most 2 GiB at once. Use smaller tiles or more ranks.")
         first = len(self.messages)
         for message in channel.messages:
             first_part = len(self.parts)
