@@ -6,10 +6,15 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
+
+if TYPE_CHECKING:
+    from lapwing.loopnest.binding import BoundNest
+
+_REMEMBERED = 16  # calls of different signatures a nest keeps bound
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Nest:
         self.engine = "overlap"
         self.tile: int | None = None
         self.grid: tuple[int, ...] | None = None
+        self._bound: dict[Any, BoundNest] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
         functools.update_wrapper(self, function)
 
@@ -92,10 +98,22 @@ class Nest:
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def bind(self, arguments: Mapping[str, Any], surroundings: Mapping[str, Any] | None = None) -> Any:
-        from lapwing.loopnest.binding import bind, global_values
+    def bind(self, arguments: Mapping[str, Any], surroundings: Mapping[str, Any] | None = None) -> BoundNest:
+        """The nest with the types and sizes of these arguments; calls alike share one."""
+        from lapwing.loopnest.binding import bind, global_values, signature
 
-        return bind(self.loops, arguments, surroundings if surroundings is not None else global_values(self.python))
+        surroundings = global_values(self.python) if surroundings is None else surroundings
+        key = signature(arguments, surroundings)
+        try:
+            known = self._bound.get(key)
+        except TypeError:  # an argument that cannot be hashed is no number and no array: bind says so
+            return bind(self.loops, arguments, surroundings)
+        if known is None:
+            known = bind(self.loops, arguments, surroundings)
+            self._bound[key] = known
+            if len(self._bound) > _REMEMBERED:
+                self._bound.pop(next(iter(self._bound)))
+        return known
 
     def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
         """The Plan for these arguments on a number of ranks; nothing is run. Printing it explains it.

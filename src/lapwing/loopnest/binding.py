@@ -37,7 +37,7 @@ class ArrayType:
         return np.dtype(self.dtype).itemsize
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BoundNest:
     """A LoopNest with the types and sizes of one call.
 
@@ -74,6 +74,18 @@ def global_values(function: Callable[..., Any]) -> dict[str, Any]:
     """The globals, closure variables and builtins that the function's source names."""
     names = inspect.getclosurevars(function)
     return {**names.builtins, **names.globals, **names.nonlocals}
+
+
+def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Two calls with the same signature bind alike: types, shapes and scalar values."""
+    return tuple(
+        (name, str(value.dtype), value.shape, getattr(getattr(value, "flags", None), "writeable", True))
+        if getattr(value, "shape", ())
+        else (name, type(value), value)
+        for values in (arguments, surroundings)
+        for name, value in values.items()
+        if not callable(value) and not inspect.ismodule(value)
+    )
 
 
 def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:

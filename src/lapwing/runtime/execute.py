@@ -13,6 +13,7 @@ from typing import Any
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.communicator import agree
@@ -21,7 +22,7 @@ from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, attach, needed_box
 from lapwing.runtime.transfer import gather, scatter, slices
 from lapwing.runtime.workspace import Workspace, merged
-from lapwing.tiling.faces import Faces, loop_offsets
+from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range
 
 Report = Callable[[float], None]
@@ -98,7 +99,7 @@ def run_alone(
     if bound.domain.is_empty:
         return Outcome(plan, _initial_results(bound), 0.0, [])
     runtime = native.serial_runtime(announce)
-    library = _tile_library(tile_source(bound, _faces(bound, plan).faces, plan.dependences), announce)
+    library = _tile_library(bound, plan.dependences, announce)
     block = plan.partition.block(0)
     arrays: dict[str, LocalArray] = {}
     copied: list[str] = []
@@ -140,8 +141,7 @@ def run_on_ranks(
         return Outcome(plan, _initial_results(bound), 0.0, [])
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-        source = tile_source(bound, _faces(bound, plan).faces, plan.dependences)
-        return native.mpi_runtime(announce), _tile_library(source, announce)
+        return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
 
     runtime, library = agree(comm, build)
     arrays = {a.name: _distribute(bound, plan, a, sources[a.name], comm) for a in bound.arrays}
@@ -225,12 +225,10 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 
 @lru_cache(maxsize=64)
-def _tile_library(source: str, announce: native.Announce) -> ctypes.CDLL:
-    return native.build_tile(source, announce)
-
-
-def _faces(bound: BoundNest, plan: Plan) -> Faces:
-    return Faces(bound, plan.partition, plan.mapping, plan.tile)
+def _tile_library(
+    bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce
+) -> ctypes.CDLL:
+    return native.build_tile(tile_source(bound, faces_of(bound), dependences), announce)
 
 
 def _initial_results(bound: BoundNest) -> dict[str, Any]:

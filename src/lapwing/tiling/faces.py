@@ -74,15 +74,7 @@ class Faces:
 
     @cached_property
     def faces(self) -> tuple[Face, ...]:
-        found: dict[tuple[str, tuple[int | None, ...]], Face] = {}
-        for store in self.bound.nest.stores:
-            target = store.target
-            offsets = loop_offsets(self.bound, target)
-            itemsize = self.bound.array(target.array).itemsize
-            found.setdefault(
-                (target.array, offsets), Face(target.array, offsets, itemsize, target.text, target.line)
-            )
-        return tuple(found.values())
+        return faces_of(self.bound)
 
     @cached_property
     def _touched(self) -> dict[str, tuple[tuple[int, ...], ...]]:
@@ -182,6 +174,17 @@ class Faces:
             # Step k touches elements below min(low + (k + 1) tile, high) + furthest.
             first = min(first, max(0, (element - furthest - low) // self.tile))
         return int(min(first, (high - low - 1) // self.tile))
+
+
+def faces_of(bound: BoundNest) -> tuple[Face, ...]:
+    """The faces of a nest: one for each array and offset it is written at."""
+    found: dict[tuple[str, tuple[int | None, ...]], Face] = {}
+    for store in bound.nest.stores:
+        target = store.target
+        offsets = loop_offsets(bound, target)
+        itemsize = bound.array(target.array).itemsize
+        found.setdefault((target.array, offsets), Face(target.array, offsets, itemsize, target.text, target.line))
+    return tuple(found.values())
 
 
 def loop_offsets(bound: BoundNest, access: ir.Access) -> tuple[int | None, ...]:
