@@ -15,9 +15,10 @@ from lapwing.tiling.legality import check_rectangular, inside_sweep
 from lapwing.tiling.partition import Partition, balanced_cuts, factorisations
 
 # Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
-# message and keep the pipeline's fill short. The innermost loop keeps runs long enough to be worth a cache line.
+# message and keep the pipeline's fill short. Along the innermost loop a tile is long enough for its rows, which start
+# one step apart, to be all at work most of the time.
 POINTS_A_TILE = 200_000
-SHORTEST_RUN = 64
+SHORTEST_RUN = 256
 FILL_SHARE = 4
 
 

@@ -19,7 +19,7 @@ from lapwing.runtime import native
 from lapwing.runtime.communicator import agree
 from lapwing.runtime.distributed import DistributedArray, owner_layout
 from lapwing.runtime.program import rank_program
-from lapwing.runtime.storage import Box, LocalArray, allocate, attach, needed_box
+from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowded, needed_box
 from lapwing.runtime.transfer import gather, scatter, slices
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
@@ -93,8 +93,8 @@ def run_alone(
 ) -> Outcome:
     """Run on this process alone; written arrays are updated in place.
 
-    Arrays are worked on where they lie if their layout allows it and nothing in the loop can raise; else in a copy that
-    is stored back at the end, so that an error leaves them as they were.
+    Arrays are worked on where they lie if their layout is a good one and nothing in the loop can raise; else in a padded
+    copy that is stored back at the end, so that an error leaves them as they were.
     """
     if bound.domain.is_empty:
         return Outcome(plan, _initial_results(bound), 0.0, [])
@@ -105,8 +105,9 @@ def run_alone(
     copied: list[str] = []
     for array in bound.arrays:
         values = arguments[array.name]
-        local = attach(array, values) if not (bound.body.traps and array.name in bound.nest.written) else None
-        if local is None:
+        local = attach(array, values)
+        may_raise = bound.body.traps and array.name in bound.nest.written
+        if local is None or may_raise or is_crowded(local):
             local = allocate(array, needed_box(bound, array.name, block))
             local.values[...] = values[slices(local.box)]
             copied.append(array.name)

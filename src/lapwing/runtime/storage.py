@@ -15,7 +15,7 @@ from lapwing.tiling.partition import Range
 
 Box = tuple[Range, ...]
 _LINE = 64  # bytes of a cache line
-_CROWDED = 1024  # rows a multiple of this apart share so few cache sets that a padded copy is faster
+_SETS = 64  # cache sets of a first-level cache, a line each
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,22 @@ def allocate(array: ArrayType, box: Box) -> LocalArray:
 
 
 def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:
-    """The whole array where it lies, without a copy; None where its layout does not allow that or makes it slow."""
+    """The whole array where it lies, without a copy; None where its layout does not allow that."""
     if values.size == 0 or values.strides[-1] != array.itemsize:
         return None
     if any(s <= 0 or s % array.itemsize for s in values.strides):
         return None
-    if any(s % _CROWDED == 0 for s in values.strides[:-1]):
-        return None
     return LocalArray(array, tuple((0, n) for n in array.shape), values)
+
+
+def is_crowded(local: LocalArray) -> bool:
+    """Whether the points of one step of a tile, one a row, share so few cache sets that they evict each other.
+
+    A padded copy is then several times faster (docs/performance.md).
+    """
+    rows = 16
+    apart = [stride - local.array.itemsize for stride in local.values.strides[:-1]]
+    return any(len({row * bytes_ // _LINE % _SETS for row in range(rows)}) < rows // 2 for bytes_ in apart)
 
 
 def padded_strides(sides: Sequence[int], itemsize: int) -> tuple[int, ...]:
