@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 _RESERVED = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
-    main asm typeof box tile trap out in lo hi INFINITY NAN isnan isinf isfinite floor ceil trunc fabs sqrt exp log sin
+    main asm typeof INFINITY NAN NULL isnan isinf isfinite floor ceil trunc fabs fabsf sqrt sqrtf copysign exp log sin
     cos tan pow y0 y1 yn j0 j1 jn gamma signgam div abs labs index""".split()
+)
+
+# What generated code calls its own things.
+_OWN = frozenset("tile trap box out in lo hi full array dense elements face x0 x1 x2 x3 x4 x5 x6 x7".split())
+
+# Macros and types of the C headers that generated code includes: HUGE_VAL, INT64_MAX, FP_NAN, int64_t, signbit.
+_OF_HEADERS = re.compile(
+    r"lw_.*|(INT|UINT|FP|HUGE|MATH|SIZE|PTRDIFF|SIG|WCHAR|WINT)\w*_\w+|\w+_t|is(great|less|normal|unordered)\w*"
+    r"|signbit|fpclassify|math_errhandling",
+    re.IGNORECASE,
 )
 
 
@@ -15,7 +27,7 @@ class Names:
 
     def __init__(self) -> None:
         self._given: dict[object, str] = {}
-        self._used: set[str] = set(_RESERVED)
+        self._used: set[str] = set(_RESERVED | _OWN)
 
     def get(self, key: object, wanted: str) -> str:
         if key not in self._given:
@@ -24,7 +36,7 @@ class Names:
 
     def _fresh(self, wanted: str) -> str:
         clean = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in wanted).strip("_") or "v"
-        if clean[0].isdigit() or clean.startswith("lw_"):
+        if clean[0].isdigit() or _OF_HEADERS.fullmatch(clean):
             clean = "v_" + clean
         name, number = clean, 2
         while name in self._used:

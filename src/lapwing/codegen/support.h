@@ -95,6 +95,12 @@ LW_INLINE int64_t lw_to_integer(double x, double low, double high, int64_t id, i
     return fits || x == low ? (int64_t)x : 0;
 }
 
+/* An integer that must lie between low and high. */
+LW_INLINE int64_t lw_fitting(int64_t x, int64_t low, int64_t high, int64_t id, int64_t *trap) {
+    lw_note(x < low || x > high, id, trap);
+    return x;
+}
+
 /* An index into an axis: negative ones count from the end, as in Python. */
 LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *trap) {
     const int64_t wrapped = index < 0 ? index + extent : index;

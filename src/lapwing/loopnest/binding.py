@@ -81,7 +81,7 @@ def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> 
     return tuple(
         (name, str(value.dtype), value.shape, getattr(getattr(value, "flags", None), "writeable", True))
         if getattr(value, "shape", ())
-        else (name, type(value), value)
+        else (name, type(value), repr(value) if isinstance(value, float | np.floating) else value)  # 0.0 is not -0.0
         for values in (arguments, surroundings)
         for name, value in values.items()
         if not callable(value) and not inspect.ismodule(value)
@@ -101,7 +101,7 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters[n])}
     domain = _domain(nest, symbols)
     _check_dimensions(nest, arrays)
-    integers = {name: int(value) for name, value in parameters.items() if _is_integer(value)}
+    integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
     wraps = _check_bounds(nest, {a.name: a for a in arrays}, integers, domain)
 
     def subscript(access: ir.Access, axis: int) -> t.AffineSubscript:
@@ -151,15 +151,26 @@ def _evaluate(nest: ir.LoopNest, node: ast.expr, values: Mapping[str, Any], line
             "comparisons and calls of min, max, abs, int, float and math functions."
         ) from None
     except Exception as error:
-        raise RefusedError(f"{nest.where(line)}: {ast.unparse(node)} cannot be computed: {error}.") from None
+        names = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
+        given = ", ".join(f"{n} has shape {v.shape}" for n, v in names.items() if hasattr(v, "shape"))
+        raise RefusedError(
+            f"{nest.where(line)}: {ast.unparse(node)} cannot be computed: {error}. "
+            f"Check the arguments of {nest.name}{f': {given}' if given else ''}."
+        ) from None
 
 
 def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any]) -> ArrayType:
     value = values.get(name)
     where = nest.where(nest.line)
     if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
-        raise RefusedError(f"{where}: argument {name} of {nest.name} is {type(value).__name__}, expected an array.")
-    dtype = np.dtype(value.dtype)
+        raise RefusedError(f"{where}: argument {name} of {nest.name} is {_described(value)}, expected a NumPy array.")
+    try:
+        dtype = np.dtype(value.dtype)
+    except TypeError:
+        raise RefusedError(
+            f"{where}: argument {name} of {nest.name} is {type(value).__name__} of {value.dtype}, expected a NumPy array. "
+            f"Convert it with numpy.asarray({name})."
+        ) from None
     if not dtype.isnative:
         raise RefusedError(
             f"{where}: array {name} has foreign byte order ({dtype.str}). Convert it: {name}.astype({dtype.name!r})."
@@ -274,5 +285,11 @@ def _is_integer(value: Any) -> bool:
     return kind is not None and not kind.is_float
 
 
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool)
+
+
 def _described(value: Any) -> str:
-    return f"an array of shape {value.shape}" if getattr(value, "shape", ()) else type(value).__name__
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    return type(value).__name__

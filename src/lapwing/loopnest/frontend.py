@@ -17,6 +17,7 @@ from lapwing.loopnest.affine import Affine
 from lapwing.loopnest.functions import SUPPORTED_TEXT, canonical_name, way_out
 
 MAX_LOOPS = 8
+MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion limit is a few times that
 
 _BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -46,21 +47,30 @@ class _Scope:
 
 class _Parser:
     def __init__(self, function: Callable[..., Any]) -> None:
+        _check_plain_function(function)
         self.function = function
         self.file = _display_path(function)
         self.tree, self.lines = _function_tree(function, self.file)
-        names = inspect.getclosurevars(function)
-        self.surroundings: dict[str, Any] = {**names.builtins, **names.globals, **names.nonlocals}
+        self.surroundings = self._surroundings()
         self.scope = _Scope(tuple(inspect.signature(function).parameters), {}, [], set())
         self.setups: list[ir.Setup] = []
         self.arrays: dict[str, None] = {}
         self.symbols: dict[str, ast.expr] = {}
         self.assigned_in_body: set[str] = set()
 
+    def _surroundings(self) -> dict[str, Any]:
+        try:
+            names = inspect.getclosurevars(self.function)
+        except ValueError:  # an empty cell
+            unset = ", ".join(_unset_names(self.function))
+            self._refuse(self.tree, f"{unset} has no value yet", "set it before the nest is defined")
+        return {**names.builtins, **names.globals, **names.nonlocals}
+
     # -- the function ------------------------------------------------------------------------------------------------
 
     def nest(self) -> ir.LoopNest:
         self._check_signature()
+        self._check_depth()
         statements = list(self.tree.body)
         if statements and _is_docstring(statements[0]):
             statements.pop(0)
@@ -102,6 +112,18 @@ class _Parser:
         for parameter in inspect.signature(self.function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 self._refuse(self.tree, f"{parameter} in the signature", "name every argument")
+
+    def _check_depth(self) -> None:
+        """Refuse what the recursion in later steps could not go down."""
+        level: list[ast.AST] = list(self.tree.body)
+        for _ in range(MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            self._refuse(
+                next((node for node in level if hasattr(node, "lineno")), self.tree),
+                f"an expression of more than {MAX_DEPTH} levels, such as a sum of as many terms",
+                "take it apart with scalar temporaries: a = …, then b = a + …",
+            )
 
     def _setup(self, statement: ast.stmt) -> None:
         """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""
@@ -189,6 +211,8 @@ class _Parser:
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             return (), False
         elements = value.elts if isinstance(value, ast.Tuple) else [value]
+        if not elements:
+            self._refuse(value, "return of ()", "a nest returns reductions, or nothing")
         names = []
         for element in elements:
             if not (isinstance(element, ast.Name) and element.id in accumulators):
@@ -280,6 +304,8 @@ class _Parser:
                 return self._access(node)
             case ast.Subscript() if self._shape_symbol(node) is not None:
                 return self._symbol_parameter(node)
+            case ast.Subscript(value=ast.Subscript()):
+                return self._access(node)
             case ast.UnaryOp(op=op, operand=operand):
                 if type(op) is ast.USub and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
                     return ir.Constant(-operand.value, line=line)  # type: ignore[operator]
@@ -569,11 +595,34 @@ def _display_path(function: Callable[..., Any]) -> str:
     return path if relative.startswith("..") else relative
 
 
-def _function_tree(function: Callable[..., Any], file: str) -> tuple[ast.FunctionDef, dict[int, str]]:
-    """The function's syntax tree with line numbers of the file, and its source lines by those numbers."""
+def _check_plain_function(function: object) -> None:
     name = getattr(function, "__name__", repr(function))
     if not inspect.isfunction(function):
-        raise RefusedError(f"@lw.nest on {name}: found {type(function).__name__}, expected a plain Python function.")
+        raise RefusedError(
+            f"@lw.nest on {name}: found {type(function).__name__}, expected a plain Python function. "
+            "Put @lw.nest directly above def."
+        )
+    if hasattr(function, "__wrapped__"):
+        raise RefusedError(
+            f"{_display_path(function)}: @lw.nest on {name}: found a function wrapped by another decorator, expected a "
+            "plain one, whose loops are all it does. Put @lw.nest directly above def."
+        )
+
+
+def _unset_names(function: Callable[..., Any]) -> list[str]:
+    """The variables of enclosing functions that have no value."""
+    found = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            cell.cell_contents  # noqa: B018
+        except ValueError:
+            found.append(name)
+    return found
+
+
+def _function_tree(function: Callable[..., Any], file: str) -> tuple[ast.FunctionDef, dict[int, str]]:
+    """The function's syntax tree with line numbers of the file, and its source lines by those numbers."""
+    name = function.__name__
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):

@@ -92,7 +92,7 @@ class _Lowering:
         match statement:
             case ir.Store(target=target, value=value, text=text):
                 dtype = self.around.dtypes[target.array]
-                stored = self._assign(self._lower(value), dtype, line, target.text)
+                stored = self._store(self._lower(value), dtype, line, target.text)
                 load = self._lower_access(target).code
                 assert isinstance(load, t.Load)
                 return t.TypedStore(line, text, load, stored)
@@ -106,8 +106,20 @@ class _Lowering:
                 return self._accumulate(statement)
         raise AssertionError(statement)
 
+    def _store(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
+        """The value as NumPy stores it into an element of the dtype.
+
+        A NumPy integer that does not fit raises, as a Python int does; only uint8 elements wrap.
+        """
+        stored = self._assign(value, dtype, line, target)
+        may_not_fit = any(k.is_integer and not k.weak and not fits(dtype_range(k.dtype), dtype) for k in value.types)
+        if may_not_fit and dtype in ("int8", "int16", "int32"):
+            message = f"a value does not fit {target} of dtype {dtype}; the plain loop raises OverflowError here"
+            return t.Convert(dtype, value.code, self._trap(line, message))
+        return stored
+
     def _assign(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
-        """The value as NumPy stores it into an element of the dtype."""
+        """The value as a NumPy scalar of the dtype."""
         for kind in value.types:
             if kind == PY_INT and not dtype.startswith("float") and dtype != "bool":
                 self._check_fits(value.integers(kind), dtype, line, f"{target} of dtype {dtype}")

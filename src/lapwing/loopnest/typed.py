@@ -69,7 +69,7 @@ class Load(Typed):
 
 @dataclass(frozen=True)
 class Convert(Typed):
-    """Value conversion; float to integer carries a trap for values that do not fit."""
+    """Value conversion; one to an integer carries a trap where a value that does not fit is an error."""
 
     operand: Typed
     trap: int | None = None

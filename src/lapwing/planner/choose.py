@@ -19,7 +19,7 @@ from lapwing.tiling.partition import Partition, balanced_cuts, factorisations
 # one step apart, to be all at work most of the time.
 POINTS_A_TILE = 200_000
 SHORTEST_RUN = 256
-FILL_SHARE = 4
+FILL_SHARE = 4  # steps a sweep for every rank the first tile has to pass
 
 
 @dataclass(frozen=True)
@@ -205,4 +205,5 @@ def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...], i
     wanted = max(1, POINTS_A_TILE // max(across, 1))
     if innermost:
         wanted = max(wanted, SHORTEST_RUN)
-    return min(wanted, max(1, block[mapping] // (FILL_SHARE * stages)))
+    steps = max(-(-block[mapping] // wanted), min(FILL_SHARE * stages, block[mapping]))
+    return -(-block[mapping] // steps)

@@ -15,6 +15,7 @@ from lapwing.runtime import native
 
 # What launchers tell the processes they start.
 _LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
+_ROUND_TRIPS = 10
 _LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
 
 
@@ -66,6 +67,39 @@ def agree(comm: Any, action: Callable[[], Any]) -> Any:
     if failed:
         raise failed[0]
     return result
+
+
+@cache
+def clock_offset() -> float:
+    """Seconds to add to this rank's clock so that it agrees with rank 0's. Collective on the first call.
+
+    Ranks of one machine share a clock. Between machines the offset is taken from the quickest of several round trips.
+    """
+    from mpi4py import MPI
+
+    comm = world()
+    clock = native.mpi_runtime(None).lw_clock
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    one_machine = node.Get_size() == comm.Get_size()
+    node.Free()
+    if one_machine:
+        return 0.0
+    offset = 0.0
+    for rank in range(1, comm.Get_size()):
+        if comm.Get_rank() == 0:
+            for _ in range(_ROUND_TRIPS):
+                comm.recv(source=rank)
+                comm.send(clock(), dest=rank)
+        elif comm.Get_rank() == rank:
+            trips = []
+            for _ in range(_ROUND_TRIPS):
+                start = clock()
+                comm.send(None, dest=0)
+                theirs = comm.recv(source=0)
+                end = clock()
+                trips.append((end - start, theirs - (start + end) / 2))
+            offset = min(trips)[1]
+    return offset
 
 
 def announcer(enabled: bool) -> Callable[[str], None] | None:

@@ -16,7 +16,7 @@ from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import agree
+from lapwing.runtime.communicator import agree, clock_offset
 from lapwing.runtime.distributed import DistributedArray, owner_layout
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowded, needed_box
@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def exposed_seconds(self) -> float:
-        """The longest that any rank waited for transfers between its first and last computation."""
+        """The longest that any rank waited for messages on their way, between its first and last computation."""
         return max((t["exposed"] for t in self.times), default=0.0)
 
 
@@ -59,7 +59,9 @@ class Runner:
         self.workspace = Workspace(bound, library, arrays)
         self.program = rank_program(self.faces, rank, plan.ranks)
 
-    def run(self, runtime: ctypes.CDLL, comm_handle: int, report: Report | None, dry: bool = False) -> native.Times:
+    def run(
+        self, runtime: ctypes.CDLL, report: Report | None, comm_handle: int = 0, clock_offset: float = 0.0
+    ) -> native.Times:
         """Run all sweeps. Raises RunError where the plain loop would raise, KeyboardInterrupt when interrupted."""
         times = native.Times()
         self.workspace.reset()
@@ -76,8 +78,8 @@ class Runner:
         callback = native.Progress(progress)
         status = runtime.lw_run(
             ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
-            native.ENGINE_CODES[self.plan.engine], comm_handle, int(dry), ctypes.cast(callback, ctypes.c_void_p),
-            ctypes.byref(times),
+            native.ENGINE_CODES[self.plan.engine], comm_handle, clock_offset, 0,
+            ctypes.cast(callback, ctypes.c_void_p), ctypes.byref(times),
         )  # fmt: skip
         if interrupt:
             raise interrupt[0]
@@ -86,6 +88,15 @@ class Runner:
         if status != native.DONE:
             raise RunError(f"the runtime stopped with status {status}")
         return times
+
+    def transfer_seconds(self, runtime: ctypes.CDLL, comm_handle: int) -> float:
+        """How long the same messages take with nothing else going on: one after the other, nothing computed."""
+        times = native.Times()
+        runtime.lw_run(
+            ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
+            native.BLOCKING, comm_handle, 0.0, 1, None, ctypes.byref(times),
+        )  # fmt: skip
+        return float(times.total)
 
 
 def run_alone(
@@ -114,7 +125,7 @@ def run_alone(
         arrays[array.name] = local
     runner = Runner(bound, plan, 0, library, arrays)
     start = time.perf_counter()
-    times = runner.run(runtime, 0, report)
+    times = runner.run(runtime, report)
     seconds = time.perf_counter() - start
     for name in copied:
         if name in bound.nest.written:
@@ -158,7 +169,7 @@ def run_on_ranks(
     transfer = None
     if measure_transfer:
         comm.Barrier()
-        transfer = comm.allreduce(runner.run(runtime, comm.py2f(), None, dry=True).total, op=_max())
+        transfer = comm.allreduce(runner.transfer_seconds(runtime, comm.py2f()), op=_max())
     return Outcome(plan, results, seconds, comm.allgather(_times(times)), transfer)
 
 
@@ -194,8 +205,9 @@ def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: 
 
 def _run_or_abort(runner: Runner, runtime: ctypes.CDLL, comm: Any, report: Report | None) -> native.Times:
     """Run; an error on this rank ends every rank, because the others wait for its messages."""
+    offset = clock_offset()
     try:
-        return runner.run(runtime, comm.py2f(), report)
+        return runner.run(runtime, report, comm.py2f(), offset)
     except BaseException as error:
         if comm.Get_size() > 1:
             text = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)

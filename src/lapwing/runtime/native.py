@@ -157,10 +157,12 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
     )
     library = ctypes.CDLL(str(path))
     library.lw_run.argtypes = [
-        ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.c_int, ctypes.c_int64, ctypes.c_int,
-        ctypes.c_void_p, ctypes.POINTER(Times),
+        ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.c_int, ctypes.c_int64,
+        ctypes.c_double, ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Times),
     ]  # fmt: skip
     library.lw_run.restype = ctypes.c_int
+    library.lw_clock.argtypes = []
+    library.lw_clock.restype = ctypes.c_double
     library.lw_library_version.argtypes = [ctypes.c_char_p, ctypes.c_int64]
     library.lw_library_version.restype = None
     return library

@@ -36,28 +36,31 @@ class Blocking final : public Transport {
                 arrivals.push_back({&channel, &message, {}, MPI_REQUEST_NULL});
             }
         }
-        {
-            Stopwatch watch(courier_.times().wait);
-            for (Arrival &arrival : arrivals) {
-                arrival.buffer.resize(static_cast<std::size_t>(arrival.message->bytes));
-                MPI_Irecv(arrival.buffer.data(), static_cast<int>(arrival.message->bytes), MPI_BYTE,
-                          static_cast<int>(arrival.channel->peer), 0, comm_, &arrival.request);
-            }
-            for (Arrival &arrival : arrivals) MPI_Wait(&arrival.request, MPI_STATUS_IGNORE);
+        for (Arrival &arrival : arrivals) {
+            arrival.buffer.resize(static_cast<std::size_t>(arrival.message->bytes + Courier::header_bytes));
+            MPI_Irecv(arrival.buffer.data(), static_cast<int>(arrival.buffer.size()), MPI_BYTE,
+                      static_cast<int>(arrival.channel->peer), 0, comm_, &arrival.request);
         }
-        for (Arrival &arrival : arrivals) courier_.unpack(*arrival.message, at.sweep, arrival.buffer.data());
+        for (Arrival &arrival : arrivals) {
+            courier_.wait_for_message(arrival.buffer.data(), [&] { MPI_Wait(&arrival.request, MPI_STATUS_IGNORE); });
+        }
+        for (const Arrival &arrival : arrivals) {
+            courier_.unpack(*arrival.message, at.sweep, arrival.buffer.data() + Courier::header_bytes);
+        }
     }
 
     void after_step(Position at) override {
         for (const lw_channel &channel : channels(Direction::out)) {
             if (channel.lag > 0) continue;
             for (const lw_message &message : messages_of(channel, at.step)) {
-                buffer_.resize(static_cast<std::size_t>(message.bytes));
-                courier_.pack(message, at.sweep, buffer_.data());
+                buffer_.resize(static_cast<std::size_t>(message.bytes + Courier::header_bytes));
+                courier_.pack(message, at.sweep, buffer_.data() + Courier::header_bytes);
                 count(message.bytes);
-                Stopwatch watch(courier_.times().wait);
-                MPI_Ssend(buffer_.data(), static_cast<int>(message.bytes), MPI_BYTE, static_cast<int>(channel.peer), 0,
-                          comm_);
+                courier_.stamp(buffer_.data());
+                courier_.wait_for_send([&] {
+                    MPI_Ssend(buffer_.data(), static_cast<int>(buffer_.size()), MPI_BYTE,
+                              static_cast<int>(channel.peer), 0, comm_);
+                });
             }
         }
     }
@@ -81,29 +84,31 @@ class Blocking final : public Transport {
     void exchange_old_values(std::int64_t written_in) {
         std::vector<Exchange> in = exchanges(Direction::in), out = exchanges(Direction::out);
         for (Exchange &exchange : out) {
-            char *next = exchange.buffer.data();
+            char *next = exchange.buffer.data() + Courier::header_bytes;
             for (const lw_message &message : messages(*exchange.channel)) {
                 courier_.pack(message, written_in, next);
                 next += message.bytes;
             }
-            count(static_cast<std::int64_t>(exchange.buffer.size()));
+            count(static_cast<std::int64_t>(exchange.buffer.size()) - Courier::header_bytes);
         }
-        {
-            Stopwatch watch(courier_.times().wait);
-            for (Exchange &exchange : in) {
-                MPI_Irecv(exchange.buffer.data(), static_cast<int>(exchange.buffer.size()), MPI_BYTE,
-                          static_cast<int>(exchange.channel->peer), 1, comm_, &exchange.request);
-            }
-            for (Exchange &exchange : out) {
-                MPI_Issend(exchange.buffer.data(), static_cast<int>(exchange.buffer.size()), MPI_BYTE,
-                           static_cast<int>(exchange.channel->peer), 1, comm_, &exchange.request);
-            }
-            for (auto *side : {&in, &out}) {
-                for (Exchange &exchange : *side) MPI_Wait(&exchange.request, MPI_STATUS_IGNORE);
-            }
+        for (Exchange &exchange : in) {
+            MPI_Irecv(exchange.buffer.data(), static_cast<int>(exchange.buffer.size()), MPI_BYTE,
+                      static_cast<int>(exchange.channel->peer), 1, comm_, &exchange.request);
+        }
+        for (Exchange &exchange : out) {
+            courier_.stamp(exchange.buffer.data());
+            MPI_Issend(exchange.buffer.data(), static_cast<int>(exchange.buffer.size()), MPI_BYTE,
+                       static_cast<int>(exchange.channel->peer), 1, comm_, &exchange.request);
+        }
+        for (Exchange &exchange : in) {
+            courier_.wait_for_message(exchange.buffer.data(),
+                                      [&] { MPI_Wait(&exchange.request, MPI_STATUS_IGNORE); });
+        }
+        for (Exchange &exchange : out) {
+            courier_.wait_for_send([&] { MPI_Wait(&exchange.request, MPI_STATUS_IGNORE); });
         }
         for (const Exchange &exchange : in) {
-            const char *next = exchange.buffer.data();
+            const char *next = exchange.buffer.data() + Courier::header_bytes;
             for (const lw_message &message : messages(*exchange.channel)) {
                 courier_.unpack(message, written_in, next);
                 next += message.bytes;
@@ -117,7 +122,7 @@ class Blocking final : public Transport {
             if (channel.lag == 0) continue;
             const auto all = messages(channel);
             const std::int64_t bytes = std::accumulate(
-                all.begin(), all.end(), std::int64_t{0},
+                all.begin(), all.end(), std::int64_t{Courier::header_bytes},
                 [](std::int64_t sum, const lw_message &message) { return sum + message.bytes; });
             found.push_back({&channel, std::vector<char>(static_cast<std::size_t>(bytes)), MPI_REQUEST_NULL});
         }

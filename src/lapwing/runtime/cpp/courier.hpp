@@ -1,6 +1,7 @@
 // Packs and unpacks messages through the generated module: what all transports have in common.
 #pragma once
 
+#include <cstring>
 #include <span>
 
 #include "lapwing.h"
@@ -10,8 +11,12 @@ namespace lapwing {
 
 class Courier {
   public:
-    Courier(const lw_program &program, const lw_module &module, lw_tile &tile, bool dry, lw_times &times)
-        : program_(program), module_(module), tile_(tile), dry_(dry), times_(times) {}
+    // A message starts with the time it was sent.
+    static constexpr std::int64_t header_bytes = sizeof(double);
+
+    Courier(const lw_program &program, const lw_module &module, lw_tile &tile, double clock_offset, bool dry,
+            lw_times &times)
+        : program_(program), module_(module), tile_(tile), clock_offset_(clock_offset), dry_(dry), times_(times) {}
 
     const lw_program &program() const { return program_; }
     lw_times &times() { return times_; }
@@ -34,6 +39,33 @@ class Courier {
             module_.unpack(&tile_, static_cast<std::int32_t>(part.face), &box, in);
             in += part.bytes;
         }
+    }
+
+    void stamp(char *message) const {
+        const double sent = now() + clock_offset_;
+        std::memcpy(message, &sent, sizeof sent);
+    }
+
+    // Waits for a message by calling `arrive`; only the time since it was sent counts as exposed communication.
+    template <class Arrive>
+    void wait_for_message(const char *message, Arrive arrive) {
+        const double start = now();
+        arrive();
+        const double end = now();
+        double sent = 0;
+        std::memcpy(&sent, message, sizeof sent);
+        times_.wait += end - start;
+        times_.exposed += std::clamp(end + clock_offset_ - sent, 0.0, end - start);
+    }
+
+    // Waits for a buffer that is still being sent: all of it is exposed.
+    template <class Leave>
+    void wait_for_send(Leave leave) {
+        const double start = now();
+        leave();
+        const double waited = now() - start;
+        times_.wait += waited;
+        times_.exposed += waited;
     }
 
     // The box with the ranges of the sweep loops set to one sweep.
@@ -59,6 +91,7 @@ class Courier {
     const lw_program &program_;
     const lw_module &module_;
     lw_tile &tile_;
+    double clock_offset_;
     bool dry_;
     lw_times &times_;
 };

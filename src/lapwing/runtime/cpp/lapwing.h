@@ -83,8 +83,9 @@ typedef struct lw_program {
     const lw_part *parts;
 } lw_program;
 
-/* Where the time of one rank went, in seconds. exposed is waiting between the first and the last computation; fill is
- * what came before, drain what came after. */
+/* Where the time of one rank went, in seconds. wait is all waiting; exposed the part of it, between the first and the
+ * last computation, in which a message was on its way: waiting for a rank that has not sent yet is not communication.
+ * fill is what came before the first computation, drain what came after the last. */
 typedef struct lw_times {
     double total, compute, pack, unpack, wait, poll, fill, drain, exposed;
     int64_t messages, bytes;
@@ -97,9 +98,13 @@ typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1 } lw_engine;
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2 } lw_status;
 
 /* Runs a program of one rank. In the MPI build comm is the Fortran handle of a communicator of all its ranks, in the
- * serial build it is not looked at. With dry set nothing is computed or packed: the messages alone are timed. */
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int engine, int64_t comm, int dry,
-           lw_progress progress, lw_times *times);
+ * serial build it is not looked at. clock_offset, in seconds, makes this rank's clock agree with the others'. With dry
+ * set nothing is computed or packed: the messages alone are timed. */
+int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int engine, int64_t comm,
+           double clock_offset, int dry, lw_progress progress, lw_times *times);
+
+/* Seconds of the clock that runs are timed with. */
+double lw_clock(void);
 
 /* The MPI library this was built against, to be compared with mpi4py's; empty in the serial build. */
 void lw_library_version(char *out, int64_t size);

@@ -21,10 +21,10 @@ std::unique_ptr<lapwing::Transport> make_transport(int engine, lapwing::Courier 
 
 }  // namespace
 
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int engine, int64_t comm, int dry,
-           lw_progress progress, lw_times *times) {
+int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int engine, int64_t comm,
+           double clock_offset, int dry, lw_progress progress, lw_times *times) {
     *times = {};
-    lapwing::Courier courier(*program, *module, *tile, dry != 0, *times);
+    lapwing::Courier courier(*program, *module, *tile, clock_offset, dry != 0, *times);
     const auto transport = make_transport(engine, courier, MPI_Comm_f2c(static_cast<MPI_Fint>(comm)));
     lapwing::Pipeline pipeline(*program, *module, *tile, courier, *transport, progress);
     return pipeline.run(slice_seconds, dry != 0);
@@ -37,3 +37,5 @@ void lw_library_version(char *out, int64_t size) {
     std::strncpy(out, version, static_cast<std::size_t>(size) - 1);
     out[size - 1] = '\0';
 }
+
+double lw_clock(void) { return lapwing::now(); }

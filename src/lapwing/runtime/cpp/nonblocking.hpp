@@ -18,18 +18,21 @@ class Ring {
   public:
     explicit Ring(const lw_channel &channel)
         : channel(channel),
-          storage_(static_cast<std::size_t>(channel.depth * channel.slot_bytes)),
+          slot_bytes_(channel.slot_bytes + Courier::header_bytes),
+          storage_(static_cast<std::size_t>(channel.depth * slot_bytes_)),
           requests_(static_cast<std::size_t>(channel.depth), MPI_REQUEST_NULL) {}
 
     const lw_channel &channel;
     std::int64_t next = 0;     // the message that is used (incoming) or sent (outgoing) next
     std::int64_t posted = 0;   // receives posted so far
 
-    char *buffer(std::int64_t number) { return storage_.data() + number % channel.depth * channel.slot_bytes; }
+    char *slot(std::int64_t number) { return storage_.data() + number % channel.depth * slot_bytes_; }
+    char *contents(std::int64_t number) { return slot(number) + Courier::header_bytes; }
     MPI_Request &request(std::int64_t number) { return requests_[static_cast<std::size_t>(number % channel.depth)]; }
     std::vector<MPI_Request> &requests() { return requests_; }
 
   private:
+    std::int64_t slot_bytes_;
     std::vector<char> storage_;
     std::vector<MPI_Request> requests_;
 };
@@ -51,11 +54,10 @@ class Nonblocking final : public Transport {
     void before_step(Position at) override {
         for (Ring &ring : incoming_) {
             while (is_needed(ring, at)) {
-                {
-                    Stopwatch watch(courier_.times().wait);
+                courier_.wait_for_message(ring.slot(ring.next), [&] {
                     MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE);
-                }
-                courier_.unpack(message(ring, ring.next), sweep_of(ring, ring.next), ring.buffer(ring.next));
+                });
+                courier_.unpack(message(ring, ring.next), sweep_of(ring, ring.next), ring.contents(ring.next));
                 ++ring.next;
                 post_receives(ring);
             }
@@ -66,13 +68,12 @@ class Nonblocking final : public Transport {
         for (Ring &ring : outgoing_) {
             if (!courier_.sends_in(ring.channel, at.sweep)) continue;
             while (sweep_of(ring, ring.next) == at.sweep && message(ring, ring.next).step == at.step) {
-                {
-                    Stopwatch watch(courier_.times().wait);
-                    MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE);  // the slot's previous message has left
-                }
+                // The slot's previous message must have left.
+                courier_.wait_for_send([&] { MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE); });
                 const lw_message &out = message(ring, ring.next);
-                courier_.pack(out, at.sweep, ring.buffer(ring.next));
-                MPI_Isend(ring.buffer(ring.next), static_cast<int>(out.bytes), MPI_BYTE,
+                courier_.pack(out, at.sweep, ring.contents(ring.next));
+                courier_.stamp(ring.slot(ring.next));
+                MPI_Isend(ring.slot(ring.next), static_cast<int>(out.bytes + Courier::header_bytes), MPI_BYTE,
                           static_cast<int>(ring.channel.peer), static_cast<int>(ring.channel.lag), comm_,
                           &ring.request(ring.next));
                 courier_.times().messages += 1;
@@ -118,7 +119,8 @@ class Nonblocking final : public Transport {
     void post_receives(Ring &ring) {
         const std::int64_t all = (courier_.program().sweeps - ring.channel.lag) * ring.channel.messages;
         for (; ring.posted < all && ring.posted < ring.next + ring.channel.depth; ++ring.posted) {
-            MPI_Irecv(ring.buffer(ring.posted), static_cast<int>(message(ring, ring.posted).bytes), MPI_BYTE,
+            MPI_Irecv(ring.slot(ring.posted),
+                      static_cast<int>(message(ring, ring.posted).bytes + Courier::header_bytes), MPI_BYTE,
                       static_cast<int>(ring.channel.peer), static_cast<int>(ring.channel.lag), comm_,
                       &ring.request(ring.posted));
         }

@@ -50,7 +50,7 @@ class Pipeline {
         const double begin = now();
         lw_times &times = courier_.times();
         Slicer slicer(program_.slice_loop, slice_seconds);
-        double first = begin, last = begin, waited_before_first = 0, waited_until_last = 0;
+        double first = begin, last = begin, exposed_before = 0, exposed_until_last = 0;
         bool started = false;
         next_report_ = begin + report_interval;
         transport_.start();
@@ -61,13 +61,13 @@ class Pipeline {
                 if (!started) {
                     started = true;
                     first = now();
-                    waited_before_first = times.wait;
+                    exposed_before = times.exposed;
                 }
                 if (!dry) {
                     if (const int status = compute(at, slicer); status != LW_DONE) return status;
                 }
                 last = now();
-                waited_until_last = times.wait;
+                exposed_until_last = times.exposed;
                 transport_.after_step(at);
             }
         }
@@ -76,7 +76,7 @@ class Pipeline {
         times.total = end - begin;
         times.fill = first - begin;
         times.drain = end - last;
-        times.exposed = waited_until_last - waited_before_first;
+        times.exposed = exposed_until_last - exposed_before;
         return LW_DONE;
     }
 

@@ -1,6 +1,7 @@
 // Time spent in a phase, added to a counter when the scope ends.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 namespace lapwing {
