@@ -84,9 +84,9 @@ class Nest:
         """The same nest with choices made by hand: engine ``blocking`` or ``overlap``, tile height, process grid."""
         other = Nest.__new__(Nest)
         other.__dict__.update(self.__dict__)
-        other.engine = engine or self.engine
+        other.engine = engine if engine is not None else self.engine
         other.tile = tile if tile is not None else self.tile
-        other.grid = tuple(grid) if grid is not None else self.grid
+        other.grid = grid if grid is not None else self.grid
         return other
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -94,7 +94,10 @@ class Nest:
         try:
             bound = inspect.signature(self.python).bind(*args, **kwargs)
         except TypeError as error:
-            raise RefusedError(f"{self.loops.where(self.loops.line)}: {self.loops.name}: {error}.") from None
+            raise RefusedError(
+                f"{self.loops.where(self.loops.line)}: {self.loops.name}: {error}. "
+                f"Expected {self.loops.name}({', '.join(self.loops.parameters)})."
+            ) from None
         bound.apply_defaults()
         return dict(bound.arguments)
 

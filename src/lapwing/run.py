@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.loopnest.binding import BoundNest, global_values
@@ -28,7 +29,7 @@ def run(nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, 
     if not communicator.launched():
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
-        check_aliases(bound, arguments)
+        check_aliases(bound, {**global_values(nest.python), **arguments})
         plan = make_plan(bound, nest.dependences, 1, nest._wishes())
         return run_alone(bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report)
     return _run_collectively(nest, arguments, communicator.world(), report, measure_transfer)
@@ -45,9 +46,9 @@ def _run_collectively(
     if rank == 0:
         try:
             bound = nest.bind(arguments)
-            check_aliases(bound, arguments)
-            _check_same_arrays(bound, distributed)
             values = {**global_values(nest.python), **arguments}
+            check_aliases(bound, values)
+            _check_same_arrays(bound, distributed)
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
             given = None if nest.grid else _given_partition(bound, distributed)
@@ -101,9 +102,37 @@ def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedAr
                 )
 
 
+def _check_plain_array(bound: BoundNest, name: str, values: Any) -> None:
+    where = bound.nest.where(bound.nest.line)
+    if isinstance(values, DistributedArray):
+        return
+    if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
+        kind = f"{type(values).__module__}.{type(values).__name__}"
+        raise RefusedError(
+            f"{where}: array {name} is a {kind}, expected a NumPy array. Pass numpy.asarray({name}) or its plain values."
+        )
+    if name in bound.nest.written and _may_overlap_itself(values):
+        raise RefusedError(f"{where}: elements of array {name} overlap in memory, and it is written. Pass {name}.copy().")
+
+
+def _may_overlap_itself(values: npt.NDArray[Any]) -> bool:
+    """Whether some axis steps over less than the axes inside it cover, as in views made by as_strided."""
+    covered = values.itemsize
+    for stride, extent in sorted((abs(s), n) for s, n in zip(values.strides, values.shape, strict=True) if n > 1):
+        if stride < covered:
+            return True
+        covered += stride * (extent - 1)
+    return False
+
+
 def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
-    """Written arrays must not share memory with others: the plain loop would see writes through both names."""
+    """Written arrays must not share memory with others: the plain loop would see writes through both names.
+
+    arguments: arrays by name, global ones included. What is no plain array is refused as well.
+    """
     arrays = [(a.name, arguments.get(a.name)) for a in bound.arrays]
+    for name, values in arrays:
+        _check_plain_array(bound, name, values)
     for name, written in arrays:
         if name not in bound.nest.written:
             continue

@@ -235,7 +235,8 @@ def _outcome(ending: _Ending, status: int, mpiexec: Path) -> Report:
     dead = next(_deaths(ending), None)
     if dead is not None:
         raise RunError(f"{dead}; all ranks were ended.")
-    raise RunError(f"{mpiexec} {_ended(status)} before the run was done; see its own messages above.")
+    where = "all ranks were ended" if status < 0 else "its own messages are above"
+    raise RunError(f"{mpiexec} {_ended(status)} before the run was done; {where}.")
 
 
 def _ended(status: int) -> str:
@@ -256,7 +257,7 @@ def _deaths(ending: _Ending) -> Iterator[str]:
         yield (
             f"{who} was killed by {_signal_name(int(by_signal[1]))}" if by_signal else f"{who} ended with status {code}"
         )
-    open_mpi = re.search(r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+)", tail)
+    open_mpi = re.search(r"process rank (\d+) with PID \d+ on node (\S+) exited on\s+signal (\d+)", tail)
     if open_mpi:
         yield f"rank {open_mpi[1]} (on {open_mpi[2]}) was killed by {_signal_name(int(open_mpi[3]))}"
 

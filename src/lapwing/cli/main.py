@@ -61,14 +61,10 @@ def _group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point: run one command line (default: that of this process) and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without × or → still gets the message.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     status = _run(arguments)
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError:
         status = _reader_gone()
     sys.exit(status)
@@ -89,10 +85,22 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _complain(str(error), REFUSED if isinstance(error, RefusedError) else FAILED)
     except MemoryError as error:
         return _complain(f"not enough memory ({error or 'no details'}).", FAILED)
+    except OSError as error:
+        return _complain(f"{error}.", FAILED)
     except Exception as error:
         return _complain(
             f"internal error, please report it: {type(error).__name__}: {error}. LAPWING_DEBUG=1 shows where.", FAILED
         )
+
+
+def _prepare_streams() -> None:
+    # Python has no stream where the descriptor was closed by who started it.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without × or → still gets the message.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def _complain(text: str, status: int) -> int:

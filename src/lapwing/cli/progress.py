@@ -16,7 +16,7 @@ class ProgressBar:
     """One bar that follows what is going on. Text written meanwhile goes through ``write``."""
 
     def __init__(self) -> None:
-        self.enabled = sys.stderr is not None and sys.stderr.isatty()
+        self.enabled = sys.stderr.isatty()
         self._label: str | None = None
         self._since = 0.0
         self._shown: tuple[Progress, TaskID] | None = None
@@ -38,7 +38,7 @@ class ProgressBar:
         """Put text on standard error, above the bar if there is one."""
         if self._shown is not None:
             self._shown[0].console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
-        elif sys.stderr is not None:
+        else:
             sys.stderr.write(text)
             sys.stderr.flush()
 

@@ -17,7 +17,7 @@ from lapwing.api import Nest
 from lapwing.check import Reference, differences, make_reference
 from lapwing.cli.loading import problem_arguments
 from lapwing.errors import LapwingError, RefusedError, RunError
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
 from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import Plan
@@ -142,7 +142,7 @@ class _Bench:
                     f"the problem of {nest.loops.name} gives {array.name} as {type(given).__name__}, "
                     "expected a NumPy array."
                 )
-        check_aliases(bound, arguments)
+        check_aliases(bound, {**global_values(nest.python), **arguments})
         plans = [make_plan(bound, nest.dependences, ranks, variant._wishes()) for variant in variants]
         for text in _plan_texts(plans):
             emit("plan", text)

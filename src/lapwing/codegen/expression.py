@@ -79,7 +79,7 @@ class Printer:
         low, high = dtype_range(node.dtype)
         if not node.operand.dtype.startswith("float"):
             limits = f"{literal('int64', low)}, {literal('int64', high)}"
-            return f"({c_type})lw_fitting({operand}, {limits}, {node.trap}, &trap)"
+            return f"({c_type})lw_fitting({operand}, {limits}, {node.trap}, trap)"
         limits = f"{literal('float64', float(low))}, {literal('float64', float(high + 1))}"
         return f"({c_type})lw_to_integer({operand}, {limits}, {node.trap}, trap)"
 

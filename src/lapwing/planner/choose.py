@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding import BoundNest
@@ -50,10 +51,10 @@ def make_plan(
     _check_several_writes(bound)
     if wishes.engine not in ENGINES:
         raise RefusedError(f"engine {wishes.engine!r}: expected one of {', '.join(ENGINES)}.")
-    if wishes.tile is not None and wishes.tile < 1:
-        raise RefusedError(f"tile {wishes.tile}: expected a height of at least 1.")
-    if ranks < 1:
-        raise RefusedError(f"{ranks} ranks: expected at least 1.")
+    if wishes.tile is not None and not _is_count(wishes.tile):
+        raise RefusedError(f"tile {wishes.tile!r}: expected a height, a whole number of at least 1.")
+    if not _is_count(ranks):
+        raise RefusedError(f"{ranks!r} ranks: expected a whole number of at least 1.")
     depth = nest.sweep_depth
     extents = tuple(high - low for low, high in bound.domain.box[depth:])
     reasons: list[str] = []
@@ -69,7 +70,7 @@ def make_plan(
         tile = _default_tile(block, mapping, partition.grid, mapping == len(extents) - 1)
         if ranks > 1:
             reasons.append(f"tiles of {tile}: about {tile * math.prod(block) // block[mapping]:,} points a step")
-    tile = max(1, min(tile, block[mapping]))
+    tile = max(1, min(int(tile), block[mapping]))
     faces = Faces(bound, partition, mapping, tile)
     largest = max((m.bytes for c in faces.outgoing(0) for m in c.messages), default=0) if ranks > 1 else 0
     return Plan(
@@ -116,7 +117,7 @@ def _grid(
         return _wished_grid(bound, ranks, wished, extents)
     weights = _communication_weights(bound, dependences)
     for mapping, candidates in _candidates(ranks, extents):
-        fitting = [g for g in candidates if all(p <= max(e, 1) for p, e in zip(g, extents, strict=True))]
+        fitting = [g for g in candidates if _fits(g, extents)]
         if fitting:
             grid = min(fitting, key=lambda g: (_communication(g, extents, weights), sum(g)))
             if ranks > 1:
@@ -126,7 +127,7 @@ def _grid(
     loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
     raise RefusedError(
         f"{bound.nest.name}: {ranks} ranks do not fit the iteration space ({loops}): every rank needs at least one row. "
-        f"Use fewer ranks, at most {_most_ranks(extents)}."
+        f"Use fewer ranks: {_most_ranks(ranks, extents)} fit."
     )
 
 
@@ -144,6 +145,9 @@ def _candidates(ranks: int, extents: tuple[int, ...]) -> Iterator[tuple[int, lis
 def _wished_grid(
     bound: BoundNest, ranks: int, wished: tuple[int, ...], extents: tuple[int, ...]
 ) -> tuple[int, tuple[int, ...]]:
+    if not isinstance(wished, tuple | list) or not all(map(_is_count, wished)):
+        raise RefusedError(f"grid {wished!r}: expected whole numbers of at least 1, such as (2, 1).")
+    wished = tuple(map(int, wished))
     names = [loop.name for loop in bound.nest.space_loops]
     text = "x".join(map(str, wished))
     mapping = _longest(range(len(extents)), extents)
@@ -158,8 +162,11 @@ def _wished_grid(
         raise RefusedError(
             f"grid {text} has {len(wished)} entries; expected {expected}{len(names)} ({', '.join(names)})."
         )
-    if math.prod(wished) != ranks or min(wished) < 1:
-        raise RefusedError(f"grid {text} is for {math.prod(wished)} ranks, but there are {ranks}.")
+    if math.prod(wished) != ranks:
+        raise RefusedError(
+            f"grid {text} is for {math.prod(wished)} ranks, but there are {ranks}. "
+            f"Give one whose entries multiply to {ranks}, or none."
+        )
     for name, parts, extent in zip(names, grid, extents, strict=True):
         if parts > max(extent, 1):
             raise RefusedError(
@@ -193,8 +200,20 @@ def _longest(candidates: Sequence[int] | range, extents: tuple[int, ...]) -> int
     return max(candidates, key=lambda k: (extents[k], k))
 
 
-def _most_ranks(extents: tuple[int, ...]) -> int:
-    return math.prod(max(e, 1) for e in extents)
+def _most_ranks(ranks: int, extents: tuple[int, ...]) -> int:
+    """The greatest number below ``ranks`` of which some grid fits."""
+    number = min(ranks - 1, math.prod(max(e, 1) for e in extents))
+    while not any(_fits(g, extents) for g in factorisations(number, len(extents))):
+        number -= 1
+    return number
+
+
+def _fits(grid: tuple[int, ...], extents: tuple[int, ...]) -> bool:
+    return all(parts <= max(extent, 1) for parts, extent in zip(grid, extents, strict=True))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...], innermost: bool) -> int:

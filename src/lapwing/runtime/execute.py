@@ -18,6 +18,7 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.communicator import agree, clock_offset
 from lapwing.runtime.distributed import DistributedArray, owner_layout
+from lapwing.runtime.interrupt import noted_interrupts
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowded, needed_box
 from lapwing.runtime.transfer import gather, scatter, slices
@@ -65,7 +66,7 @@ class Runner:
         """Run all sweeps. Raises RunError where the plain loop would raise, KeyboardInterrupt when interrupted."""
         times = native.Times()
         self.workspace.reset()
-        interrupt: list[BaseException] = []
+        interrupt: list[BaseException]
 
         def progress(done: int, total: int) -> int:
             try:
@@ -76,11 +77,12 @@ class Runner:
             return len(interrupt)
 
         callback = native.Progress(progress)
-        status = runtime.lw_run(
-            ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
-            native.ENGINE_CODES[self.plan.engine], comm_handle, clock_offset, 0,
-            ctypes.cast(callback, ctypes.c_void_p), ctypes.byref(times),
-        )  # fmt: skip
+        with noted_interrupts() as interrupt:
+            status = runtime.lw_run(
+                ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
+                native.ENGINE_CODES[self.plan.engine], comm_handle, clock_offset, 0,
+                ctypes.cast(callback, ctypes.c_void_p), ctypes.byref(times),
+            )  # fmt: skip
         if interrupt:
             raise interrupt[0]
         if status == native.TRAPPED:
