@@ -42,6 +42,7 @@ class Printer:
         affine: Callable[[Affine], str],
     ) -> None:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
+        self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
         match node:
@@ -50,7 +51,7 @@ class Printer:
             case t.Scalar() | t.Index() | t.Local():
                 return self.name(node)
             case t.Load():
-                return self.load(node)
+                return self.kept.get(node) or self.load(node)
             case t.Convert():
                 return self._convert(node)
             case t.Select(test=test, then=then, otherwise=otherwise):
@@ -100,11 +101,11 @@ class Printer:
             case "unary -" | "unary ~":
                 return _narrowed(dtype, f"({operator[-1]}{operands[0]})")
             case "min" | "max":
-                return f"lw_{operator}_{suffix}({operands[0]}, {operands[1]})"
+                return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
             case "abs":
                 return self._absolute(computing, operands[0])
             case "sqrt":
-                return f"sqrtf({operands[0]})" if computing == "float32" else f"sqrt({operands[0]})"
+                return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
             case "**":
                 return f"lw_pow{'f' if computing == 'float32' else ''}({operands[0]}, {operands[1]})"
             case "//" | "%":
@@ -166,6 +167,18 @@ def _float_literal(dtype: str, value: float) -> str:
 def _narrowed(dtype: str, text: str) -> str:
     """Arithmetic of small integers wraps in their own type, not in C's int."""
     return f"({C_TYPES[dtype]}){text}" if dtype in _SMALL else text
+
+
+def stripped(text: str) -> str:
+    """Without one pair of parentheses around the whole."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and position < len(text) - 1:
+            return text
+    return text[1:-1]
 
 
 def _is_atom(text: str) -> bool:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer
+from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer, stripped
 from lapwing.codegen.names import Names
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.affine import Affine
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.promotion import scalar_type
+from lapwing.loopnest.typed import children, loads, walk
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
+
+_WIDTH = 120
+_BREAKS = re.compile(r"(?<=,) | (?=(?:[-+*/%?:&|^<>]|&&|\|\||[<>=!]=) )")
 
 
 class ModuleWriter:
@@ -85,7 +91,27 @@ class ModuleWriter:
     def scalar_c_type(self, name: str) -> str:
         kind = scalar_type(self.bound.parameters[name])
         assert kind is not None
-        return C_TYPES[kind.dtype]
+        return "int32_t" if kind.dtype == "int64" and name in self._narrow_scalars else C_TYPES[kind.dtype]
+
+    @cached_property
+    def _narrow_scalars(self) -> frozenset[str]:
+        """Integer scalars that the body only ever uses as 32-bit ones; gcc vectorises better without conversions."""
+        used: dict[str, set[str]] = {name: {"int64"} for name, _ in self.nest.symbols}
+        for node in self._nodes():
+            if isinstance(node, t.Convert) and isinstance(node.operand, t.Scalar):
+                used.setdefault(node.operand.name, set()).add(node.dtype)
+        bare = [n for node in self._nodes() if not isinstance(node, t.Convert) for n in children(node)]
+        bare += [statement.value for statement in self.bound.body.statements]
+        for node in bare:
+            if isinstance(node, t.Scalar):
+                used.setdefault(node.name, set()).add(node.dtype)
+        return frozenset(name for name, dtypes in used.items() if dtypes == {"int32"})
+
+    def _nodes(self) -> Iterator[t.Typed]:
+        for statement in self.bound.body.statements:
+            yield from walk(statement.value)
+            if isinstance(statement, t.TypedStore):
+                yield from walk(statement.target)
 
     def accumulator_offsets(self) -> dict[str, int]:
         return accumulator_offsets(self.bound.body.accumulators)
@@ -147,16 +173,26 @@ class ModuleWriter:
     def statements(self) -> Iterator[str]:
         """The loop body; reductions are updated through pointers of their names, traps noted through ``trap``."""
         kinds = {a.name: a for a in self.bound.body.accumulators}
-        for statement in self.bound.body.statements:
+        statements = self.bound.body.statements
+        self.printer.kept = {}
+        for position, statement in enumerate(statements):
             value = self.printer.print(statement.value)
             match statement:
                 case t.TypedStore(target=target):
+                    kept = {load: name for load, name in self.printer.kept.items() if load.array != target.array}
+                    if any(target in loads(later) for later in statements[position + 1 :]):
+                        # C cannot know that nothing else was written in between, and would load it again.
+                        name = self.names.get(("kept", position), f"{target.array}_new")
+                        yield f"const {C_TYPES[target.dtype]} {name} = {stripped(value)};"
+                        kept[target] = value = name
                     yield f"{self.printer.load(target)} = {stripped(value)};"
+                    self.printer.kept = kept
                 case t.TypedLocal(local=local):
                     yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(value)};"
                 case t.TypedAccumulate(name=name):
                     pointer = self.accumulator(name)
                     yield self.accumulate(kinds[name], pointer if kinds[name].exact_sum else f"*{pointer}", value)
+        self.printer.kept = {}
 
     def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
         """One update of the reduction kept in ``target``."""
@@ -169,8 +205,10 @@ class ModuleWriter:
 
     def point_function(self) -> Iterator[str]:
         """The loop body as a function of its own, so that every loop around it stays readable."""
-        yield f"LW_INLINE void {self._point()}({', '.join(declared for declared, _ in self._point_parameters())}) {{"
-        yield from indented([*self.statements(), *self.unused_locals()])
+        parameters = ", ".join(declared for declared, _ in self._point_parameters())
+        yield from wrapped(f"LW_INLINE void {self._point()}({parameters}) {{")
+        for line in indented([*self.statements(), *self.unused_locals()]):
+            yield from wrapped(line)
         yield "}"
 
     def point_call(self) -> str:
@@ -260,14 +298,14 @@ def mentions(text: str, name: str) -> bool:
     return False
 
 
-def stripped(text: str) -> str:
-    """Without one pair of parentheses around the whole."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and position < len(text) - 1:
-            return text
-    return text[1:-1]
-
+def wrapped(line: str) -> Iterator[str]:
+    """A line of C broken where it is too long to read: after commas and before operators."""
+    indent = line[: len(line) - len(line.lstrip())]
+    current, *pieces = _BREAKS.split(line)
+    for piece in pieces:
+        if len(current) + 1 + len(piece) > _WIDTH:
+            yield current
+            current = f"{indent}        {piece}"
+        else:
+            current = f"{current} {piece}"
+    yield current

@@ -30,20 +30,22 @@ LW_EXTREMA(f64, double) LW_EXTREMA(f32, float) LW_EXTREMA(i64, int64_t) LW_EXTRE
 LW_EXTREMA(i16, int16_t) LW_EXTREMA(i8, int8_t) LW_EXTREMA(u8, uint8_t) LW_EXTREMA(b, bool)
 
 /* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. */
+LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
+LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a % b); }
 #define LW_INTEGER_DIVISION(suffix, type)                                          \
     LW_INLINE type lw_floordiv_##suffix(type a, type b) {                          \
         if (b == 0) return 0;                                                      \
-        if (b == (type)-1 && (type)-1 < 0) return (type)(0 - (uint64_t)a);         \
+        if (b == -1) return (type)(0 - (uint64_t)a);                               \
         type q = (type)(a / b);                                                    \
         return (type)(q - (q * b != a && ((a < 0) != (b < 0))));                   \
     }                                                                              \
     LW_INLINE type lw_mod_##suffix(type a, type b) {                               \
-        if (b == 0 || (b == (type)-1 && (type)-1 < 0)) return 0;                   \
+        if (b == 0 || b == -1) return 0;                                           \
         type r = (type)(a % b);                                                    \
         return (type)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);                 \
     }
 LW_INTEGER_DIVISION(i64, int64_t) LW_INTEGER_DIVISION(i32, int32_t) LW_INTEGER_DIVISION(i16, int16_t)
-LW_INTEGER_DIVISION(i8, int8_t) LW_INTEGER_DIVISION(u8, uint8_t)
+LW_INTEGER_DIVISION(i8, int8_t)
 
 /* Floats: the remainder has the sign of the divisor, and the quotient is consistent with it. */
 #define LW_FLOAT_DIVISION(suffix, type, FMOD, FLOOR, COPYSIGN)                     \

@@ -289,29 +289,14 @@ class _TileWriter(ModuleWriter):
 
 def _is_expensive(node: t.Typed) -> bool:
     """Whether the expression takes a root of, or divides by, something that varies from point to point."""
-    match node:
-        case t.Operation(operator="sqrt" | "/", operands=operands):
-            return _varies(operands[-1]) or any(map(_is_expensive, operands))
-        case t.Operation(operands=operands):
-            return any(map(_is_expensive, operands))
-        case t.Convert(operand=operand):
-            return _is_expensive(operand)
-        case t.Select(test=test, then=then, otherwise=otherwise):
-            return any(map(_is_expensive, (test, then, otherwise)))
-    return False
+    return any(
+        isinstance(part, t.Operation) and part.operator in ("sqrt", "/") and _varies(part.operands[-1])
+        for part in t.walk(node)
+    )
 
 
 def _varies(node: t.Typed) -> bool:
-    match node:
-        case t.Load() | t.Local() | t.Index():
-            return True
-        case t.Operation(operands=operands):
-            return any(map(_varies, operands))
-        case t.Convert(operand=operand):
-            return _varies(operand)
-        case t.Select(test=test, then=then, otherwise=otherwise):
-            return any(map(_varies, (test, then, otherwise)))
-    return False
+    return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
 
 
 def _plus(text: str, constant: int) -> str:

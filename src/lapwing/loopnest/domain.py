@@ -30,15 +30,15 @@ class Domain:
 
     @cached_property
     def box(self) -> tuple[tuple[int, int], ...]:
-        inclusive: dict[str, tuple[int, int]] = {}
-        for loop in self.loops:
-            low = loop.lower.interval(inclusive)[0]
-            high = loop.upper.interval(inclusive)[1] - 1
-            inclusive[loop.name] = (low, max(high, low))
-            if high < low:
-                # Nothing is visited, and bounds of inner loops over an empty range mean nothing.
-                return tuple((0, 0) for _ in self.loops)
-        return tuple((low, high + 1) for low, high in inclusive.values())
+        """The least box that holds all points: rows on which inner loops are empty lie outside it."""
+        if self.is_box:
+            ranges = tuple((loop.lower.constant, loop.upper.constant) for loop in self.loops)
+            empty = any(high <= low for low, high in ranges)
+        else:
+            empty = self._isl_set.is_empty()
+            ranges = () if empty else tuple(self._isl_range(Affine.of(loop.name)) for loop in self.loops)
+            ranges = tuple((low, high + 1) for low, high in ranges)
+        return tuple((0, 0) for _ in self.loops) if empty else ranges
 
     @property
     def is_empty(self) -> bool:
@@ -75,18 +75,23 @@ class Domain:
             points = points.add_constraint(isl.Constraint.inequality_from_aff(self._isl_aff(guard)))
         if points.is_empty():
             return None
+        return self._isl_range(affine, points)
+
+    def _isl_range(self, affine: Affine, points: isl.Set | None = None) -> tuple[int, int]:
+        points = self._isl_set if points is None else points
         aff = self._isl_aff(affine)
         return points.min_val(aff).to_python(), points.max_val(aff).to_python()
 
     def points(self, depth: int) -> Iterator[tuple[int, ...]]:
-        """The normalised coordinates of the outermost ``depth`` loops, in order."""
+        """The normalised coordinates of the outermost ``depth`` loops, in order, inside the box."""
         if depth == 0:
             yield ()
             return
+        low, high = self.box[depth - 1]
         for outer in self.points(depth - 1):
             values = self._values(outer)
             loop = self.loops[depth - 1]
-            for x in range(loop.lower.evaluate(values), loop.upper.evaluate(values)):
+            for x in range(max(low, loop.lower.evaluate(values)), min(high, loop.upper.evaluate(values))):
                 yield (*outer, x)
 
     def _values(self, outer: Sequence[int]) -> Mapping[str, int]:

@@ -5,6 +5,7 @@ Made by ``lowering`` from the IR and the argument types, printed as C by ``codeg
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lapwing.loopnest.affine import Affine
@@ -147,3 +148,29 @@ class TypedBody:
     statements: tuple[TypedStatement, ...]
     accumulators: tuple[Accumulator, ...]
     traps: tuple[Trap, ...]
+
+
+def children(node: Typed) -> tuple[Typed, ...]:
+    """The direct sub-expressions."""
+    match node:
+        case Operation(operands=operands):
+            return operands
+        case Convert(operand=operand):
+            return (operand,)
+        case Select(test=test, then=then, otherwise=otherwise):
+            return (test, then, otherwise)
+        case Load(subscripts=subscripts):
+            return tuple(s.index for s in subscripts if isinstance(s, LookupSubscript))
+    return ()
+
+
+def walk(node: Typed) -> Iterator[Typed]:
+    """The expression and all its sub-expressions."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def loads(statement: TypedStatement) -> frozenset[Load]:
+    """The array elements a statement reads."""
+    return frozenset(node for node in walk(statement.value) if isinstance(node, Load))
