@@ -1,0 +1,147 @@
+"""The ways to run a nest on one core that are held against each other, each on arrays of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import compiler_name
+
+import lapwing as lw
+from lapwing import run as api
+from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.plain import plain_source
+from lapwing.codegen.toolchain import find_c_compiler
+from lapwing.loopnest.binding import BoundNest
+from lapwing.runtime import native
+from lapwing.runtime.storage import LocalArray
+from lapwing.runtime.workspace import Workspace, merged
+
+TILE, WHOLE_CALL = "Lapwing, tile", "Lapwing, whole call"
+UNLIMITED = ctypes.c_int64(2**62)
+# As many people compile; gcc then contracts to fused multiply-adds, and the square root may have to set errno.
+USUAL_FLAGS = ("-O3", "-march=native", "-lm")
+
+_PACKAGE = Path(lw.__file__).parent
+_HEADERS = {
+    "lapwing.h": (_PACKAGE / "runtime" / "cpp" / "lapwing.h").read_text(),
+    "support.h": (_PACKAGE / "codegen" / "support.h").read_text(),
+}
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One run of a nest: seconds by figure, and the reductions by name."""
+
+    seconds: dict[str, float]
+    results: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to run a nest. ``arguments`` holds its arrays; ``exact``: it promises the bits of the Python loop."""
+
+    arguments: Arguments
+    call: Callable[[], Call]
+    exact: bool = True
+
+
+def usual_gcc() -> str:
+    """The name of the figure that others are compared with: the plain loop as many people compile it."""
+    return f"{compiler_name()} {' '.join(USUAL_FLAGS[:-1])}"
+
+
+def contenders(nest: lw.Nest, bound: BoundNest, arguments: Arguments, announce: native.Announce) -> list[Contender]:
+    """All that can run here, each with a copy of the arrays."""
+    found = [
+        _lapwing(nest, _copied(arguments)),
+        _plain(f"{compiler_name()}, Lapwing's flags", native.TILE_FLAGS, True, bound, _copied(arguments), announce),
+        _plain(usual_gcc(), USUAL_FLAGS, False, bound, _copied(arguments), announce),
+    ]
+    if has_numba():
+        found.append(_numba(nest, bound, _copied(arguments)))
+    return found
+
+
+def has_numba() -> bool:
+    return importlib.util.find_spec("numba") is not None
+
+
+def _lapwing(nest: lw.Nest, arguments: Arguments) -> Contender:
+    def call() -> Call:
+        start = time.perf_counter()
+        outcome = api.run(nest, arguments)
+        seconds = time.perf_counter() - start
+        return Call({TILE: outcome.seconds, WHOLE_CALL: seconds}, outcome.results)
+
+    return Contender(arguments, call)
+
+
+def _plain(
+    name: str, flags: tuple[str, ...], exact: bool, bound: BoundNest, arguments: Arguments, announce: native.Announce
+) -> Contender:
+    library = _plain_library(bound, flags, announce)
+    arrays = {a.name: _where_it_lies(bound, a.name, arguments) for a in bound.arrays}
+    workspace = Workspace(bound, library, arrays)
+
+    def call() -> Call:
+        workspace.reset()
+        start = time.perf_counter()
+        library.lw_plain(ctypes.byref(workspace.tile), UNLIMITED)
+        seconds = time.perf_counter() - start
+        return Call({name: seconds}, merged(bound, [workspace.words]))
+
+    return Contender(arguments, call, exact)
+
+
+def _plain_library(bound: BoundNest, flags: tuple[str, ...], announce: native.Announce) -> ctypes.CDLL:
+    if flags == native.TILE_FLAGS:
+        return native.build_plain(plain_source(bound), announce)
+    path = build_shared_library(
+        name="bench-plain",
+        sources={"plain.c": plain_source(bound), **_HEADERS},
+        main=["plain.c"],
+        compiler=find_c_compiler(),
+        flags=flags,
+        announce=announce,
+    )
+    return ctypes.CDLL(str(path))
+
+
+def _where_it_lies(bound: BoundNest, name: str, arguments: Arguments) -> LocalArray:
+    array = bound.array(name)
+    return LocalArray(array, tuple((0, extent) for extent in array.shape), arguments[name])
+
+
+def _numba(nest: lw.Nest, bound: BoundNest, arguments: Arguments) -> Contender:
+    function = _jitted(nest)
+
+    def call() -> Call:
+        start = time.perf_counter()
+        returned = function(**arguments)
+        seconds = time.perf_counter() - start
+        values = returned if bound.nest.returns_tuple else (returned,) * len(bound.nest.returns)
+        return Call({"numba": seconds}, dict(zip(bound.nest.returns, values, strict=True)))
+
+    return Contender(arguments, call)
+
+
+@cache
+def _jitted(nest: lw.Nest) -> Callable[..., Any]:
+    import numba
+
+    jitted: Callable[..., Any] = numba.njit(nest.python)
+    return jitted
+
+
+def _copied(arguments: Arguments) -> dict[str, Any]:
+    return {name: v.copy() if isinstance(v, np.ndarray) else v for name, v in arguments.items()}
