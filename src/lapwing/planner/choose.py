@@ -16,11 +16,17 @@ from lapwing.tiling.legality import check_rectangular, inside_sweep
 from lapwing.tiling.partition import Partition, balanced_cuts, factorisations
 
 # Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
-# message and keep the pipeline's fill short. Along the innermost loop a tile is long enough for its rows, which start
-# one step apart, to be all at work most of the time.
+# message and keep the pipeline's fill short.
 POINTS_A_TILE = 200_000
-SHORTEST_RUN = 256
 FILL_SHARE = 4  # steps a sweep for every rank the first tile has to pass
+
+# Cutting the innermost loop cuts the runs of memory that tiles work along, so an outer loop is pipelined unless it is
+# this many times shorter than the longest.
+MUCH_SHORTER = 4
+# Tiles work on 16 rows together, which start one step apart: a tile along the innermost loop is long enough for all of
+# them to be at work most of the time, one along the loop around it holds whole groups of rows.
+SHORTEST_RUN = 256
+ROWS_TOGETHER = 16
 
 
 @dataclass(frozen=True)
@@ -62,17 +68,19 @@ def make_plan(
         mapping, grid = _grid(bound, dependences, ranks, wishes.grid, extents, reasons)
         partition = _partition(bound, grid)
     else:
-        mapping = _longest([k for k, parts in enumerate(partition.grid) if parts == 1] or range(len(extents)), extents)
+        mapping = _pipelined([k for k, parts in enumerate(partition.grid) if parts == 1] or range(len(extents)), extents)
         reasons.append("the arrays are distributed like this already")
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
     tile = wishes.tile
     if tile is None:
-        tile = _default_tile(block, mapping, partition.grid, mapping == len(extents) - 1)
+        tile = _default_tile(block, mapping, partition.grid)
         if ranks > 1:
             reasons.append(f"tiles of {tile}: about {tile * math.prod(block) // block[mapping]:,} points a step")
     tile = max(1, min(int(tile), block[mapping]))
     faces = Faces(bound, partition, mapping, tile)
-    largest = max((m.bytes for c in faces.outgoing(0) for m in c.messages), default=0) if ranks > 1 else 0
+    # The ranks at both ends: in a descending loop, or with old values alone, the first one sends nothing.
+    ends = [c for rank in (0, ranks - 1) for c in (*faces.outgoing(rank), *faces.incoming(rank))] if ranks > 1 else []
+    largest = max((m.bytes for c in ends for m in c.messages), default=0)
     return Plan(
         nest=nest.name,
         engine=wishes.engine,
@@ -122,7 +130,7 @@ def _grid(
             grid = min(fitting, key=lambda g: (_communication(g, extents, weights), sum(g)))
             if ranks > 1:
                 name = bound.nest.space_loops[mapping].name
-                reasons.append(f"{name} is pipelined: the longest loop that leaves room for {ranks} ranks on the others")
+                reasons.append(f"{name} is pipelined: among the longest loops, with room for {ranks} ranks on the others")
             return mapping, grid
     loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
     raise RefusedError(
@@ -132,14 +140,15 @@ def _grid(
 
 
 def _candidates(ranks: int, extents: tuple[int, ...]) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-    """Mapping loops, longest first, with the grids over the others; at last grids that cut the mapping loop as well."""
-    order = sorted(range(len(extents)), key=lambda k: (-extents[k], -k))
+    """Mapping loops, best first, with the grids over the others; at last grids that cut the mapping loop as well."""
+    best = _pipelined(range(len(extents)), extents)
+    order = sorted(range(len(extents)), key=lambda k: (k != best, -extents[k]))
     for mapping in order:
         others = [
             (*g[:mapping], 1, *g[mapping:]) for g in factorisations(ranks, len(extents) - 1)
         ]
         yield mapping, others
-    yield order[0], list(factorisations(ranks, len(extents)))
+    yield best, list(factorisations(ranks, len(extents)))
 
 
 def _wished_grid(
@@ -150,10 +159,10 @@ def _wished_grid(
     wished = tuple(map(int, wished))
     names = [loop.name for loop in bound.nest.space_loops]
     text = "x".join(map(str, wished))
-    mapping = _longest(range(len(extents)), extents)
+    mapping = _pipelined(range(len(extents)), extents)
     if len(wished) == len(extents):
         grid = wished
-        mapping = _longest([k for k, p in enumerate(grid) if p == 1] or range(len(extents)), extents)
+        mapping = _pipelined([k for k, p in enumerate(grid) if p == 1] or range(len(extents)), extents)
     elif len(wished) == len(extents) - 1:
         grid = (*wished[:mapping], 1, *wished[mapping:])
     else:
@@ -196,8 +205,10 @@ def _communication(grid: tuple[int, ...], extents: tuple[int, ...], weights: lis
     return sum(w * p / max(e, 1) for w, p, e in zip(weights, grid, extents, strict=True) if p > 1)
 
 
-def _longest(candidates: Sequence[int] | range, extents: tuple[int, ...]) -> int:
-    return max(candidates, key=lambda k: (extents[k], k))
+def _pipelined(candidates: Sequence[int] | range, extents: tuple[int, ...]) -> int:
+    """The loop to pipeline: the longest, or the outermost that is not much shorter."""
+    longest = max(extents[k] for k in candidates)
+    return next(k for k in candidates if extents[k] * MUCH_SHORTER >= longest)
 
 
 def _most_ranks(ranks: int, extents: tuple[int, ...]) -> int:
@@ -216,13 +227,18 @@ def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
-def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...], innermost: bool) -> int:
-    across = math.prod(e for k, e in enumerate(block) if k != mapping)
+def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...]) -> int:
+    extent = block[mapping]
     if math.prod(grid) == 1:
-        return block[mapping]
+        return extent
+    across = math.prod(e for k, e in enumerate(block) if k != mapping)
     stages = sum(p - 1 for p in grid)
     wanted = max(1, POINTS_A_TILE // max(across, 1))
+    innermost = mapping == len(block) - 1
     if innermost:
         wanted = max(wanted, SHORTEST_RUN)
-    steps = max(-(-block[mapping] // wanted), min(FILL_SHARE * stages, block[mapping]))
-    return -(-block[mapping] // steps)
+    steps = max(-(-extent // wanted), min(FILL_SHARE * stages, extent))
+    tile = -(-extent // steps)
+    if mapping == len(block) - 2:
+        tile = min(extent, -(-tile // ROWS_TOGETHER) * ROWS_TOGETHER)
+    return tile
