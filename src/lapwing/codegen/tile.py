@@ -34,8 +34,8 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], dependences: Sequence[D
     """C text of a tile module, with the functions of ``lw_module`` in lapwing.h."""
     return _TileWriter(bound, faces, dependences).source()
 
-# "ivdep" and "omp simd" free the iterations of one loop from each other. gcc 12 takes that for the loop around it as well
-# when it distributes statements over loops; nothing moves across this line.
+# "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
+# got that wrong; nothing moves across this line.
 _IN_ORDER = '__asm__ volatile("" ::: "memory");'
 
 
@@ -155,7 +155,7 @@ class _TileWriter(ModuleWriter):
             lines.add(f"{c_type} {name}[{self.lanes}];")
             lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {name}[{lane}] = {start};")
 
-        def point(statement: str, after_lanes: Sequence[str] = ()) -> None:
+        def point(statement: str) -> None:
             for k, value in ((v, f"{block} + {lane}"), (w, f"{step} - {lane}")):
                 x = self.coordinate(self.nest.loops[k].name)
                 lines.add(f"const int64_t {x} = {value};")
@@ -168,7 +168,7 @@ class _TileWriter(ModuleWriter):
             else:
                 lines.add(statement)
             lines.close()
-            lines.add(*after_lanes)
+            lines.add(_IN_ORDER)
             lines.close()
 
         def some_lanes(first: str, last: str) -> None:
@@ -186,7 +186,7 @@ class _TileWriter(ModuleWriter):
         per_lane = call
         for accumulator, name in zip(self._plain_accumulators(), private, strict=True):
             per_lane = per_lane.replace(f"&{self.accumulator(accumulator.name)},", f"&{name}[{lane}],")
-        point(per_lane, after_lanes=[_IN_ORDER])
+        point(per_lane)
         some_lanes(all_until, f"{end} + {lanes} - 1")
         for name, (_, _, fold) in private.items():
             lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {fold.format(f'{name}[{lane}]')}")

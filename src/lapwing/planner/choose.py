@@ -63,6 +63,8 @@ def make_plan(
         raise RefusedError(f"{ranks!r} ranks: expected a whole number of at least 1.")
     depth = nest.sweep_depth
     extents = tuple(high - low for low, high in bound.domain.box[depth:])
+    if bound.domain.is_empty:
+        return _idle_plan(bound, dependences, ranks, wishes, extents)
     reasons: list[str] = []
     if partition is None:
         mapping, grid = _grid(bound, dependences, ranks, wishes.grid, extents, reasons)
@@ -94,6 +96,28 @@ def make_plan(
         steps=-(-block[mapping] // tile),
         message_bytes=largest,
         reasons=tuple(reasons),
+    )
+
+
+def _idle_plan(
+    bound: BoundNest, dependences: Sequence[Dependence], ranks: int, wishes: Wishes, extents: tuple[int, ...]
+) -> Plan:
+    """No iteration, as in a call with no sweeps: any number of ranks has nothing to do."""
+    loops = bound.nest.space_loops
+    cuts = ((0,) * (ranks + 1), *((0, 0),) * (len(loops) - 1))
+    return Plan(
+        nest=bound.nest.name,
+        engine=wishes.engine,
+        sweep_loops=tuple(loop.name for loop in bound.nest.sweep_loops),
+        space_loops=tuple(loop.name for loop in loops),
+        extents=extents,
+        mapping=len(loops) - 1,
+        tile=1,
+        partition=Partition(cuts, tuple(loop.step for loop in loops)),
+        dependences=tuple(dependences),
+        steps=0,
+        message_bytes=0,
+        reasons=("a loop has no iterations",),
     )
 
 
