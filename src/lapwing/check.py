@@ -29,9 +29,10 @@ import numpy.typing as npt
 from lapwing.codegen.plain import plain_source
 from lapwing.errors import RunError
 from lapwing.loopnest import typed as t
-from lapwing.loopnest.binding import ArrayType, BoundNest, global_values
+from lapwing.loopnest.binding import BoundNest, global_values
+from lapwing.loopnest.rounding import nearest
 from lapwing.runtime import native
-from lapwing.runtime.storage import LocalArray, allocate, attach
+from lapwing.runtime.storage import allocate, attach
 from lapwing.runtime.workspace import Workspace, merged
 
 PYTHON_ITERATIONS = 200_000  # what CPython does in a second
@@ -145,10 +146,7 @@ class _Terms:
         """The exact sum, rounded once to the accumulator's type."""
         if not all(map(math.isfinite, self.terms)):
             return sum(x for x in self.terms if not math.isfinite(x))
-        exact = sum(map(Fraction, self.terms), Fraction())
-        if self.dtype == np.float64:
-            return _nearest(exact)
-        return _nearest_single(exact)
+        return nearest(sum(map(Fraction, self.terms), Fraction()), self.dtype.name)
 
     def _rounded(self, term: Any) -> float:
         return float(self.dtype.type(term))
@@ -183,25 +181,6 @@ def _variant(function: Callable[..., Any], sums: list[t.Accumulator], limit: int
     return variant
 
 
-def _nearest(exact: Fraction) -> float:
-    try:
-        return exact.numerator / exact.denominator
-    except OverflowError:
-        return math.copysign(math.inf, exact)
-
-
-def _nearest_single(exact: Fraction) -> float:
-    """The float32 nearest to an exact value; going through float64 alone could round twice."""
-    with np.errstate(over="ignore"):
-        near = np.float32(_nearest(exact))
-    if not np.isfinite(near):
-        return float(near)
-    with np.errstate(over="ignore"):
-        candidates = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
-    finite = [c for c in candidates if np.isfinite(c)]
-    return float(min(finite, key=lambda c: (abs(Fraction(float(c)) - exact), int(c.view(np.int32)) & 1)))
-
-
 # -- in C ------------------------------------------------------------------------------------------------------------
 
 
@@ -212,7 +191,8 @@ def _run_compiled(library: Any, bound: BoundNest, arguments: Mapping[str, Any], 
     arrays = {}
     for array in bound.arrays:
         values = np.ascontiguousarray(surroundings[array.name])
-        arrays[array.name] = attach(array, values) or allocate(array, tuple((0, n) for n in array.shape))
+        whole = tuple((0, n) for n in array.shape)
+        arrays[array.name] = attach(array, values) or allocate(array, whole)  # the latter for one without elements
     workspace = Workspace(bound, library, arrays)
     _in_background(lambda: library.lw_plain(ctypes.byref(workspace.tile), ctypes.c_int64(limit)))
     how = "the plain loop in C, itself checked against Python"
@@ -222,12 +202,6 @@ def _run_compiled(library: Any, bound: BoundNest, arguments: Mapping[str, Any], 
         return Reference({}, {}, f"stops: {error}", how)
     totals = merged(bound, [workspace.words])
     return Reference(copies, {name: totals[name] for name in bound.nest.returns}, None, how)
-
-
-def _in_place(array: ArrayType, values: Array) -> LocalArray:
-    """The array where it lies, or a dense copy where its layout needs one."""
-    local = attach(array, values) or attach(array, np.array(values, order="C", copy=True))
-    return local or allocate(array, tuple((0, n) for n in array.shape))  # one without elements
 
 
 def _in_background(action: Callable[[], Any]) -> None:

@@ -61,7 +61,9 @@ def _run_collectively(
         raise message
     stubs, plan = message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
-    sources = _all_arrays(nest, bound, arguments) if rank == 0 else {a.name: None for a in bound.arrays}
+    sources: dict[str, Any] = dict.fromkeys(a.name for a in bound.arrays)
+    if rank == 0:
+        sources = _all_arrays(nest, bound, arguments)
     scattered_writes = [n for n in bound.nest.written if n in distributed and write_offsets(bound, n) > 1]
     for name in distributed:
         # Several write offsets leave the last values of some elements with other ranks than their owners.
@@ -125,6 +127,14 @@ def _may_overlap_itself(values: npt.NDArray[Any]) -> bool:
     return False
 
 
+def _share_memory(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether two arrays have elements in common; arrays too intricate to tell count as sharing."""
+    try:
+        return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]  # any limit is accepted
+    except np.exceptions.TooHardError:
+        return True
+
+
 def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
     """Written arrays must not share memory with others: the plain loop would see writes through both names.
 
@@ -139,7 +149,7 @@ def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
         for other, values in arrays:
             if other == name or not isinstance(values, np.ndarray) or not isinstance(written, np.ndarray):
                 continue
-            if np.may_share_memory(written, values) and np.shares_memory(written, values, max_work=10_000):
+            if _share_memory(written, values):
                 raise RefusedError(
                     f"{bound.nest.where(bound.nest.line)}: arrays {name} and {other} share memory, and {name} is written. "
                     f"Pass {other}.copy()."

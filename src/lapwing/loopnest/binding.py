@@ -151,7 +151,7 @@ def _evaluate(nest: ir.LoopNest, node: ast.expr, values: Mapping[str, Any], line
             "comparisons and calls of min, max, abs, int, float and math functions."
         ) from None
     except Exception as error:
-        names = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names: dict[str, Any] = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
         given = ", ".join(f"{n} has shape {v.shape}" for n, v in names.items() if hasattr(v, "shape"))
         raise RefusedError(
             f"{nest.where(line)}: {ast.unparse(node)} cannot be computed: {error}. "
@@ -160,7 +160,7 @@ def _evaluate(nest: ir.LoopNest, node: ast.expr, values: Mapping[str, Any], line
 
 
 def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any]) -> ArrayType:
-    value = values.get(name)
+    value: Any = values.get(name)
     where = nest.where(nest.line)
     if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
         raise RefusedError(f"{where}: argument {name} of {nest.name} is {_described(value)}, expected a NumPy array with axes.")

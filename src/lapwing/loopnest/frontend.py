@@ -80,7 +80,8 @@ class _Parser:
         for statement in statements[:position]:
             self._setup(statement)
         body = self._loops(statements[position])
-        self.assigned_in_body = {n.id for s in body for n in ast.walk(s) if _is_stored_name(n)}
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        self.assigned_in_body = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         accumulators = tuple(n for n in self.scope.setup_names if n in self.assigned_in_body)
         parsed = tuple(self._statement(s, accumulators) for s in body)
         returns, returns_tuple = self._returns(statements[position + 1 :], accumulators)
@@ -306,9 +307,9 @@ class _Parser:
                 return self._symbol_parameter(node)
             case ast.Subscript(value=ast.Subscript()):
                 return self._access(node)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)) if type(number) is not bool:
+                return ir.Constant(-number, line=line)
             case ast.UnaryOp(op=op, operand=operand):
-                if type(op) is ast.USub and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
-                    return ir.Constant(-operand.value, line=line)  # type: ignore[operator]
                 return ir.Unary(_UNARY[type(op)], self._expression(operand), line=line)
             case ast.BinOp(left=left, op=op, right=right):
                 operator = _BINARY.get(type(op))
@@ -654,10 +655,6 @@ def _relocated(copy: ast.expr, original: ast.expr) -> ast.expr:
 
 def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_stored_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _is_ellipsis(node: ast.expr) -> bool:

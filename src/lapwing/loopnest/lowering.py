@@ -16,8 +16,20 @@ from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
 from lapwing.loopnest.promotion import (
-    EXACT_IN_DOUBLE, INT64_MAX, INT64_MIN, NP_BOOL, PY_BOOL, PY_FLOAT, PY_INT, Interval, ScalarType, dtype_range, fits,
-    holds_exactly, resolve, scalar_type,
+    EXACT_IN_DOUBLE,
+    INT64_MAX,
+    INT64_MIN,
+    NP_BOOL,
+    PY_BOOL,
+    PY_FLOAT,
+    PY_INT,
+    Interval,
+    ScalarType,
+    dtype_range,
+    fits,
+    holds_exactly,
+    resolve,
+    scalar_type,
 )  # fmt: skip
 
 _SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")
@@ -355,7 +367,7 @@ class _Lowering:
                 results = [_ARITHMETIC[operator](x, y) for x, y in corners]
                 interval = (min(results), max(results))
             case "%" if b[0] > 0:
-                interval = (a[0], a[1]) if 0 <= a[0] and a[1] < b[0] else (0, b[1] - 1)
+                interval = (a[0], a[1]) if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
             case "%":
                 interval = (min(b[0] + 1, 0), max(b[1] - 1, 0))
             case "//" if b[0] > 0:
@@ -596,7 +608,8 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-def _plain(value: Any) -> bool | int | float:
+def _plain(value: Any) -> Any:
+    """A NumPy number as a Python one."""
     return value.item() if hasattr(value, "item") else value
 
 

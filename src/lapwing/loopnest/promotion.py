@@ -70,7 +70,7 @@ def resolve(operator: str, *operands: ScalarType) -> tuple[str, str]:
     Raises TypeError where NumPy has no such operation.
     """
     ufunc = _UFUNCS[operator]
-    dtypes = ufunc.resolve_dtypes((*(t.for_numpy() for t in operands), None))  # type: ignore[arg-type]
+    dtypes = ufunc.resolve_dtypes((*(t.for_numpy() for t in operands), None))
     return dtypes[0].name, dtypes[-1].name
 
 

@@ -19,7 +19,7 @@ _BINARY = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
 }  # fmt: skip
-_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
+_UNARY: dict[type, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
 _COMPARISON = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
@@ -45,12 +45,12 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size" as attribute) if name in names:
             if isinstance(names[name], np.ndarray) or hasattr(names[name], "shape"):
                 return getattr(names[name], attribute)
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if names.get(name) in (math, np):
-            value = getattr(names[name], attribute, None)
-            if isinstance(value, float):
-                return value
-        case ast.Subscript(value=value, slice=index):
-            owner = evaluate(value, names)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if names.get(name) is math or names.get(name) is np:
+            constant = getattr(names[name], attribute, None)
+            if isinstance(constant, float):
+                return constant
+        case ast.Subscript(value=subscripted, slice=index):
+            owner = evaluate(subscripted, names)
             if isinstance(owner, tuple):
                 return owner[evaluate(index, names)]
         case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):

@@ -248,7 +248,7 @@ def _fits(grid: tuple[int, ...], extents: tuple[int, ...]) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1
 
 
 def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...]) -> int:

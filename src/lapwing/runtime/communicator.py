@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_mpi
@@ -15,6 +15,8 @@ from lapwing.runtime import native
 
 # What launchers tell the processes they start.
 _LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
+Result = TypeVar("Result")
+
 _ROUND_TRIPS = 10
 _LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
 
@@ -55,10 +57,10 @@ def world() -> Any:
     return MPI.COMM_WORLD.Dup()
 
 
-def agree(comm: Any, action: Callable[[], Any]) -> Any:
+def agree(comm: Any, action: Callable[[], Result]) -> Result:
     """Do something on every rank; if any rank fails, raise its error on all of them, so that none waits for ever."""
     error: LapwingError | None = None
-    result = None
+    result: Result | None = None
     try:
         result = action()
     except LapwingError as caught:
@@ -66,7 +68,7 @@ def agree(comm: Any, action: Callable[[], Any]) -> Any:
     failed = [e for e in comm.allgather(error) if e is not None]
     if failed:
         raise failed[0]
-    return result
+    return cast(Result, result)
 
 
 @cache

@@ -251,7 +251,7 @@ def _initial_results(bound: BoundNest) -> dict[str, Any]:
 
 
 def _times(times: native.Times) -> dict[str, float]:
-    return {name: getattr(times, name) for name, _ in times._fields_}
+    return {field[0]: getattr(times, field[0]) for field in times._fields_}
 
 
 def _max() -> Any:

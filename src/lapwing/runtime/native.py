@@ -56,8 +56,11 @@ class Tile(ctypes.Structure):
     ]
 
 
+MODULE_FUNCTIONS = ("compute", "pack", "unpack")
+
+
 class Module(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("compute", "pack", "unpack")]
+    _fields_ = [(name, ctypes.c_void_p) for name in MODULE_FUNCTIONS]
 
 
 class Part(ctypes.Structure):
@@ -173,7 +176,7 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
 def module_of(library: ctypes.CDLL) -> Module:
     """The function table of a loaded tile module."""
     addresses = {
-        name: ctypes.cast(getattr(library, f"lw_tile_{name}"), ctypes.c_void_p) for name, _ in Module._fields_
+        name: ctypes.cast(getattr(library, f"lw_tile_{name}"), ctypes.c_void_p) for name in MODULE_FUNCTIONS
     }
     return Module(**addresses)
 

@@ -15,6 +15,7 @@ from lapwing.errors import RunError
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.promotion import scalar_type
+from lapwing.loopnest.rounding import nearest
 from lapwing.runtime import native
 from lapwing.runtime.storage import LocalArray
 
@@ -97,28 +98,7 @@ def _exact_total(accumulator: t.Accumulator, rows: list[npt.NDArray[np.int64]]) 
         return float("inf") if plus else float("-inf")
     units = sum(int(word) << (32 * k) for row in rows for k, word in enumerate(row[EXACT_HEADER:]))
     exact = Fraction(units, 2**_EXACT_SCALE) + Fraction(initial)
-    if accumulator.dtype == "float64":
-        return _nearest(exact)
-    return float(_nearest_float32(exact))
-
-
-def _nearest(exact: Fraction) -> float:
-    try:
-        return exact.numerator / exact.denominator
-    except OverflowError:
-        return float("inf") if exact > 0 else float("-inf")
-
-
-def _nearest_float32(exact: Fraction) -> np.float32:
-    """Rounding through float64 could round twice; the neighbours decide."""
-    with np.errstate(over="ignore"):
-        guess = np.float32(_nearest(exact))
-    if not np.isfinite(guess):
-        return guess
-    below, above = np.nextafter(guess, np.float32(-np.inf)), np.nextafter(guess, np.float32(np.inf))
-    candidates = [c for c in (guess, below, above) if np.isfinite(c)]
-    even_last = sorted(candidates, key=lambda c: int(np.array(c).view(np.int32)) & 1)
-    return min(even_last, key=lambda c: abs(Fraction(float(c)) - exact))
+    return nearest(exact, accumulator.dtype)
 
 
 def _typed(accumulator: t.Accumulator, value: Any) -> Any:
