@@ -78,9 +78,7 @@ class Nest:
             )
         return self._problem
 
-    def using(
-        self, *, engine: str | None = None, tile: int | None = None, grid: tuple[int, ...] | None = None
-    ) -> Nest:
+    def using(self, *, engine: str | None = None, tile: int | None = None, grid: tuple[int, ...] | None = None) -> Nest:
         """The same nest with choices made by hand: engine ``blocking`` or ``overlap``, tile height, process grid."""
         other = Nest.__new__(Nest)
         other.__dict__.update(self.__dict__)
@@ -155,5 +153,3 @@ def nest(function: Callable[..., Any]) -> Nest:
     The function is parsed, never executed. Raises RefusedError, naming file and line, where it is not a supported nest.
     """
     return Nest(function)
-
-

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from lapwing.api import Nest
 
 
-def run(nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, measure_transfer: bool = False) -> Outcome:
+def run(
+    nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, measure_transfer: bool = False
+) -> Outcome:
     """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
 
     Raises RefusedError, BuildError or RunError, on every rank the same.
@@ -114,7 +116,9 @@ def _check_plain_array(bound: BoundNest, name: str, values: Any) -> None:
             f"{where}: array {name} is a {kind}, expected a NumPy array. Pass numpy.asarray({name}) or its plain values."
         )
     if name in bound.nest.written and _may_overlap_itself(values):
-        raise RefusedError(f"{where}: elements of array {name} overlap in memory, and it is written. Pass {name}.copy().")
+        raise RefusedError(
+            f"{where}: elements of array {name} overlap in memory, and it is written. Pass {name}.copy()."
+        )
 
 
 def _may_overlap_itself(values: npt.NDArray[Any]) -> bool:
@@ -154,5 +158,3 @@ def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
                     f"{bound.nest.where(bound.nest.line)}: arrays {name} and {other} share memory, and {name} is written. "
                     f"Pass {other}.copy()."
                 )
-
-

@@ -76,7 +76,11 @@ class Printer:
         operand = self.print(node.operand)
         c_type = C_TYPES[node.dtype]
         if node.trap is None:
-            return f"({c_type}){operand}" if operand.startswith("(") or operand.isidentifier() else f"({c_type})({operand})"
+            return (
+                f"({c_type}){operand}"
+                if operand.startswith("(") or operand.isidentifier()
+                else f"({c_type})({operand})"
+            )
         low, high = dtype_range(node.dtype)
         if not node.operand.dtype.startswith("float"):
             limits = f"{literal('int64', low)}, {literal('int64', high)}"
@@ -145,7 +149,13 @@ def literal(dtype: str, value: bool | int | float) -> str:
         return _float_literal(dtype, float(value))
     text = str(int(value))
     if dtype == "int64":
-        text = "INT64_MIN" if int(value) == -(2**63) else f"INT64_C({text})" if int(value) >= 0 else f"(-INT64_C({-int(value)}))"
+        text = (
+            "INT64_MIN"
+            if int(value) == -(2**63)
+            else f"INT64_C({text})"
+            if int(value) >= 0
+            else f"(-INT64_C({-int(value)}))"
+        )
     elif int(value) < 0:
         text = f"({text})"
     return f"({C_TYPES[dtype]}){text}" if dtype in _SMALL else text

@@ -73,9 +73,9 @@ class ModuleWriter:
         return str(renamed)
 
     def element(self, array: str, subscripts: list[str]) -> str:
-        parts = [
-            f"{_factor(text)} * {self.stride(array, axis)}" for axis, text in enumerate(subscripts[:-1])
-        ] + [subscripts[-1]]
+        parts = [f"{_factor(text)} * {self.stride(array, axis)}" for axis, text in enumerate(subscripts[:-1])] + [
+            subscripts[-1]
+        ]
         return f"{self.array(array)}[{' + '.join(parts)}]"
 
     def _extent(self, array: str, axis: int) -> str:

@@ -34,6 +34,7 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], dependences: Sequence[D
     """C text of a tile module, with the functions of ``lw_module`` in lapwing.h."""
     return _TileWriter(bound, faces, dependences).source()
 
+
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
 # got that wrong; nothing moves across this line.
 _IN_ORDER = '__asm__ volatile("" ::: "memory");'
@@ -244,9 +245,7 @@ class _TileWriter(ModuleWriter):
                 yield f"static void copy_{verb}_{name}(const lw_array *array, const lw_box *box, {c_type_out}{c_type} *dense) {{"
                 yield f"    {const}{c_type} *const {name} = array->base;"
                 axes = len(array.shape)
-                offset = " + ".join(
-                    [f"x{k} * array->stride[{k}]" for k in range(axes - 1)] + [f"x{axes - 1}"]
-                )
+                offset = " + ".join([f"x{k} * array->stride[{k}]" for k in range(axes - 1)] + [f"x{axes - 1}"])
                 for k in range(axes):
                     yield "    " * (k + 1) + f"for (int64_t x{k} = box->lo[{k}]; x{k} < box->hi[{k}]; ++x{k}) {{"
                 element = f"{name}[{offset}]"

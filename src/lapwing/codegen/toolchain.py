@@ -205,9 +205,7 @@ def _ask(command: tuple[str, ...], question: str) -> subprocess.CompletedProcess
     except OSError as error:
         raise BuildError(f"{command[0]} cannot be started: {error.strerror}.") from error
     except subprocess.TimeoutExpired as error:
-        raise BuildError(
-            f"`{shlex.join(command)} {question}` did not answer in {_QUESTION_SECONDS} s."
-        ) from error
+        raise BuildError(f"`{shlex.join(command)} {question}` did not answer in {_QUESTION_SECONDS} s.") from error
 
 
 def _find_mpiexec(mpicxx: Path) -> Path:

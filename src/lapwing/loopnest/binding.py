@@ -163,7 +163,9 @@ def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any]) -> Arra
     value: Any = values.get(name)
     where = nest.where(nest.line)
     if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
-        raise RefusedError(f"{where}: argument {name} of {nest.name} is {_described(value)}, expected a NumPy array with axes.")
+        raise RefusedError(
+            f"{where}: argument {name} of {nest.name} is {_described(value)}, expected a NumPy array with axes."
+        )
     try:
         dtype = np.dtype(value.dtype)
     except TypeError:

@@ -119,6 +119,4 @@ class Domain:
 
 
 def _val(value: int) -> isl.Val:
-    return isl.Val.int_from_si(isl.DEFAULT_CONTEXT, value)
-
-
+    return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(value))  # of any size

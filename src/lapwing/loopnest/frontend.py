@@ -129,8 +129,9 @@ class _Parser:
     def _setup(self, statement: ast.stmt) -> None:
         """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(
-                target=ast.Name(id=name), value=ast.expr() as value
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 names: tuple[str, ...] = (name,)
             case ast.Assign(targets=[ast.Tuple(elts=elements)], value=value) if all(
@@ -179,7 +180,9 @@ class _Parser:
             self._refuse(node, f"loop index {name} already means something else", "give it a name of its own")
         call = node.iter
         if not (isinstance(call, ast.Call) and self._resolve(call.func) is range and not call.keywords):
-            self._refuse(node, f"loop over {self._source(call)}", "loops go over range(stop), range(start, stop[, 1 or -1])")
+            self._refuse(
+                node, f"loop over {self._source(call)}", "loops go over range(stop), range(start, stop[, 1 or -1])"
+            )
         if not 1 <= len(call.args) <= 3:
             self._refuse(node, f"{self._source(call)}", "range takes one to three arguments")
         if len(self.scope.loops) == MAX_LOOPS:
@@ -199,7 +202,9 @@ class _Parser:
         affine = self._affine(node)
         if affine is None:
             self._refuse(
-                node, f"loop bound {self._source(node)}", "bounds are affine in outer loop indices, arguments and array shapes"
+                node,
+                f"loop bound {self._source(node)}",
+                "bounds are affine in outer loop indices, arguments and array shapes",
             )
         return affine
 
@@ -307,7 +312,9 @@ class _Parser:
                 return self._symbol_parameter(node)
             case ast.Subscript(value=ast.Subscript()):
                 return self._access(node)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)) if type(number) is not bool:
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)) if (
+                type(number) is not bool
+            ):
                 return ir.Constant(-number, line=line)
             case ast.UnaryOp(op=op, operand=operand):
                 return ir.Unary(_UNARY[type(op)], self._expression(operand), line=line)
@@ -368,7 +375,9 @@ class _Parser:
         value = self._resolve(node)
         if isinstance(value, bool | int | float):
             return ir.Constant(value, line=node.lineno)  # math.pi and the like
-        self._refuse(node, f"{self._source(node)} in the loops", "constants such as math.pi, and shapes such as u.shape[0]")
+        self._refuse(
+            node, f"{self._source(node)} in the loops", "constants such as math.pi, and shapes such as u.shape[0]"
+        )
 
     def _comparison(self, node: ast.expr, operands: list[ast.expr], ops: list[ast.cmpop]) -> ir.Expression:
         parts = []
@@ -376,9 +385,7 @@ class _Parser:
             operator = _COMPARISON.get(type(op))
             if operator is None:
                 self._refuse(node, self._source(node), f"supported comparisons are {' '.join(_COMPARISON.values())}")
-            parts.append(
-                ir.Comparison(operator, self._expression(left), self._expression(right), line=node.lineno)
-            )
+            parts.append(ir.Comparison(operator, self._expression(left), self._expression(right), line=node.lineno))
         return parts[0] if len(parts) == 1 else ir.Boolean("and", tuple(parts), line=node.lineno)
 
     def _call(self, node: ast.Call) -> ir.Expression:
@@ -394,7 +401,9 @@ class _Parser:
             self._refuse(node, self._source(node), "calls take plain positional arguments")
         expected = {"min": 2, "max": 2, "math.atan2": 2, "math.pow": 2, "math.fmod": 2, "math.copysign": 2}.get(name, 1)
         if len(node.args) < expected or (len(node.args) > expected and name not in ("min", "max")):
-            self._refuse(node, self._source(node), f"{name} takes {expected} argument{'s' if expected > 1 else ''} here")
+            self._refuse(
+                node, self._source(node), f"{name} takes {expected} argument{'s' if expected > 1 else ''} here"
+            )
         return ir.Call(name, tuple(self._expression(a) for a in node.args), line=node.lineno)
 
     def _access(self, node: ast.expr) -> ir.Access:
@@ -489,8 +498,9 @@ class _Parser:
     def _note_shape_uses(self, node: ast.AST) -> None:
         for part in ast.walk(node):
             match part:
-                case ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size") | ast.Call(
-                    func=ast.Name(id="len"), args=[ast.Name(id=name)]
+                case (
+                    ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size")
+                    | ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])
                 ):
                     self.arrays.setdefault(name)
 
@@ -667,5 +677,3 @@ def _is_numpy_scalar(value: Any) -> bool:
 
 def _is_numpy_array(value: Any) -> bool:
     return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
-
-

@@ -157,7 +157,9 @@ class _Lowering:
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
         if known is not None and (known.dtype, known.weak) != (dtype, weak):
-            self._refuse(line, f"{name} is {known.dtype} on one line and {dtype} here", "give every term the same dtype")
+            self._refuse(
+                line, f"{name} is {known.dtype} on one line and {dtype} here", "give every term the same dtype"
+            )
         self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, _plain(initial))
         return t.TypedAccumulate(line, statement.text, name, self._convert(term.code, dtype, line))
 
@@ -229,7 +231,9 @@ class _Lowering:
         kind = scalar_type(value)
         if kind is None:
             described = value.dtype.name if hasattr(value, "dtype") else type(value).__name__
-            self._refuse(line, f"{name} is {described}", "scalars are bool, int, float or NumPy numbers of 8 to 64 bits")
+            self._refuse(
+                line, f"{name} is {described}", "scalars are bool, int, float or NumPy numbers of 8 to 64 bits"
+            )
         interval = None if kind.is_float else (int(value), int(value))
         if interval and not fits(interval, "int64"):
             self._refuse(line, f"{name} = {value}", "integers of at most 64 bits are supported")
@@ -245,7 +249,9 @@ class _Lowering:
             return self.around.subscript(access, axis)
         index = self._lower(access.subscripts[axis])
         if not all(k.is_integer for k in index.types):
-            self._refuse(access.line, f"index {axis + 1} of {access.text} is {index.describe()}", "an index is an integer")
+            self._refuse(
+                access.line, f"index {axis + 1} of {access.text} is {index.describe()}", "an index is an integer"
+            )
         extent = self.around.shapes[access.array][axis]
         safe = index.extent[0] >= 0 and index.extent[1] < extent
         trap = None
@@ -402,7 +408,9 @@ class _Lowering:
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
         if not any(k.is_float for k in a.types | b.types):
             if not (isinstance(exponent, ir.Constant) and 1 <= exponent.value <= 16):
-                self._refuse(line, "an integer power", "an integer is raised to a constant from 1 to 16; use floats otherwise")
+                self._refuse(
+                    line, "an integer power", "an integer is raised to a constant from 1 to 16; use floats otherwise"
+                )
             result = a
             for _ in range(int(exponent.value) - 1):
                 result = self._binary("*", result, a, line)
@@ -453,7 +461,9 @@ class _Lowering:
             if all(self._representable(v, kind, dtype) for v in values for kind in v.types):
                 return Value(t.Literal(dtype, 0), types, interval)
         described = ", ".join(v.describe() for v in values)
-        self._refuse(line, f"values of types {described} meet", "convert them to one type, for example numpy.float64(x)")
+        self._refuse(
+            line, f"values of types {described} meet", "convert them to one type, for example numpy.float64(x)"
+        )
 
     def _representable(self, value: Value, kind: ScalarType, dtype: str) -> bool:
         if kind == PY_INT:
@@ -513,7 +523,9 @@ class _Lowering:
         operands = tuple(self._convert(v.code, "float64", line) for v in arguments)
         trap = None
         if name not in ("fabs", "copysign", "atan", "tanh", "erf", "erfc", "cbrt"):
-            trap = self._trap(line, f"math.{name} has no finite value here; the plain loop raises ValueError or OverflowError")
+            trap = self._trap(
+                line, f"math.{name} has no finite value here; the plain loop raises ValueError or OverflowError"
+            )
         return Value(t.Operation("float64", f"math.{name}", operands, trap), frozenset({PY_FLOAT}))
 
     def _to_python_int(self, name: str, value: Value, line: int) -> Value:

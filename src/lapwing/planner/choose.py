@@ -70,7 +70,9 @@ def make_plan(
         mapping, grid = _grid(bound, dependences, ranks, wishes.grid, extents, reasons)
         partition = _partition(bound, grid)
     else:
-        mapping = _pipelined([k for k, parts in enumerate(partition.grid) if parts == 1] or range(len(extents)), extents)
+        mapping = _pipelined(
+            [k for k, parts in enumerate(partition.grid) if parts == 1] or range(len(extents)), extents
+        )
         reasons.append("the arrays are distributed like this already")
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
     tile = wishes.tile
@@ -154,7 +156,9 @@ def _grid(
             grid = min(fitting, key=lambda g: (_communication(g, extents, weights), sum(g)))
             if ranks > 1:
                 name = bound.nest.space_loops[mapping].name
-                reasons.append(f"{name} is pipelined: among the longest loops, with room for {ranks} ranks on the others")
+                reasons.append(
+                    f"{name} is pipelined: among the longest loops, with room for {ranks} ranks on the others"
+                )
             return mapping, grid
     loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
     raise RefusedError(
@@ -168,9 +172,7 @@ def _candidates(ranks: int, extents: tuple[int, ...]) -> Iterator[tuple[int, lis
     best = _pipelined(range(len(extents)), extents)
     order = sorted(range(len(extents)), key=lambda k: (k != best, -extents[k]))
     for mapping in order:
-        others = [
-            (*g[:mapping], 1, *g[mapping:]) for g in factorisations(ranks, len(extents) - 1)
-        ]
+        others = [(*g[:mapping], 1, *g[mapping:]) for g in factorisations(ranks, len(extents) - 1)]
         yield mapping, others
     yield best, list(factorisations(ranks, len(extents)))
 

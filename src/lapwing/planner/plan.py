@@ -66,7 +66,9 @@ class Plan:
         lines.append(f"  dependences  {vectors}")
         if self.sweep_loops:
             lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order; old values exchanged between them")
-        lines.append(f"  pipelined    {self.space_loops[self.mapping]}, tiles of {self.tile}, {self.steps} steps a sweep")
+        lines.append(
+            f"  pipelined    {self.space_loops[self.mapping]}, tiles of {self.tile}, {self.steps} steps a sweep"
+        )
         lines.append(f"  grid         {self._grid_text()}")
         if self.message_bytes:
             lines.append(f"  messages     up to {self.message_bytes} bytes a step from one rank to the next")

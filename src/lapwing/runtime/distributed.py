@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,7 +140,7 @@ def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | Non
     for loop, (low, high) in zip(bound.nest.space_loops, bound.domain.box[depth:], strict=True):
         first, last = (low, high) if loop.step == 1 else (1 - high, 1 - low)
         whole = (first, *cuts[loop.name], last)
-        if any(a >= b for a, b in zip(whole, whole[1:], strict=False)):
+        if any(a >= b for a, b in itertools.pairwise(whole)):
             return None
         all_cuts.append(whole)
     partition = Partition(tuple(all_cuts), tuple(loop.step for loop in bound.nest.space_loops))

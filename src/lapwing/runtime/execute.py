@@ -240,9 +240,7 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 
 @lru_cache(maxsize=64)
-def _tile_library(
-    bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce
-) -> ctypes.CDLL:
+def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce) -> ctypes.CDLL:
     return native.build_tile(tile_source(bound, faces_of(bound), dependences), announce)
 
 

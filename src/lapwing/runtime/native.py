@@ -72,9 +72,7 @@ class Message(ctypes.Structure):
 
 
 class Channel(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_int64) for name in ("peer", "lag", "depth", "slot_bytes", "first_message", "messages")
-    ]
+    _fields_ = [(name, ctypes.c_int64) for name in ("peer", "lag", "depth", "slot_bytes", "first_message", "messages")]
 
 
 class Program(ctypes.Structure):
@@ -175,9 +173,7 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
 
 def module_of(library: ctypes.CDLL) -> Module:
     """The function table of a loaded tile module."""
-    addresses = {
-        name: ctypes.cast(getattr(library, f"lw_tile_{name}"), ctypes.c_void_p) for name in MODULE_FUNCTIONS
-    }
+    addresses = {name: ctypes.cast(getattr(library, f"lw_tile_{name}"), ctypes.c_void_p) for name in MODULE_FUNCTIONS}
     return Module(**addresses)
 
 

@@ -69,7 +69,9 @@ class _Tables:
     def channel(self, channel: Channel, peer: int, step: Callable[[Message], int]) -> native.Channel:
         at_once = sum(m.bytes for m in channel.messages) if channel.lag else max(m.bytes for m in channel.messages)
         if at_once > LARGEST_MESSAGE:
-            raise RefusedError(f"a message of {at_once} bytes: MPI sends at most 2 GiB at once. Use smaller tiles or more ranks.")
+            raise RefusedError(
+                f"a message of {at_once} bytes: MPI sends at most 2 GiB at once. Use smaller tiles or more ranks."
+            )
         first = len(self.messages)
         for message in channel.messages:
             first_part = len(self.parts)

@@ -31,7 +31,9 @@ class Workspace:
         self.arrays = dict(arrays)
         self.library = library
         self.words = np.zeros(max(1, accumulator_words(bound.body.accumulators)), np.int64)
-        self._arrays = (native.Array * max(1, len(bound.arrays)))(*(_native_array(arrays[a.name]) for a in bound.arrays))
+        self._arrays = (native.Array * max(1, len(bound.arrays)))(
+            *(_native_array(arrays[a.name]) for a in bound.arrays)
+        )
         self._scalars = (native.Scalar * max(1, len(bound.parameters)))(
             *(_native_scalar(v) for v in bound.parameters.values())
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from lapwing.loopnest import ir
@@ -138,6 +138,9 @@ class Faces:
                 messages.append(Message(made, needed, parts))
         if not messages:
             return None
+        # Messages are taken in the order they were sent: one needed early brings those before it along.
+        for k in range(len(messages) - 2, -1, -1):
+            messages[k] = replace(messages[k], needed=min(messages[k].needed, messages[k + 1].needed))
         # Double buffers where each step's message is used at once; room for a whole sweep where it waits for its turn.
         depth = 2 if lag == 0 and same_column else len(messages)
         return Channel(source, target, lag, depth, tuple(messages))
