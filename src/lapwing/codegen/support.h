@@ -14,54 +14,82 @@
  * is the library's, as in Python. */
 #define LW_LIBRARY_1(name) extern double lw_##name(double) __asm__(#name) __attribute__((const));
 #define LW_LIBRARY_2(name) extern double lw_##name(double, double) __asm__(#name) __attribute__((const));
-LW_LIBRARY_1(exp) LW_LIBRARY_1(exp2) LW_LIBRARY_1(expm1) LW_LIBRARY_1(log) LW_LIBRARY_1(log2) LW_LIBRARY_1(log10)
-LW_LIBRARY_1(log1p) LW_LIBRARY_1(sin) LW_LIBRARY_1(cos) LW_LIBRARY_1(tan) LW_LIBRARY_1(asin) LW_LIBRARY_1(acos)
-LW_LIBRARY_1(atan) LW_LIBRARY_1(sinh) LW_LIBRARY_1(cosh) LW_LIBRARY_1(tanh) LW_LIBRARY_1(asinh) LW_LIBRARY_1(acosh)
-LW_LIBRARY_1(atanh) LW_LIBRARY_1(erf) LW_LIBRARY_1(erfc) LW_LIBRARY_1(cbrt)
-LW_LIBRARY_2(atan2) LW_LIBRARY_2(pow) LW_LIBRARY_2(fmod)
+LW_LIBRARY_1(exp)
+LW_LIBRARY_1(exp2)
+LW_LIBRARY_1(expm1)
+LW_LIBRARY_1(log)
+LW_LIBRARY_1(log2)
+LW_LIBRARY_1(log10)
+LW_LIBRARY_1(log1p)
+LW_LIBRARY_1(sin)
+LW_LIBRARY_1(cos)
+LW_LIBRARY_1(tan)
+LW_LIBRARY_1(asin)
+LW_LIBRARY_1(acos)
+LW_LIBRARY_1(atan)
+LW_LIBRARY_1(sinh)
+LW_LIBRARY_1(cosh)
+LW_LIBRARY_1(tanh)
+LW_LIBRARY_1(asinh)
+LW_LIBRARY_1(acosh)
+LW_LIBRARY_1(atanh)
+LW_LIBRARY_1(erf)
+LW_LIBRARY_1(erfc)
+LW_LIBRARY_1(cbrt)
+LW_LIBRARY_2(atan2)
+LW_LIBRARY_2(pow)
+LW_LIBRARY_2(fmod)
 extern float lw_powf(float, float) __asm__("powf") __attribute__((const));
 extern float lw_fmodf(float, float) __asm__("fmodf") __attribute__((const));
 
 /* Python's min(a, b) and max(a, b): the first of equals, and a where the comparison is with a NaN. */
-#define LW_EXTREMA(suffix, type)                                                   \
-    LW_INLINE type lw_min_##suffix(type a, type b) { return b < a ? b : a; }       \
+#define LW_EXTREMA(suffix, type)                                                                                       \
+    LW_INLINE type lw_min_##suffix(type a, type b) { return b < a ? b : a; }                                           \
     LW_INLINE type lw_max_##suffix(type a, type b) { return b > a ? b : a; }
-LW_EXTREMA(f64, double) LW_EXTREMA(f32, float) LW_EXTREMA(i64, int64_t) LW_EXTREMA(i32, int32_t)
-LW_EXTREMA(i16, int16_t) LW_EXTREMA(i8, int8_t) LW_EXTREMA(u8, uint8_t) LW_EXTREMA(b, bool)
+LW_EXTREMA(f64, double)
+LW_EXTREMA(f32, float)
+LW_EXTREMA(i64, int64_t)
+LW_EXTREMA(i32, int32_t)
+LW_EXTREMA(i16, int16_t)
+LW_EXTREMA(i8, int8_t)
+LW_EXTREMA(u8, uint8_t)
+LW_EXTREMA(b, bool)
 
 /* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. */
 LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
 LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a % b); }
-#define LW_INTEGER_DIVISION(suffix, type)                                          \
-    LW_INLINE type lw_floordiv_##suffix(type a, type b) {                          \
-        if (b == 0) return 0;                                                      \
-        if (b == -1) return (type)(0 - (uint64_t)a);                               \
-        type q = (type)(a / b);                                                    \
-        return (type)(q - (q * b != a && ((a < 0) != (b < 0))));                   \
-    }                                                                              \
-    LW_INLINE type lw_mod_##suffix(type a, type b) {                               \
-        if (b == 0 || b == -1) return 0;                                           \
-        type r = (type)(a % b);                                                    \
-        return (type)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);                 \
+#define LW_INTEGER_DIVISION(suffix, type)                                                                              \
+    LW_INLINE type lw_floordiv_##suffix(type a, type b) {                                                              \
+        if (b == 0) return 0;                                                                                          \
+        if (b == -1) return (type)(0 - (uint64_t)a);                                                                   \
+        type q = (type)(a / b);                                                                                        \
+        return (type)(q - (q * b != a && ((a < 0) != (b < 0))));                                                       \
+    }                                                                                                                  \
+    LW_INLINE type lw_mod_##suffix(type a, type b) {                                                                   \
+        if (b == 0 || b == -1) return 0;                                                                               \
+        type r = (type)(a % b);                                                                                        \
+        return (type)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);                                                     \
     }
-LW_INTEGER_DIVISION(i64, int64_t) LW_INTEGER_DIVISION(i32, int32_t) LW_INTEGER_DIVISION(i16, int16_t)
+LW_INTEGER_DIVISION(i64, int64_t)
+LW_INTEGER_DIVISION(i32, int32_t)
+LW_INTEGER_DIVISION(i16, int16_t)
 LW_INTEGER_DIVISION(i8, int8_t)
 
 /* Floats: the remainder has the sign of the divisor, and the quotient is consistent with it. */
-#define LW_FLOAT_DIVISION(suffix, type, FMOD, FLOOR, COPYSIGN)                     \
-    LW_INLINE type lw_mod_##suffix(type a, type b) {                               \
-        type mod = FMOD(a, b);                                                     \
-        if (b == 0) return mod;                                                    \
-        if (mod != 0) return (b < 0) != (mod < 0) ? mod + b : mod;                 \
-        return COPYSIGN(0, b);                                                     \
-    }                                                                              \
-    LW_INLINE type lw_floordiv_##suffix(type a, type b) {                          \
-        if (b == 0) return a / b;                                                  \
-        type mod = FMOD(a, b), div = (a - mod) / b;                                \
-        if (mod != 0 && ((b < 0) != (mod < 0))) div -= 1;                          \
-        if (div == 0) return COPYSIGN(0, a / b);                                   \
-        type floored = FLOOR(div);                                                 \
-        return div - floored > (type)0.5 ? floored + 1 : floored;                  \
+#define LW_FLOAT_DIVISION(suffix, type, FMOD, FLOOR, COPYSIGN)                                                         \
+    LW_INLINE type lw_mod_##suffix(type a, type b) {                                                                   \
+        type mod = FMOD(a, b);                                                                                         \
+        if (b == 0) return mod;                                                                                        \
+        if (mod != 0) return (b < 0) != (mod < 0) ? mod + b : mod;                                                     \
+        return COPYSIGN(0, b);                                                                                         \
+    }                                                                                                                  \
+    LW_INLINE type lw_floordiv_##suffix(type a, type b) {                                                              \
+        if (b == 0) return a / b;                                                                                      \
+        type mod = FMOD(a, b), div = (a - mod) / b;                                                                    \
+        if (mod != 0 && ((b < 0) != (mod < 0))) div -= 1;                                                              \
+        if (div == 0) return COPYSIGN(0, a / b);                                                                       \
+        type floored = FLOOR(div);                                                                                     \
+        return div - floored > (type)0.5 ? floored + 1 : floored;                                                      \
     }
 LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
 LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
@@ -112,8 +140,8 @@ LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *
 }
 
 /* An exact sum of doubles: a fixed-point number of 32-bit digits, wide enough for every double, in 64-bit words whose
- * upper halves hold carries not yet passed on. Word 0 counts additions since the last carry pass, words 1 to 3 the NaNs,
- * the +infinities and the -infinities. Adding is exact, so no order of adding can be told from the result. */
+ * upper halves hold carries not yet passed on. Word 0 counts additions since the last carry pass, words 1 to 3 the
+ * NaNs, the +infinities and the -infinities. Adding is exact, so no order of adding can be told from the result. */
 enum { LW_EXACT_DIGITS = 68, LW_EXACT_HEADER = 4, LW_EXACT_WORDS = LW_EXACT_HEADER + LW_EXACT_DIGITS };
 
 static __attribute__((unused)) void lw_exact_carry(int64_t *sum) {

@@ -16,7 +16,7 @@
 namespace lapwing {
 
 class Blocking final : public Transport {
-  public:
+public:
     Blocking(Courier &courier, MPI_Comm comm) : courier_(courier), comm_(comm) {}
 
     void start() override {}
@@ -65,7 +65,7 @@ class Blocking final : public Transport {
         }
     }
 
-  private:
+private:
     enum class Direction { in, out };
 
     struct Arrival {
@@ -101,8 +101,7 @@ class Blocking final : public Transport {
                        static_cast<int>(exchange.channel->peer), 1, comm_, &exchange.request);
         }
         for (Exchange &exchange : in) {
-            courier_.wait_for_message(exchange.buffer.data(),
-                                      [&] { MPI_Wait(&exchange.request, MPI_STATUS_IGNORE); });
+            courier_.wait_for_message(exchange.buffer.data(), [&] { MPI_Wait(&exchange.request, MPI_STATUS_IGNORE); });
         }
         for (Exchange &exchange : out) {
             courier_.wait_for_send([&] { MPI_Wait(&exchange.request, MPI_STATUS_IGNORE); });
@@ -121,9 +120,9 @@ class Blocking final : public Transport {
         for (const lw_channel &channel : channels(direction)) {
             if (channel.lag == 0) continue;
             const auto all = messages(channel);
-            const std::int64_t bytes = std::accumulate(
-                all.begin(), all.end(), std::int64_t{Courier::header_bytes},
-                [](std::int64_t sum, const lw_message &message) { return sum + message.bytes; });
+            const std::int64_t bytes =
+                std::accumulate(all.begin(), all.end(), std::int64_t{Courier::header_bytes},
+                                [](std::int64_t sum, const lw_message &message) { return sum + message.bytes; });
             found.push_back({&channel, std::vector<char>(static_cast<std::size_t>(bytes)), MPI_REQUEST_NULL});
         }
         return found;
@@ -157,4 +156,4 @@ class Blocking final : public Transport {
     std::vector<char> buffer_;
 };
 
-}  // namespace lapwing
+} // namespace lapwing

@@ -10,7 +10,7 @@
 namespace lapwing {
 
 class Courier {
-  public:
+public:
     // A message starts with the time it was sent.
     static constexpr std::int64_t header_bytes = sizeof(double);
 
@@ -79,11 +79,9 @@ class Courier {
     }
 
     // Whether messages sent in this sweep are ever used: old values serve the next sweep only.
-    bool sends_in(const lw_channel &channel, std::int64_t sweep) const {
-        return sweep + channel.lag < program_.sweeps;
-    }
+    bool sends_in(const lw_channel &channel, std::int64_t sweep) const { return sweep + channel.lag < program_.sweeps; }
 
-  private:
+private:
     std::span<const lw_part> parts(const lw_message &message) const {
         return {program_.parts + message.first_part, static_cast<std::size_t>(message.parts)};
     }
@@ -96,4 +94,4 @@ class Courier {
     lw_times &times_;
 };
 
-}  // namespace lapwing
+} // namespace lapwing

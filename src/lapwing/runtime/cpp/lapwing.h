@@ -32,7 +32,8 @@ typedef union lw_scalar {
     double f;
 } lw_scalar;
 
-/* The state one generated module works on. trap is 0, or the number of the first place where Python would have raised. */
+/* The state one generated module works on. trap is 0, or the number of the first place where Python would have raised.
+ */
 typedef struct lw_tile {
     const lw_array *arrays;
     const lw_scalar *scalars;

@@ -19,7 +19,7 @@ std::unique_ptr<lapwing::Transport> make_transport(int engine, lapwing::Courier 
     return std::make_unique<lapwing::Nonblocking>(courier, comm);
 }
 
-}  // namespace
+} // namespace
 
 int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int engine, int64_t comm,
            double clock_offset, int dry, lw_progress progress, lw_times *times) {

@@ -15,30 +15,29 @@ namespace lapwing {
 
 // The buffers of one channel. Messages are numbered over the whole run; message n lives in slot n % depth.
 class Ring {
-  public:
+public:
     explicit Ring(const lw_channel &channel)
-        : channel(channel),
-          slot_bytes_(channel.slot_bytes + Courier::header_bytes),
+        : channel(channel), slot_bytes_(channel.slot_bytes + Courier::header_bytes),
           storage_(static_cast<std::size_t>(channel.depth * slot_bytes_)),
           requests_(static_cast<std::size_t>(channel.depth), MPI_REQUEST_NULL) {}
 
     const lw_channel &channel;
-    std::int64_t next = 0;     // the message that is used (incoming) or sent (outgoing) next
-    std::int64_t posted = 0;   // receives posted so far
+    std::int64_t next = 0;   // the message that is used (incoming) or sent (outgoing) next
+    std::int64_t posted = 0; // receives posted so far
 
     char *slot(std::int64_t number) { return storage_.data() + number % channel.depth * slot_bytes_; }
     char *contents(std::int64_t number) { return slot(number) + Courier::header_bytes; }
     MPI_Request &request(std::int64_t number) { return requests_[static_cast<std::size_t>(number % channel.depth)]; }
     std::vector<MPI_Request> &requests() { return requests_; }
 
-  private:
+private:
     std::int64_t slot_bytes_;
     std::vector<char> storage_;
     std::vector<MPI_Request> requests_;
 };
 
 class Nonblocking final : public Transport {
-  public:
+public:
     Nonblocking(Courier &courier, MPI_Comm comm) : courier_(courier), comm_(comm) {
         const lw_program &program = courier.program();
         for (std::int64_t k = 0; k < program.incoming; ++k) incoming_.emplace_back(program.incoming_channels[k]);
@@ -54,9 +53,8 @@ class Nonblocking final : public Transport {
     void before_step(Position at) override {
         for (Ring &ring : incoming_) {
             while (is_needed(ring, at)) {
-                courier_.wait_for_message(ring.slot(ring.next), [&] {
-                    MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE);
-                });
+                courier_.wait_for_message(ring.slot(ring.next),
+                                          [&] { MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE); });
                 courier_.unpack(message(ring, ring.next), sweep_of(ring, ring.next), ring.contents(ring.next));
                 ++ring.next;
                 post_receives(ring);
@@ -105,7 +103,7 @@ class Nonblocking final : public Transport {
         }
     }
 
-  private:
+private:
     std::int64_t sweep_of(const Ring &ring, std::int64_t number) const { return number / ring.channel.messages; }
 
     const lw_message &message(const Ring &ring, std::int64_t number) const {
@@ -131,4 +129,4 @@ class Nonblocking final : public Transport {
     std::vector<Ring> incoming_, outgoing_;
 };
 
-}  // namespace lapwing
+} // namespace lapwing

@@ -10,7 +10,7 @@ namespace lapwing {
 
 // Runs f(slice) over a box cut along one loop, each slice lasting about `target` seconds by what the last one took.
 class Slicer {
-  public:
+public:
     Slicer(std::int64_t loop, double target) : loop_(loop), target_(target) {}
 
     template <class Compute>
@@ -26,7 +26,7 @@ class Slicer {
         return true;
     }
 
-  private:
+private:
     void adapt(std::int64_t rows, double seconds) {
         const double wanted = static_cast<double>(rows) * target_ / std::max(seconds, 1e-9);
         const double smooth = 0.5 * static_cast<double>(thickness_) + 0.5 * std::min(wanted, 1e9);
@@ -39,7 +39,7 @@ class Slicer {
 };
 
 class Pipeline {
-  public:
+public:
     Pipeline(const lw_program &program, const lw_module &module, lw_tile &tile, Courier &courier, Transport &transport,
              lw_progress progress)
         : program_(program), module_(module), tile_(tile), courier_(courier), transport_(transport),
@@ -80,7 +80,7 @@ class Pipeline {
         return LW_DONE;
     }
 
-  private:
+private:
     static constexpr double report_interval = 0.1;
 
     int compute(Position at, Slicer &slicer) {
@@ -114,4 +114,4 @@ class Pipeline {
     double next_report_ = 0;
 };
 
-}  // namespace lapwing
+} // namespace lapwing

@@ -3,9 +3,9 @@
 
 namespace {
 
-constexpr double slice_seconds = 20e-3;  // only progress reports and interrupts are served in between
+constexpr double slice_seconds = 20e-3; // only progress reports and interrupts are served in between
 
-}  // namespace
+} // namespace
 
 int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int, int64_t, double clock_offset,
            int dry, lw_progress progress, lw_times *times) {

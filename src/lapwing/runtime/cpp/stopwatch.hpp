@@ -12,15 +12,15 @@ inline double now() {
 }
 
 class Stopwatch {
-  public:
+public:
     explicit Stopwatch(double &counter) : counter_(counter), start_(now()) {}
     ~Stopwatch() { counter_ += now() - start_; }
     Stopwatch(const Stopwatch &) = delete;
     Stopwatch &operator=(const Stopwatch &) = delete;
 
-  private:
+private:
     double &counter_;
     double start_;
 };
 
-}  // namespace lapwing
+} // namespace lapwing

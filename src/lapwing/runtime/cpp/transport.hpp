@@ -14,18 +14,18 @@ struct Position {
 };
 
 class Transport {
-  public:
+public:
     virtual ~Transport() = default;
-    virtual void start() = 0;                       // before the first step
+    virtual void start() = 0; // before the first step
     virtual void before_sweep(std::int64_t sweep) = 0;
-    virtual void before_step(Position at) = 0;      // returns when all the step needs has arrived and is unpacked
-    virtual void after_step(Position at) = 0;       // sends what the step produced
-    virtual void poll() = 0;                        // between slices of a step: lets the library progress
-    virtual void finish() = 0;                      // after the last step
+    virtual void before_step(Position at) = 0; // returns when all the step needs has arrived and is unpacked
+    virtual void after_step(Position at) = 0;  // sends what the step produced
+    virtual void poll() = 0;                   // between slices of a step: lets the library progress
+    virtual void finish() = 0;                 // after the last step
 };
 
 class NoTransport final : public Transport {
-  public:
+public:
     void start() override {}
     void before_sweep(std::int64_t) override {}
     void before_step(Position) override {}
@@ -34,4 +34,4 @@ class NoTransport final : public Transport {
     void finish() override {}
 };
 
-}  // namespace lapwing
+} // namespace lapwing
