@@ -1,0 +1,423 @@
+"""Arrays that stay distributed between calls, and collective calls that must never hang.
+
+Started by mpiexec as a program, this file runs one scenario, a function below, on the ranks of that run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+
+SECONDS = 120
+SCENARIOS: dict[str, Callable[[], None]] = {}
+
+
+def scenario(function: Callable[[], None]) -> Callable[[], None]:
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+# -- nests -----------------------------------------------------------------------------------------------------------
+
+
+@lw.nest
+def smooth(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def back(u):
+    largest = 0.0
+    for i in range(u.shape[0] - 2, 0, -1):
+        for j in range(u.shape[1] - 2, -1, -1):
+            u[i, j] = 0.5 * u[i + 1, j] + 0.25 * u[i, j + 1]
+            largest = max(largest, u[i, j])
+    return largest
+
+
+@lw.nest
+def other_order(u, c):
+    total = 0.0
+    for j in range(1, u.shape[1] - 1):
+        for i in range(u.shape[0] - 1):
+            u[i, j] = 0.5 * (u[i + 1, j] + u[i, j - 1]) + c[j]
+            total += u[i, j]
+    return total
+
+
+@lw.nest
+def written_off_centre(u):
+    for i in range(3, u.shape[0] - 2):
+        for j in range(2, u.shape[1]):
+            u[i + 2, j - 1] = 0.5 * u[i - 1, j - 1]
+
+
+@lw.nest
+def written_twice(u):
+    for i in range(2, u.shape[0] - 3):
+        for j in range(2, u.shape[1] - 3):
+            u[i, j] = u[i, j] + u[i - 1, j]
+            u[i + 2, j + 1] = 0.5 * u[i, j - 1]
+
+
+@lw.nest
+def only_read(u, v):
+    for i in range(2, v.shape[0] - 1):
+        for j in range(1, v.shape[1]):
+            v[i, j] = 0.5 * v[i - 1, j] + u[i - 2, j] * u[i + 1, j - 1]
+
+
+@lw.nest
+def corner(u):
+    for i in range(1, 4):
+        for j in range(1, 5):
+            u[i, j] = u[i - 1, j] + 0.5 * u[i, j - 1]
+
+
+@lw.nest
+def nothing(u):
+    for i in range(3, 3):
+        for j in range(u.shape[1]):
+            u[i, j] = 1.0
+
+
+# -- on the ranks of a run -------------------------------------------------------------------------------------------
+
+
+def rank_and_size() -> tuple[int, int]:
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
+
+
+def on_rank_0(values: np.ndarray) -> np.ndarray | None:
+    return values.copy() if rank_and_size()[0] == 0 else None
+
+
+def numbers(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).random(shape)
+
+
+def same(found: np.ndarray | None, expected: np.ndarray) -> None:
+    if rank_and_size()[0]:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.tobytes() == expected.tobytes()
+
+
+def nearly(a: float, b: float) -> bool:
+    """An exact sum and one rounded at every step."""
+    return abs(a - b) <= 1e-12 * abs(b)
+
+
+@scenario
+def nests_in_turn() -> None:
+    u, v, c = numbers(1, 20, 30), numbers(2, 20, 30), numbers(3, 30)
+    U, V, C = (lw.DistributedArray(on_rank_0(x)) for x in (u, v, c))
+    assert (U.shape, U.dtype, U.ndim) == ((20, 30), np.float64, 2)
+    steps: list[Callable[[], None]] = [
+        lambda: same_results(smooth(U, 2), smooth.python(u, 2)),
+        lambda: same_results(back(U), back.python(u)),
+        lambda: nearly_results(other_order(U, C), other_order.python(u, c)),
+        lambda: same_results(only_read(U, V), only_read.python(u, v)),
+        lambda: same_results(only_read(V, U), only_read.python(v, u)),
+        lambda: same_results(written_off_centre(U), written_off_centre.python(u)),
+        lambda: same_results(smooth(V, 1), smooth.python(v, 1)),
+        lambda: same_results(written_twice(U), written_twice.python(u)),
+        lambda: same_results(corner(U), corner.python(u)),
+        lambda: same_results(nothing(U), nothing.python(u)),
+    ]
+    generator = np.random.default_rng(7)
+    for k in (*range(len(steps)), *generator.integers(0, len(steps), 30)):
+        steps[k]()
+        # Looking must not change anything, and not looking neither.
+        if k % 3 == 0:
+            same(U.numpy(), u)
+            same(V.numpy(), v)
+    same(U.numpy(), u)
+    same(V.numpy(), v)
+    same(C.numpy(), c)
+
+
+def same_results(found: Any, expected: Any) -> None:
+    assert found == expected, (found, expected)
+
+
+def nearly_results(found: float, expected: float) -> None:
+    assert nearly(found, expected), (found, expected)
+
+
+@scenario
+def looked_at_after_every_nest() -> None:
+    for engine in ("overlap", "blocking"):
+        for first in (smooth.using(engine=engine, tile=4), written_off_centre, written_twice, back):
+            for second in (smooth.using(engine=engine), written_off_centre, written_twice, back, corner):
+                u = numbers(5, 19, 21)
+                U = lw.DistributedArray(on_rank_0(u))
+                for nest in (first, second, first):
+                    more = (2,) if nest.loops.name == "smooth" else ()
+                    assert nest(U, *more) == nest.python(u, *more)
+                    same(U.numpy(), u)
+
+
+@scenario
+def grids_by_hand() -> None:
+    """Every change of the grid distributes anew."""
+    _, size = rank_and_size()
+    u = numbers(4, 17, 18)
+    U = lw.DistributedArray(on_rank_0(u))
+    for grid in [(size, 1), (1, size), (size, 1), *([(2, size // 2)] if size % 2 == 0 else [])]:
+        smooth.using(grid=grid, tile=3)(U, 2)
+        smooth.python(u, 2)
+        same(U.numpy(), u)
+        back.using(grid=grid)(U)
+        back.python(u)
+        same(U.numpy(), u)
+
+
+@scenario
+def stays_where_it_is() -> None:
+    """Nests that can work on the distribution they find keep it, whatever they would have chosen."""
+    _, size = rank_and_size()
+    u, v = numbers(4, 17, 18), numbers(5, 17, 18)
+    for grid in ((size, 1), (1, size)):
+        U, V = lw.DistributedArray(on_rank_0(u)), lw.DistributedArray(on_rank_0(v))
+        smooth.using(grid=grid)(U, 1)
+        found = U.layout
+        assert (found is None) == (size == 1)
+        assert back(U) is not None
+        smooth(U, 1)
+        only_read(U, V)
+        assert U.layout == found
+
+
+@scenario
+def plain_arrays_and_distributed_ones() -> None:
+    u, v = numbers(1, 15, 16), numbers(2, 15, 16)
+    U, plain = lw.DistributedArray(on_rank_0(u)), on_rank_0(v)
+    for _ in range(2):
+        only_read(U, plain)
+        only_read.python(u, v)
+        smooth(U, 1)
+        smooth.python(u, 1)
+        only_read(plain, U)
+        only_read.python(v, u)
+    same(U.numpy(), u)
+    same(plain, v)
+
+
+@scenario
+def values_of_rank_0_count() -> None:
+    rank, _ = rank_and_size()
+    u = numbers(1, 15, 16)
+    mine = u.copy() if rank == 0 else np.full((3, 2 + rank), -1.0, np.float32)
+    smooth(mine, 2 if rank == 0 else 50 + rank)
+    assert (mine == -1).all() == (rank > 0)
+    U = lw.DistributedArray(mine if rank == 0 else np.full((3, 3), 9.0))
+    smooth(U, 3 if rank == 0 else "what?")
+    smooth.python(u, 2)
+    smooth.python(u, 3)
+    same(U.numpy(), u)
+    assert (mine == -1).all() == (rank > 0)
+
+
+@scenario
+def results_on_every_rank() -> None:
+    u = numbers(1, 15, 16)
+    U = lw.DistributedArray(on_rank_0(u))
+    assert back(U) == back.python(u)
+    c = numbers(2, 16)
+    assert nearly(other_order(U, on_rank_0(c)), other_order.python(u, c))
+
+
+@scenario
+def wrong_arguments() -> None:
+    """The same error on every rank, after which all goes on."""
+    rank, size = rank_and_size()
+    u = numbers(1, 15, 16)
+    U = lw.DistributedArray(on_rank_0(u))
+    smooth(U, 1)
+    attempts: list[tuple[Callable[[], Any], str]] = [
+        (lambda: smooth(on_rank_0(u.astype(complex)), 2), "dtype complex128"),
+        (lambda: smooth(on_rank_0(u[0]), 2), "cannot be computed"),
+        (lambda: smooth([1.0] if rank == 0 else on_rank_0(u), 2), "argument u of smooth is list"),
+        (lambda: smooth(None, 2), "argument u of smooth is NoneType"),
+        (lambda: smooth(U, 2.5), "not an integer"),
+        (lambda: smooth(U, None), "sweeps is NoneType"),
+        (lambda: smooth.using(grid=(size + 1, 1))(U, 2), "multiply to"),
+        (lambda: smooth.using(tile=0)(U, 2), "tile 0"),
+        (lambda: smooth.using(engine="turbo")(U, 2), "engine 'turbo'"),
+        (lambda: only_read(U, U), "are the same array" if size > 1 else "share memory"),
+        (lambda: smooth(U), "missing a required argument"),
+        (lambda: lw.DistributedArray([1.0] if rank == 0 else u), "rank 0 passed list"),
+        (lambda: lw.DistributedArray(None), "rank 0 passed NoneType"),
+        (lambda: smooth(on_rank_0(numbers(1, 3, 3)), 2), "do not fit" if size > 1 else ""),
+    ]
+    from mpi4py import MPI
+
+    for attempt, expected in attempts:
+        if not expected:
+            continue
+        try:
+            attempt()
+        except lw.RefusedError as error:
+            text = str(error)
+        else:
+            raise AssertionError(f"not refused: {expected}")
+        assert expected in text, (expected, text)
+        assert set(MPI.COMM_WORLD.allgather(text)) == {text}
+    smooth(U, 2)
+    smooth.python(u, 1)
+    smooth.python(u, 2)
+    same(U.numpy(), u)
+
+
+@scenario
+def mpi_used_before_and_after() -> None:
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    rank, size = world.Get_rank(), world.Get_size()
+    right, left = (rank + 1) % size, (rank - 1) % size
+    pending = world.isend(("mine", rank), dest=right, tag=0)
+    u = numbers(1, 15, 16)
+    U = lw.DistributedArray(on_rank_0(u))
+    smooth(U, 3)
+    assert world.recv(source=left, tag=0) == ("mine", left)  # not taken by a tile
+    pending.wait()
+    assert world.allreduce(rank) == size * (size - 1) // 2
+    half = world.Split(rank % 2)
+    smooth(U, 1)
+    assert half.allreduce(1) == len(range(rank % 2, size, 2))
+    smooth.python(u, 4)
+    same(U.numpy(), u)
+
+
+@scenario
+def fails_on_one_rank() -> None:
+    rank, size = rank_and_size()
+    U = lw.DistributedArray(on_rank_0(numbers(1, 15, 16)))
+    smooth(U, 1)
+    if rank == size - 1:
+        raise KeyError("lost on the way")
+    smooth(U, 1)  # waits for the rank that is gone
+
+
+# -- tests -----------------------------------------------------------------------------------------------------------
+
+
+def mpiexec() -> str:
+    program = shutil.which("mpiexec")
+    if program is None or shutil.which("mpicxx") is None or importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("no MPI here: mpiexec, mpicxx and mpi4py are needed")
+    return program
+
+
+def start(command: list[str], seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+    )  # fmt: skip
+
+
+SUCCEEDING = [name for name in SCENARIOS if name != "fails_on_one_rank"]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", SUCCEEDING)
+def test_scenario(name: str, ranks: int) -> None:
+    done = start([mpiexec(), "-n", str(ranks), sys.executable, __file__, name])
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("done") == ranks
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_an_uncaught_error_on_one_rank_ends_all(ranks: int) -> None:
+    begun = time.monotonic()
+    done = start([mpiexec(), "-n", str(ranks), sys.executable, __file__, "fails_on_one_rank"], seconds=60)
+    assert time.monotonic() - begun < 60
+    assert done.returncode != 0
+    assert "KeyError: 'lost on the way'" in done.stderr
+    assert "done" not in done.stdout
+
+
+PROGRAM = """
+import numpy as np
+import lapwing as lw
+
+
+@lw.nest
+def smooth(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+if __name__ == "__main__":
+    u = np.arange(30.0).reshape(5, 6) % 7
+    U = lw.DistributedArray(u.copy())
+    smooth(U, 2)
+    smooth.python(u, 2)
+    if (found := U.numpy()) is not None:
+        print("same" if found.tobytes() == u.tobytes() else "different")
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [0, 1, 3], ids=["no launcher", "1 rank", "3 ranks"])
+def test_a_program_of_the_users_own(ranks: int, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    launcher = [mpiexec(), "-n", str(ranks)] if ranks else []
+    done = start([*launcher, sys.executable, str(tmp_path / "program.py")])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "same\n"
+
+
+def test_without_mpi_it_wraps_the_array() -> None:
+    u, expected = numbers(1, 9, 10), numbers(1, 9, 10)
+    U = lw.DistributedArray(u)
+    smooth(U, 2)
+    smooth.python(expected, 2)
+    assert U.numpy() is u
+    assert u.tobytes() == expected.tobytes()
+    with pytest.raises(lw.RefusedError, match="rank 0 passed list, expected a NumPy array"):
+        lw.DistributedArray([1.0])  # type: ignore[arg-type]
+
+
+def test_without_mpi_the_same_array_twice_is_refused() -> None:
+    U = lw.DistributedArray(numbers(1, 9, 10))
+    with pytest.raises(lw.RefusedError, match="share memory"):
+        only_read(U, U)
+
+
+def test_no_mpi_is_loaded_without_a_launcher(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM + "    import sys\n    assert 'mpi4py.MPI' not in sys.modules\n")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "OMPI", "PALS", "MV2"))}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=SECONDS, check=False,
+        env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]]()
+    print("done", flush=True)

@@ -1,0 +1,242 @@
+"""What is decided, and how the plan tells it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.api import ArrayShape
+from lapwing.tiling.partition import factorisations
+
+
+@lw.nest
+def gauss_seidel(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def sqrt3d(a):
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            for k in range(1, a.shape[2]):
+                a[i, j, k] = np.sqrt(a[i - 1, j, k]) + np.sqrt(a[i, j - 1, k]) + np.sqrt(a[i, j, k - 1])
+
+
+@lw.nest
+def line(u):
+    for i in range(1, u.shape[0]):
+        u[i] = 0.5 * u[i - 1]
+
+
+@lw.nest
+def upwards(u):
+    for i in range(u.shape[0] - 2, -1, -1):
+        for j in range(u.shape[1]):
+            u[i, j] = 0.5 * u[i + 1, j]
+
+
+@lw.nest
+def far_down(u):
+    for i in range(4, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(u.shape[2]):
+                u[i, j, k] = u[i - 4, j, k] + u[i, j - 1, k]
+
+
+def of_shape(*shape: int) -> ArrayShape:
+    """Planning needs no elements."""
+    return ArrayShape("float64", shape)
+
+
+# -- mapping and grid ------------------------------------------------------------------------------------------------
+
+
+def test_a_much_longer_loop_is_pipelined() -> None:
+    assert sqrt3d.plan(of_shape(10, 200, 15), ranks=4).mapping == 1
+    assert sqrt3d.plan(of_shape(10, 15, 200), ranks=4).mapping == 2
+    assert sqrt3d.plan(of_shape(200, 10, 15), ranks=4).mapping == 0
+
+
+def test_the_innermost_loop_stays_whole_where_another_is_about_as_long() -> None:
+    assert sqrt3d.plan(of_shape(21, 21, 30), ranks=4).mapping == 0
+
+
+def test_a_shorter_loop_is_pipelined_where_the_longest_has_to_be_cut() -> None:
+    plan = gauss_seidel.plan(of_shape(4, 100), 1, ranks=7)
+    assert plan.mapping == 0
+    assert plan.partition.grid == (1, 7)
+
+
+def test_all_loops_are_cut_where_nothing_else_fits() -> None:
+    plan = gauss_seidel.plan(of_shape(5, 6), 1, ranks=12)
+    assert plan.partition.grid == (3, 4)
+    assert plan.grid == (3, 4)
+
+
+def test_the_grid_sends_least() -> None:
+    assert sqrt3d.plan(of_shape(41, 41, 999), ranks=4).grid == (2, 2)
+    assert sqrt3d.plan(of_shape(9, 81, 999), ranks=4).grid == (1, 4)
+    # Four rows cross every cut of i: cutting j is cheaper.
+    assert far_down.plan(of_shape(44, 41, 999), ranks=4).grid == (1, 4)
+
+
+def test_every_grid_is_accepted() -> None:
+    for ranks in range(1, 17):
+        for grid in factorisations(ranks, 3):
+            plan = sqrt3d.using(grid=grid).plan(of_shape(17, 18, 190), ranks=ranks)
+            assert plan.partition.grid == grid
+            assert plan.ranks == ranks
+        for grid in factorisations(ranks, 2):
+            plan = sqrt3d.using(grid=grid).plan(of_shape(17, 18, 190), ranks=ranks)
+            assert plan.partition.grid == (*grid, 1)
+            assert plan.grid == grid
+
+
+def test_a_grid_is_given_by_lists_and_numpy_integers_as_well() -> None:
+    plan = sqrt3d.using(grid=[np.int64(2), 1], tile=np.int64(3)).plan(of_shape(9, 9, 99), ranks=np.int64(2))
+    assert plan.grid == (2, 1)
+    json.dumps(plan.to_json())
+
+
+def test_one_loop_is_cut_itself() -> None:
+    plan = line.plan(of_shape(11), ranks=3)
+    assert plan.partition.cuts == ((1, 4, 7, 11),)
+    assert plan.grid == (3,)
+    assert line.plan(of_shape(11), ranks=10).partition.ranks == 10
+
+
+@pytest.mark.parametrize(("ranks", "fits"), [(5, 4), (7, 6), (10, 9), (99, 12)])
+def test_ranks_that_do_not_fit_are_told_how_many_do(ranks: int, fits: int) -> None:
+    with pytest.raises(
+        lw.RefusedError, match=rf"{ranks} ranks do not fit .*\(i 3, j 4\).*Use fewer ranks: {fits} fit\."
+    ):
+        gauss_seidel.plan(of_shape(5, 6), 1, ranks=ranks)
+
+
+@pytest.mark.parametrize("ranks", range(1, 13))
+def test_a_grid_that_exists_is_found(ranks: int) -> None:
+    exists = any(a <= 3 and b <= 4 for a, b in factorisations(ranks, 2))
+    if exists:
+        assert math.prod(gauss_seidel.plan(of_shape(5, 6), 1, ranks=ranks).partition.grid) == ranks
+    else:
+        with pytest.raises(lw.RefusedError, match="do not fit"):
+            gauss_seidel.plan(of_shape(5, 6), 1, ranks=ranks)
+
+
+# -- tiles -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_rank_takes_its_block_as_one_tile() -> None:
+    plan = gauss_seidel.plan(of_shape(102, 1002), 3)
+    assert (plan.tile, plan.steps) == (1000, 1)
+
+
+def test_a_default_tile_keeps_the_pipeline_full() -> None:
+    for ranks in (2, 4, 8):
+        plan = sqrt3d.plan(of_shape(65, 65, 16385), ranks=ranks)
+        assert plan.steps >= 4 * sum(p - 1 for p in plan.partition.grid)
+        assert plan.steps == math.ceil(16384 / plan.tile)
+
+
+def test_a_tile_is_at_most_the_block() -> None:
+    plan = gauss_seidel.using(tile=10**30).plan(of_shape(9, 42), 1, ranks=2)
+    assert (plan.tile, plan.steps) == (40, 1)
+    assert gauss_seidel.using(tile=13).plan(of_shape(9, 42), 1, ranks=2).steps == 4
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 7])
+def test_an_empty_space_has_a_plan_on_any_ranks(ranks: int) -> None:
+    for plan in (gauss_seidel.plan(of_shape(2, 2), 1, ranks=ranks), gauss_seidel.plan(of_shape(9, 9), 0, ranks=ranks)):
+        assert (plan.ranks, plan.steps, plan.message_bytes) == (ranks, 0, 0)
+        assert "a loop has no iterations" in str(plan)
+
+
+# -- how it is told --------------------------------------------------------------------------------------------------
+
+
+def test_plan_as_text() -> None:
+    plan = gauss_seidel.using(engine="blocking", tile=20).plan(of_shape(9, 42), 3, ranks=2)
+    *told, reason = str(plan).splitlines()
+    assert told == [
+        "gauss_seidel: i 7 × j 40 points a sweep on 2 ranks",
+        "  dependences  [0, 1, 0] [0, 0, 1] [1, -1, 0] [1, 0, -1]",
+        "  sweeps       t, in order; old values exchanged between them",
+        "  pipelined    j, tiles of 20, 2 steps a sweep",
+        "  grid         2 (i in 2)",
+        "  messages     up to 160 bytes a step from one rank to the next",
+        "  engine       blocking",
+    ]
+    assert reason.startswith("  because      j is pipelined: ")
+
+
+def test_plan_of_one_rank_as_text() -> None:
+    text = str(sqrt3d.plan(of_shape(5, 5, 7)))
+    assert "i 4 × j 4 × k 6 points a sweep on 1 rank\n" in text
+    assert "  grid         one rank\n" in text
+    assert "messages" not in text
+    assert "sweeps  " not in text
+
+
+def test_plan_as_json() -> None:
+    plan = gauss_seidel.using(tile=20).plan(of_shape(9, 42), 3, ranks=2)
+    told = plan.to_json()
+    assert json.loads(json.dumps(told)) == told
+    reasons = told.pop("reasons")
+    assert all(isinstance(reason, str) for reason in reasons)
+    assert told == {
+        "nest": "gauss_seidel",
+        "ranks": 2,
+        "dependences": [[0, 1, 0], [0, 0, 1], [1, -1, 0], [1, 0, -1]],
+        "engine": "overlap",
+        "sweeps": ["t"],
+        "mapping": "j",
+        "tile": 20,
+        "grid": [2],
+        "steps": 2,
+        "message_bytes": 160,
+    }
+
+
+def test_messages_of_descending_loops_are_told() -> None:
+    assert upwards.using(tile=4, grid=(2, 1)).plan(of_shape(9, 4), ranks=2).message_bytes == 32
+
+
+def test_choices_do_not_change_the_nest_they_were_made_from() -> None:
+    gauss_seidel.using(engine="blocking", tile=2, grid=(1, 1))
+    assert (gauss_seidel.engine, gauss_seidel.tile, gauss_seidel.grid) == ("overlap", None, None)
+
+
+def test_planning_is_pure(tmp_path: Path) -> None:
+    """A plan for 64 ranks loads no MPI and no compiled code, and builds nothing."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "import lapwing as lw\n"
+        "from lapwing.api import ArrayShape\n"
+        "@lw.nest\n"
+        "def line(u):\n"
+        "    for i in range(1, u.shape[0]):\n"
+        "        for j in range(u.shape[1]):\n"
+        "            u[i, j] = 0.5 * u[i - 1, j]\n"
+        "print(line.plan(ArrayShape('float64', (999, 999)), ranks=64))\n"
+        "loaded = [n for n in sys.modules if n.split('.')[0] == 'mpi4py' or n.startswith('lapwing.runtime.')]\n"
+        "assert not loaded, loaded\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "LAPWING_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.startswith("line: i 998 × j 999 points a sweep on 64 ranks")
+    assert not (tmp_path / "cache").exists()
