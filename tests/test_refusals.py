@@ -535,8 +535,8 @@ body(
 body(
     "sum of two types",
     "best += max(0, u[i, j])  # <-",
-    "meets + with int32",
-    "convert it",
+    "changes its type with the values",
+    "give all terms one type",
     lambda: (grid_of(dtype=np.int32),),
     before="best = 0",
     after="return best",
@@ -1126,6 +1126,12 @@ def define_and_use(case: Refusal, path: Path, arguments: tuple[Any, ...]) -> Non
 
 def copies(arguments: tuple[Any, ...]) -> list[bytes]:
     return [a.tobytes() for a in arguments if isinstance(a, np.ndarray) and not a.dtype.hasobject]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Messages show paths below the current folder without it; keep the files of the tests outside."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=[case.name for case in REFUSALS])

@@ -5,106 +5,19 @@ from __future__ import annotations
 import re
 
 _RESERVED = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "bool",
-        "true",
-        "false",
-        "main",
-        "asm",
-        "typeof",
-        "INFINITY",
-        "NAN",
-        "NULL",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "floor",
-        "ceil",
-        "trunc",
-        "fabs",
-        "fabsf",
-        "sqrt",
-        "sqrtf",
-        "copysign",
-        "exp",
-        "log",
-        "sin",
-        "cos",
-        "tan",
-        "pow",
-        "y0",
-        "y1",
-        "yn",
-        "j0",
-        "j1",
-        "jn",
-        "gamma",
-        "signgam",
-        "div",
-        "abs",
-        "labs",
-        "index",
-    ]
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    bool true false main asm typeof INFINITY NAN NULL isnan isinf isfinite floor ceil trunc fabs fabsf sqrt
+    sqrtf copysign exp log sin cos tan pow y0 y1 yn j0 j1 jn gamma signgam div abs labs index
+""".split()
 )
 
 # What generated code calls its own things.
 _OWN = frozenset(
-    [
-        "tile",
-        "trap",
-        "box",
-        "out",
-        "in",
-        "lo",
-        "hi",
-        "full",
-        "array",
-        "dense",
-        "elements",
-        "face",
-        "x0",
-        "x1",
-        "x2",
-        "x3",
-        "x4",
-        "x5",
-        "x6",
-        "x7",
-    ]
+    """
+    tile trap box out in lo hi full array dense elements face x0 x1 x2 x3 x4 x5 x6 x7
+""".split()
 )
 
 # Macros and types of the C headers that generated code includes: HUGE_VAL, INT64_MAX, FP_NAN, int64_t, signbit.

@@ -7,32 +7,10 @@ import math
 from typing import Any
 
 # C's math library and CPython's math module agree bit for bit on these: CPython calls the C function.
-MATH_UNARY = [
-    "sqrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "fabs",
-    "erf",
-    "erfc",
-    "cbrt",
-]
+MATH_UNARY = """
+    sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh fabs
+    erf erfc cbrt
+""".split()
 MATH_BINARY = ["atan2", "pow", "fmod", "copysign"]
 MATH_TO_INT = ("floor", "ceil", "trunc")
 CASTS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool_")

@@ -164,20 +164,24 @@ class _Lowering:
         return t.TypedAccumulate(line, statement.text, name, self._convert(term.code, dtype, line))
 
     def _sum_type(self, start: Value, term: Value, line: int) -> tuple[str, bool]:
-        first = self._binary("+", start, term, line)
-        again = self._binary("+", Value(first.code, first.types), term, line, check_overflow=False)
-        if first.only is None or again.only != first.only:
-            self._refuse(
-                line, f"the sum changes its type: {start.describe()} plus {term.describe()}",
-                "start the reduction with a value of the type of its terms",
-            )  # fmt: skip
-        assert first.only is not None
-        if first.only == PY_INT:
-            low, high = term.integers(PY_INT)
-            extent = max(abs(low), abs(high)) * self.around.iterations + max(map(abs, start.integers(PY_INT)))
-            if extent > INT64_MAX:
+        """The dtype of a running sum, and whether it is a Python number."""
+        bounds = None
+        if PY_INT in start.types and PY_INT in term.types:
+            terms = max(map(abs, term.integers(PY_INT))) * self.around.iterations
+            most = terms + max(map(abs, start.integers(PY_INT)))
+            if most > INT64_MAX:
                 self._refuse(line, "the sum may exceed 64 bits, and a Python int has no limit", "sum in float64")
-        return first.only.dtype, first.only.weak
+            bounds = (-most, most)
+        types = self._binary("+", start, term, line).types
+        running = Value(t.Literal(next(iter(types)).dtype, 0), types, bounds)
+        dtypes = {kind.dtype for kind in types | self._binary("+", running, term, line, check_overflow=False).types}
+        if len(dtypes) > 1 or (len(types) > 1 and not all(kind.is_float for kind in types)):
+            self._refuse(
+                line,
+                f"the sum of {start.describe()} and terms of {term.describe()} changes its type with the values",
+                "start the reduction with a value of the type of its terms, and give all terms one type",
+            )
+        return dtypes.pop(), all(kind.weak for kind in types)
 
     # -- expressions -------------------------------------------------------------------------------------------------
 

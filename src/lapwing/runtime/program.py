@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lapwing.errors import RefusedError
 from lapwing.runtime import native
 from lapwing.tiling.faces import Channel, Faces, Message
 
+MOST_SWEEPS = 10_000_000  # each has its place in a table
 LARGEST_MESSAGE = 2**31 - 64  # MPI counts bytes in an int, and the runtime adds a few
 
 
@@ -28,7 +30,11 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
     """The steps, channels, messages and parts of one rank."""
     nest, domain = faces.bound.nest, faces.bound.domain
     depth = nest.sweep_depth
-    sweeps = [(0,) * depth] if depth == 0 else list(domain.points(depth))
+    sweeps = list(islice(domain.points(depth), MOST_SWEEPS + 1))
+    if len(sweeps) > MOST_SWEEPS:
+        raise RefusedError(
+            f"{nest.where(nest.line)}: {nest.name} does more than {MOST_SWEEPS:,} sweeps. Call it several times with fewer."
+        )
     points = np.array(sweeps, np.int64).reshape(len(sweeps), depth)
     steps = faces.steps(rank)
     boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])

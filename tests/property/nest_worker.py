@@ -1,0 +1,217 @@
+"""Checks random nests on the ranks of one MPI run: started by test_random_nests.py under mpiexec.
+
+    mpiexec -n 3 python nest_worker.py DIRECTORY EXAMPLES SEED
+
+Rank 0 runs hypothesis and sends every example to the other ranks, which call the nest with it, so that a failing nest
+shrinks over all ranks. DIRECTORY receives the sources, ``current.py`` being the one at hand, and ``report.json`` at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from comparing import check_arrays, check_value, exact_sum
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
+from loading import load
+from random_nests import Case, Choice, cases, check_refused_grid, choices
+from searching import search
+
+import lapwing as lw
+from lapwing.planner.choose import make_plan
+from lapwing.runtime import communicator
+from lapwing.runtime.execute import run_alone
+
+RUNS = 3  # cuts tried on one compiled nest
+
+
+@dataclass(frozen=True)
+class Order:
+    """What rank 0 asks of the others: import this file and call its nest with these arguments."""
+
+    path: str
+    scalars: tuple[tuple[str, object], ...]
+    arrays: tuple[str, ...]
+    choice: Choice
+
+
+def follow(comm: Any) -> None:
+    """The other ranks: obey until told to stop. They sleep while they wait, for cores are few."""
+    module, known = None, ""
+    while True:
+        while not comm.Iprobe(source=0):
+            time.sleep(0.0005)
+        order = comm.recv(source=0)
+        if order is None:
+            return
+        if order.path != known:
+            module, known = load(Path(order.path)), order.path
+        assert module is not None
+        nest = module.nest.using(engine=order.choice.engine, tile=order.choice.tile, grid=order.choice.grid)
+        with contextlib.suppress(lw.LapwingError):  # rank 0 sees the same error and judges it
+            nest(**{name: None for name in order.arrays}, **dict(order.scalars))
+
+
+class Leader:
+    """Rank 0: judges examples."""
+
+    def __init__(self, comm: Any, directory: Path) -> None:
+        self.comm, self.directory = comm, directory
+        self.count: Counter[str] = Counter()
+        self.numbers = itertools.count()
+        self.first_failure = directory / "failing.py"
+
+    def check(self, case: Case, cuts: list[Choice]) -> None:
+        """Raise AssertionError where the nest is not right."""
+        try:
+            self.check_one(case, cuts)
+        except Exception as error:
+            if not isinstance(error, UnsatisfiedAssumption):
+                if not self.first_failure.exists():
+                    self.first_failure.write_text(f"{case}\n# {cuts}\n# {type(error).__name__}: {error}\n")
+            raise
+
+    def check_one(self, case: Case, cuts: list[Choice]) -> None:
+        path = self.directory / f"nest_{next(self.numbers)}.py"
+        path.write_text(case.source)
+        (self.directory / "current.py").write_text(str(case))
+        self.count["drawn"] += 1
+        try:
+            module = load(path)
+        except lw.RefusedError as error:
+            self.refused(case, path, error)
+        expected = self.expectation(case, module)
+        self.alone(case, module, expected)
+        self.count["run"] += 1
+        for choice in cuts:
+            (self.directory / "current.py").write_text(f"{case}\n# {choice}\n")
+            self.together(case, module, path, choice, expected)
+
+    def expectation(self, case: Case, module: ModuleType) -> tuple[dict[str, object], dict[str, object]] | None:
+        """Arguments and reductions after the plain loop; None where it raises or casts what does not fit."""
+        arguments = case.arguments()
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.filterwarnings("error", "invalid value encountered in cast")
+                results = by_name(module.nest, module.nest.python(**arguments))
+        except (ArithmeticError, ValueError, IndexError, TypeError, RuntimeWarning):
+            return None
+        if case.sums:
+            names: dict[str, Any] = dict(vars(module))
+            exec(case.reference_source, names)
+            with np.errstate(all="ignore"):
+                terms = by_name(module.nest, names["nest"](**case.arguments()))
+            for name in case.sums:
+                if isinstance(results[name], float | np.floating):
+                    own = type(results[name])
+                    results[name] = exact_sum(terms[name], own)  # type: ignore[arg-type]
+        return arguments, results
+
+    def alone(self, case: Case, module: ModuleType, expected: Any) -> None:
+        """One rank first: it compiles the nest, and an error in mid-run does not end the other ranks."""
+        arguments, before = case.arguments(), case.arguments()
+        nest = module.nest
+        try:
+            bound = nest.bind(arguments)
+            plan = make_plan(bound, nest.dependences, 1, nest._wishes())
+        except lw.RefusedError as error:
+            check_arrays(arguments, before)
+            self.refused(case, Path(module.__file__ or ""), error)
+            return
+        try:
+            outcome = run_alone(bound, plan, {a.name: {**vars(module), **arguments}[a.name] for a in bound.arrays}, None)
+        except lw.RunError as error:
+            check_arrays(arguments, before)
+            if expected is not None and "2**53" not in str(error) and "does not fit" not in str(error):
+                raise AssertionError(f"the plain loop does not raise, but: {error}") from error
+            self.count["raises"] += 1
+            assume(False)
+        assert expected is not None or not case.points, "the plain loop raises or casts what does not fit"
+        self.compare(arguments, outcome.results, expected)
+
+    def together(self, case: Case, module: ModuleType, path: Path, choice: Choice, expected: Any) -> None:
+        arguments = case.arguments()
+        names = tuple(a.name for a in case.arrays)
+        for rank in range(1, self.comm.Get_size()):
+            self.comm.send(Order(str(path), case.scalars, names, choice), dest=rank)
+        nest = module.nest.using(engine=choice.engine, tile=choice.tile, grid=choice.grid)
+        try:
+            results = by_name(nest, nest(**arguments))
+        except lw.RefusedError as error:
+            check_arrays(arguments, case.arguments())
+            self.count["too many ranks"] += 1
+            check_refused_grid(case, self.comm.Get_size(), choice, error)
+            return
+        self.count["collective runs"] += 1
+        self.compare(arguments, results, expected)
+
+    def compare(self, arguments: dict[str, object], results: dict[str, object], expected: Any) -> None:
+        right_arguments, right_results = expected
+        check_arrays(arguments, right_arguments)
+        for name, value in results.items():
+            check_value(name, value, right_results[name])
+
+    def refused(self, case: Case, path: Path, error: lw.RefusedError) -> None:
+        """A refusal names file and line; a nest legal by construction is never refused for its dependences."""
+        text = str(error)
+        assert path.name in text, f"no file in: {text}"
+        assert text.split(path.name + ":")[1].split(":")[0].isdigit(), f"no line in: {text}"
+        if "no supported tiling" in text or "no constant distance" in text or "index outside" in text:
+            assert not case.legal, f"a legal nest was refused: {text}"
+        self.count["refused" if case.legal else "refused for dependences"] += 1
+        assume(False)
+
+
+def by_name(nest: Any, value: Any) -> dict[str, object]:
+    names = nest.loops.returns
+    return dict(zip(names, value if nest.loops.returns_tuple else (value,), strict=True)) if names else {}
+
+
+def lead(comm: Any, directory: Path, examples: int, start: int) -> None:
+    leader = Leader(comm, directory)
+
+    def check(data: st.DataObject) -> None:
+        case = data.draw(cases(), label="nest")
+        cut = choices(case, comm.Get_size())
+        leader.check(case, data.draw(st.lists(cut, min_size=RUNS, max_size=RUNS), label="cuts"))
+
+    begin = time.perf_counter()
+    try:
+        search(check, examples, start)
+    finally:
+        report = {**leader.count, "seconds": round(time.perf_counter() - begin, 1)}
+        (directory / "report.json").write_text(json.dumps(report))
+        for rank in range(1, comm.Get_size()):
+            comm.send(None, dest=rank)
+
+
+def main() -> int:
+    directory, examples, start = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    warnings.simplefilter("ignore", RuntimeWarning)
+    comm = communicator.world().Dup()  # orders never meet the nests' own messages
+    if comm.Get_rank() > 0:
+        follow(comm)
+        return 0
+    try:
+        lead(comm, directory, examples, start)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,638 @@
+"""Random loop nests as Python source, with the arguments of a call.
+
+The source is written to a file and imported, so that the plain function is the real thing and the definition of what is
+right. Most nests are legal by construction: every read of a written array is comparable with every write of it, component
+by component, in the direction of the loops.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+FLOATS = ("float64", "float32")
+INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
+DTYPES = (*FLOATS, *INTEGERS, "bool")
+SPACE_NAMES, SWEEP_NAMES = ("i", "j", "k", "l"), ("s", "t")
+
+# Per number of space loops: the most iterations of one loop, and of the others.
+LONG, SHORT = (0, 90, 40, 20, 9), (0, 90, 10, 5, 3)
+MOST_POINTS = 900
+FARTHEST = 3
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """An array argument; ``style`` is tame, special (NaN, infinities, -0.0, extreme integers) or index (0 to 4)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    style: str
+    seed: int
+
+    def values(self) -> np.ndarray:
+        random = np.random.default_rng(self.seed)
+        if self.dtype == "bool":
+            return random.random(self.shape) < 0.5
+        if self.style == "index":
+            return random.integers(0, TABLE_LENGTH, self.shape).astype(self.dtype)
+        if self.dtype in INTEGERS:
+            low = 0 if self.dtype == "uint8" else -9
+            values = random.integers(low, 10, self.shape).astype(self.dtype)
+            limits = np.iinfo(self.dtype)
+            specials = np.array([limits.min, limits.max, limits.max - 1, limits.min + 1], self.dtype)
+        else:
+            values = random.uniform(-1, 1, self.shape).astype(self.dtype)
+            tiny = np.finfo(self.dtype).smallest_subnormal
+            big = np.finfo(self.dtype).max
+            specials = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, tiny, -big, 1.0], self.dtype)
+        if self.style == "special":
+            where = random.random(self.shape) < 0.1
+            values[where] = random.choice(specials, int(where.sum()))
+        return values
+
+
+TABLE_LENGTH = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One nest and one call of it. ``legal`` is whether the dependences allow tiling by construction."""
+
+    source: str
+    arrays: tuple[ArraySpec, ...]
+    scalars: tuple[tuple[str, object], ...]
+    extents: tuple[int, ...]
+    points: int
+    legal: bool
+
+    def __str__(self) -> str:
+        lines = [self.source]
+        lines += [f"# {a.name}: {a.dtype} {a.shape} {a.style} seed {a.seed}" for a in self.arrays]
+        lines += [f"# {name} = {value!r}" for name, value in self.scalars]
+        return "\n".join([*lines, f"# extents {self.extents}"])
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        printer.text(f"\n{self}\n")
+
+    def arguments(self) -> dict[str, object]:
+        return {**{a.name: a.values() for a in self.arrays}, **dict(self.scalars)}
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """Names of reductions by +, whose terms the reference collects."""
+        return tuple(dict.fromkeys(re.findall(r"^ +(total\d+) [+-]=", self.source, re.MULTILINE)))
+
+    @property
+    def reference_source(self) -> str:
+        """The plain function with every sum replaced by a list of its start and its terms."""
+        text = self.source.replace("@lw.nest\n", "").replace("import lapwing as lw\n", "")
+        text = re.sub(r"^( +)(total\d+) = (.*)$", r"\1\2 = [\3]", text, flags=re.MULTILINE)
+        text = re.sub(r"^( +)(total\d+) \+= (.*)$", r"\1\2.append(\3)", text, flags=re.MULTILINE)
+        return re.sub(r"^( +)(total\d+) -= (.*)$", r"\1\2.append(0 - (\3))", text, flags=re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """``constant + factor * outer``; outer is the position of an outer loop, or None."""
+
+    constant: int
+    factor: int = 0
+    outer: int | None = None
+
+    def at(self, point: Sequence[int]) -> int:
+        return self.constant + (self.factor * point[self.outer] if self.outer is not None else 0)
+
+
+@dataclass
+class Loop:
+    """``low <= index < high``, walked upwards or downwards."""
+
+    name: str
+    step: int
+    low: Bound = Bound(0)
+    high: Bound = Bound(0)
+
+
+@dataclass
+class Element:
+    """An access of a written array: its text and, where it may leave the array, the condition it needs."""
+
+    array: str
+    dtype: str
+    text: str
+    guard: str | None = None
+
+
+@dataclass
+class Written:
+    """A written array: the loop of each axis, offsets of its writes, and the reads the body may use."""
+
+    name: str
+    dtype: str
+    loops: tuple[int, ...]
+    writes: list[Element] = field(default_factory=list)
+    reads: list[Element] = field(default_factory=list)
+    shape: tuple[int, ...] = ()
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, illegal: bool | None = None, expressions: bool = True) -> Case:
+    """A random nest with arguments.
+
+    illegal: whether one dependence points backwards; None draws it, rarely. expressions: False leaves out all that is not
+    arithmetic of elements, for tests of communication alone.
+    """
+    return _Builder(draw, illegal, expressions).case()
+
+
+class _Builder:
+    def __init__(self, draw: st.DrawFn, illegal: bool | None, expressions: bool) -> None:
+        self.draw = draw
+        self.rich = expressions
+        self.illegal = self.chance(6) if illegal is None else illegal
+        self.globals: dict[str, str] = {}
+        self.scalars: dict[str, object] = {}
+        self.readonly: dict[str, ArraySpec] = {}
+        self.temporaries: list[str] = []
+
+    # -- small draws -------------------------------------------------------------------------------------------------
+
+    def chance(self, percent: int) -> bool:
+        # The common case is the low end, so that examples shrink towards it.
+        return self.draw(st.integers(0, 99)) >= 100 - percent
+
+    def pick(self, *options):
+        return options[self.draw(st.integers(0, len(options) - 1))]
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    # -- the nest ----------------------------------------------------------------------------------------------------
+
+    def case(self) -> Case:
+        space = self.pick(2, 2, 1, 3, 2, 3, 4)
+        sweeps = self.pick(0, 1, 0, 1, 2)
+        names = SWEEP_NAMES[:sweeps] + SPACE_NAMES[:space]
+        self.depth = sweeps
+        self.loops = [Loop(name, self.pick(1, 1, -1)) for name in names]
+        self.below, self.above = [0] * len(names), [0] * len(names)
+        self.triangular = self.chance(15)
+        self.arrays = [self.written_array(k) for k in range(self.pick(1, 1, 2, 3))]
+        if self.illegal:
+            self.add_illegal_read()
+        self.points = self.draw_loops()
+        self.lowest = [min((p[k] for p in self.points), default=0) for k in range(len(names))]
+        self.highest = [max((p[k] for p in self.points), default=0) for k in range(len(names))]
+        for array in self.arrays:
+            array.shape = tuple(
+                max(self.highest[k] + self.above[k] + 1 + self.pick(0, 0, 1, 2), 1) for k in array.loops
+            )
+        body, totals = self.body()
+        return self.finish(body, totals)
+
+    def written_array(self, number: int) -> Written:
+        space = tuple(range(self.depth, len(self.loops)))
+        loops = list(space)
+        if self.chance(25):
+            loops = list(self.draw(st.permutations(space)))
+        if number > 0 and self.depth and self.chance(40):
+            loops.insert(self.integer(0, len(loops)) if self.chance(20) else 0, self.integer(0, self.depth - 1))
+        dtype = self.pick(*FLOATS, *FLOATS, *FLOATS, *DTYPES) if self.rich else "int64"
+        array = Written("uvw"[number], dtype, tuple(loops))
+        base = tuple(0 if self.chance(70) else self.integer(-1, 1) for _ in self.loops)
+        writes = [base]
+        while not self.triangular and self.chance(10) and len(writes) < 3:
+            last = writes[-1]
+            writes.append(
+                tuple(last[k] + (self.pick(0, 1) if k >= self.depth else 0) for k in range(len(self.loops)))
+            )
+        writes = list(dict.fromkeys(writes))
+        array.writes = [self.element(array, w) for w in writes]
+        least, most = writes[0], writes[-1]
+        for _ in range(self.integer(1, 4)):
+            array.reads.append(self.legal_read(array, least, most))
+        return array
+
+    def legal_read(self, array: Written, least: tuple[int, ...], most: tuple[int, ...]) -> Element:
+        """A read before, after or between all writes, in every component (normalised offsets)."""
+        new_value = self.pick(True, True, False)
+        reach = self.pick(1, 1, 2, FARTHEST)
+        offsets = []
+        free = False
+        for k in range(len(self.loops)):
+            if k < self.depth:
+                offsets.append(least[k] + (self.pick(0, -1, 1) if k in array.loops else 0))
+                free = free or offsets[k] != least[k]
+            elif free:
+                offsets.append(self.integer(-FARTHEST, FARTHEST))
+            else:
+                apart = self.integer(0, reach) if self.chance(60) else 0
+                offset = least[k] - apart if new_value else most[k] + apart
+                offsets.append(max(-FARTHEST, min(FARTHEST, offset)))
+        if not any(a != b for a, b in zip(offsets, least, strict=True)) and not self.chance(30):
+            axis = self.integer(self.depth, len(self.loops) - 1)
+            offsets[axis] += -1 if new_value else 1
+        if not free and not new_value:
+            offsets = [max(o, m) for o, m in zip(offsets, most, strict=True)]
+        if not free and new_value:
+            offsets = [min(o, w) for o, w in zip(offsets, least, strict=True)]
+        return self.element(array, tuple(offsets), guarded=self.rich and self.chance(20))
+
+    def add_illegal_read(self) -> None:
+        """A read that needs a value from before along one loop and from after along another."""
+        array = self.arrays[0]
+        if len(self.loops) - self.depth < 2:
+            self.illegal = False
+            return
+        first, second = self.draw(st.permutations(range(self.depth, len(self.loops))))[:2]
+        offsets = [0] * len(self.loops)
+        offsets[first], offsets[second] = -self.integer(1, 2), self.integer(1, 2)
+        array.reads = [self.element(array, tuple(offsets))]
+        array.writes = [self.element(array, (0,) * len(self.loops))]
+
+    def element(self, array: Written, offsets: tuple[int, ...], guarded: bool = False) -> Element:
+        """An access at normalised offsets; unless guarded, the margins are widened for it."""
+        subscripts, guards = [], []
+        for axis, k in enumerate(array.loops):
+            loop = self.loops[k]
+            offset = loop.step * offsets[k]
+            subscripts.append(_plus(loop.name, offset))
+            if guarded and offset:
+                guards.append(self.guard(array, axis, loop.name, offset))
+            else:
+                self.below[k] = max(self.below[k], -offset)
+                self.above[k] = max(self.above[k], offset)
+        return Element(
+            array.name, array.dtype, f"{array.name}[{', '.join(subscripts)}]", " and ".join(guards) or None
+        )
+
+    def guard(self, array: Written, axis: int, index: str, offset: int) -> str:
+        if offset < 0:
+            return self.pick(f"{index} >= {-offset}", f"{index} > {-offset - 1}", f"not {index} < {-offset}")
+        shape = f"{array.name}.shape[{axis}]"
+        return self.pick(f"{index} < {shape} - {offset}", f"{index} + {offset} <= {shape} - 1")
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def draw_loops(self) -> list[tuple[int, ...]]:
+        """Choose bounds so that no access goes below index 0; return the points, in user's indices."""
+        points: list[tuple[int, ...]] = [()]
+        space = len(self.loops) - self.depth
+        long_loop = self.integer(self.depth, len(self.loops) - 1)
+        for k, loop in enumerate(self.loops):
+            if k < self.depth:
+                extent = 0 if self.chance(2) else self.integer(1, 3)
+            else:
+                extent = self.integer(1, (LONG if k == long_loop else SHORT)[space])
+                if self.chance(2):
+                    extent = self.integer(-1, 0)
+            low, high = Bound(0), Bound(extent)
+            if self.triangular and k > 0 and self.chance(70):
+                outer, factor = self.integer(0, k - 1), self.pick(1, -1, 2, -2)
+                if self.chance(50):
+                    low = Bound(0, factor, outer)
+                    if self.chance(50):
+                        high = Bound(extent, factor, outer)
+                else:
+                    high = Bound(extent, factor, outer)
+            starts = [low.at(p) for p in points if low.at(p) < high.at(p)]
+            shift = self.below[k] + self.pick(0, 0, 1) - min(starts, default=0)
+            loop.low = Bound(low.constant + shift, low.factor, low.outer)
+            loop.high = Bound(high.constant + shift, high.factor, high.outer)
+            outer_points = points
+            points = [(*p, x) for p in outer_points for x in range(loop.low.at(p), loop.high.at(p))]
+            if len(points) > MOST_POINTS or (not points and not self.chance(10)):
+                loop.low, loop.high = Bound(self.below[k]), Bound(self.below[k] + 1)
+                points = [(*p, self.below[k]) for p in outer_points]
+        return points
+
+    def bound_text(self, bound: Bound, extra: int) -> str:
+        """``bound + extra`` as a person might write it."""
+        constant = bound.constant + extra
+        outer = self.loops[bound.outer].name if bound.outer is not None else ""
+        if bound.outer is not None and bound.factor:
+            part = outer if bound.factor == 1 else f"-{outer}" if bound.factor == -1 else f"{bound.factor}*{outer}"
+            return _plus(part, constant)
+        way = self.pick("number", "number", "shape", "parameter")
+        array = self.pick(*self.arrays)
+        if way == "shape":
+            axis = self.integer(0, len(array.shape) - 1)
+            return _plus(f"{array.name}.shape[{axis}]", constant - array.shape[axis])
+        if way == "parameter":
+            offset = self.integer(-1, 1)
+            self.scalars.setdefault("n", constant - offset)
+            return _plus("n", constant - self.scalars["n"])  # type: ignore[operator]
+        return str(constant)
+
+    def loop_lines(self) -> list[str]:
+        lines = []
+        for depth, loop in enumerate(self.loops):
+            if loop.step == 1:
+                low, high = self.bound_text(loop.low, 0), self.bound_text(loop.high, 0)
+                text = high if low == "0" and self.chance(50) else f"{low}, {high}"
+            else:
+                text = f"{self.bound_text(loop.high, -1)}, {self.bound_text(loop.low, -1)}, -1"
+            lines.append("    " * (depth + 1) + f"for {loop.name} in range({text}):")
+        return lines
+
+    # -- the body ----------------------------------------------------------------------------------------------------
+
+    def body(self) -> tuple[list[str], dict[str, str]]:
+        slots: list[tuple[str, object]] = [("store", (a, w)) for a in self.arrays for w in a.writes]
+        if self.rich:
+            slots += [("temporary", None)] * self.pick(0, 0, 1, 2)
+            slots += [("reduction", None)] * self.pick(0, 0, 0, 1, 2)
+        lines, totals = [], {}
+        for kind, what in self.draw(st.permutations(slots)) if len(slots) > 1 else slots:
+            if kind == "store":
+                array, write = what  # type: ignore[misc]
+                if self.illegal and array is self.arrays[0]:
+                    lines.append(f"{write.text} = {array.reads[0].text}")
+                else:
+                    lines.append(self.store(array, write))
+            elif kind == "temporary":
+                lines.append(self.temporary())
+            else:
+                line, name, start = self.reduction(len(totals))
+                totals[name] = start
+                lines.append(line)
+        return lines, totals
+
+    def store(self, array: Written, write: Element) -> str:
+        if array.dtype == "bool":
+            operator = self.pick("=", "=", "|=", "&=", "^=")
+            return f"{write.text} {operator} {self.condition(2)}"
+        if self.rich and self.chance(10):
+            return f"{write.text} {self.pick('+=', '-=', '*=')} {self.term(array)}"
+        if self.rich and self.chance(30):
+            return f"{write.text} = {self.expression(array.dtype, self.integer(1, 3))}"
+        if self.rich and self.chance(20):
+            others = [self.term(array) for _ in range(self.integer(1, 3))]
+            return f"{write.text} = {self.pick('max', 'min')}({', '.join([self.leaf(array.dtype), *others])})"
+        terms = [self.term(array) for _ in range(self.integer(1, 4))]
+        return f"{write.text} = {' + '.join(terms)}"
+
+    def term(self, array: Written) -> str:
+        """A share of some element, often of the array itself, so that what ranks tell each other matters."""
+        element = self.read_of(array) if self.chance(60) else self.any_read(array.dtype)
+        if array.dtype in FLOATS:
+            return f"{self.pick('0.25', '0.5', '0.125', '0.3')} * {element}"
+        return self.pick(element, element, f"{element} - 1", f"3 * {element}", f"{element} ^ 5")
+
+    def temporary(self) -> str:
+        name = f"x{self.integer(0, len(self.temporaries))}" if self.temporaries else "x0"
+        flavour = self.pick("float64", self.arrays[0].dtype)
+        if self.chance(25):
+            value = self.condition(2)
+        else:
+            value = self.expression(flavour, self.integer(1, 2))
+        if name not in self.temporaries:
+            self.temporaries.append(name)
+            return f"{name} = {value}"
+        return f"{name} {self.pick('=', '+=', '*=')} {value}"
+
+    def reduction(self, number: int) -> tuple[str, str, str]:
+        array = self.pick(*self.arrays)
+        term = self.expression(array.dtype, self.integer(0, 2))
+        if self.chance(60):
+            start = self.pick("0.0", "0", "0.5") if array.dtype in FLOATS else self.pick("0", "7")
+            return f"total{number} {self.pick('+=', '+=', '-=')} {term}", f"total{number}", start
+        kind = self.pick("max", "min")
+        start = self.pick("0", "-1.5", "1000.0", "-3", "0.0") if array.dtype in FLOATS else self.pick("0", "-3", "100")
+        terms = [term] + ([self.leaf(array.dtype)] if self.chance(20) else [])
+        return f"best{number} = {kind}(best{number}, {', '.join(terms)})", f"best{number}", start
+
+    # -- expressions -------------------------------------------------------------------------------------------------
+
+    def read_of(self, array: Written) -> str:
+        element = self.pick(*array.reads)
+        if element.guard is None:
+            return element.text
+        otherwise = self.pick("0.0", "1.5") if array.dtype in FLOATS else self.pick("0", "2")
+        if array.dtype == "bool":
+            otherwise = "False"
+        return f"({element.text} if {element.guard} else {otherwise})"
+
+    def any_read(self, dtype: str) -> str:
+        """An element of any array, rather of the same kind as the dtype."""
+        alike = [a for a in self.arrays if (a.dtype in FLOATS) == (dtype in FLOATS)]
+        if alike and self.chance(60):
+            return self.read_of(self.pick(*alike))
+        if self.chance(70):
+            return self.read_only(dtype)
+        return self.read_of(self.pick(*self.arrays))
+
+    def read_only(self, dtype: str) -> str:
+        """An element of a read-only array: any affine index, constants from the end, or a look-up."""
+        if self.rich and self.chance(25):
+            return self.look_up(dtype)
+        axes = self.pick(1, 2, 2, 3)
+        kinds = (*FLOATS, dtype) if dtype in FLOATS else (*INTEGERS, dtype)
+        name = f"r{len(self.readonly)}"
+        subscripts, shape = [], []
+        for _ in range(axes):
+            text, extent = self.affine_subscript()
+            subscripts.append(text)
+            shape.append(extent)
+        style = self.pick("tame", "tame", "special")
+        self.add_readonly(name, self.pick(*kinds), tuple(shape), style)
+        return f"{name}[{', '.join(subscripts)}]"
+
+    def affine_subscript(self) -> tuple[str, int]:
+        """The text of an index and an extent that holds it."""
+        if self.chance(15):
+            back = self.integer(1, 3)
+            return str(-back), back + self.integer(0, 2)
+        k = self.integer(0, len(self.loops) - 1)
+        other = self.integer(0, len(self.loops) - 1)
+        factors = [0] * len(self.loops)
+        factors[k] = self.pick(1, 1, 2, -1, 0)
+        if self.chance(25):
+            factors[other] += self.pick(1, -1, 2)
+        values = [sum(f * x for f, x in zip(factors, p, strict=True)) for p in self.points] or [0]
+        low, high = min(values), max(values)
+        text = " + ".join(
+            f"{f}*{loop.name}" if f != 1 else loop.name
+            for f, loop in zip(factors, self.loops, strict=True) if f
+        )  # fmt: skip
+        if self.chance(5):  # all indices count from the end
+            constant = -1 - high - self.integer(0, 1)
+            extent = -(low + constant) + self.integer(0, 1)
+        else:
+            constant = -low + self.pick(0, 0, 1)
+            extent = high + constant + 1 + self.pick(0, 0, 1)
+        return (_plus(text, constant) if text else str(constant)), extent
+
+    def look_up(self, dtype: str) -> str:
+        kinds = FLOATS if dtype in FLOATS else (dtype, "int32")
+        name = self.pick("table", "table2")
+        if name not in self.readonly:
+            self.add_readonly(name, self.pick(*kinds), (TABLE_LENGTH,), "tame")
+        way = self.pick("index", "python", "remainder", "clamped")
+        names = [loop.name for loop in self.loops]
+        if way == "python":
+            return f"{name}[({self.pick('7', '3')} * {self.pick(*names)} + {self.pick(*names)}) % {TABLE_LENGTH}]"
+        integers = [a for a in self.arrays if a.dtype in INTEGERS]
+        if way == "clamped" and integers:
+            return f"{name}[min(max({self.read_of(self.pick(*integers))}, 0), {TABLE_LENGTH - 1})]"
+        text, extent = self.affine_subscript()
+        chosen = f"r{len(self.readonly)}"
+        self.add_readonly(chosen, self.pick(*INTEGERS), (extent,), "index")
+        element = f"{chosen}[{text}]"
+        return f"{name}[{element}]" if way == "index" else f"{name}[{element} % {TABLE_LENGTH}]"
+
+    def add_readonly(self, name: str, dtype: str, shape: tuple[int, ...], style: str) -> None:
+        self.readonly[name] = ArraySpec(name, dtype, shape, style, self.integer(0, 999))
+
+    def leaf(self, dtype: str) -> str:
+        kind = self.pick("read", "read", "read", "number", "index", "parameter", "temporary")
+        if kind == "temporary" and self.temporaries:
+            return self.pick(*self.temporaries)
+        if kind == "number":
+            numbers = ("0.5", "-1.25", "2", "0.0", "3.0", "1") if dtype in FLOATS else ("1", "2", "3", "0", "7")
+            return self.pick(*numbers)
+        if kind == "index" and self.rich:
+            return self.pick(*self.loops).name
+        if kind == "parameter" and self.rich:
+            return self.parameter(dtype)
+        return self.any_read(dtype)
+
+    def parameter(self, dtype: str) -> str:
+        if self.chance(10):
+            self.globals["SCALE"] = self.pick("0.5", "3", "np.float32(0.25)") if dtype in FLOATS else "2"
+            return "SCALE"
+        name = f"p{self.integer(0, 2)}"
+        if name not in self.scalars:
+            own = np.dtype(dtype).type
+            small = self.integer(0, 5)
+            self.scalars[name] = self.pick(
+                small, small / 4, own(small), np.float32(small / 8), np.int64(small), True, np.float64(small)
+            )
+        return name
+
+    def expression(self, dtype: str, depth: int) -> str:
+        if depth == 0:
+            return self.leaf(dtype)
+        if dtype == "bool":
+            return self.condition(depth)
+        a = self.expression(dtype, depth - 1)
+        way = self.pick("+", "+", "*", "conditional", "extremum", "function", "divide", "cast", "negative")
+        if way in "+*":
+            return f"({a} {self.pick('+', '-', '*')} {self.expression(dtype, depth - 1)})"
+        if way == "conditional":
+            return f"({a} if {self.condition(depth - 1)} else {self.expression(dtype, depth - 1)})"
+        if way == "extremum":
+            return f"{self.pick('max', 'min')}({a}, {self.expression(dtype, depth - 1)})"
+        if way == "divide":
+            divisor = self.leaf(dtype) if self.chance(50) else self.pick("4", "3", "-2")
+            if dtype == "uint8" and divisor == "-2":
+                divisor = "2"
+            return f"({a} {self.pick('//', '%', '/')} {divisor})"
+        if way == "negative":
+            return f"(-{a})" if dtype not in ("bool", "uint8") else f"(~{a})"
+        if way == "cast":
+            if dtype in FLOATS:
+                return f"{self.pick('np.float32', 'np.float64', 'float')}({a})"
+            return f"{self.pick('np.int64', 'int', 'np.int32')}(min(max({a}, -100), 100))"
+        if dtype in FLOATS:
+            return self.pick(
+                f"abs({a})", f"np.sqrt({a})", f"np.sqrt(abs({a}))", f"math.exp(min({a}, 2.0))", f"math.atan({a})",
+                f"math.log(1.5 + abs({a}))", f"math.floor(min(max({a}, -9.0), 9.0))", f"np.abs({a})", f"({a}) ** 2.0",
+            )  # fmt: skip
+        return self.pick(f"abs({a})", f"({a}) ** 2", f"({a} & 7)", f"({a} | 3)")
+
+    def condition(self, depth: int) -> str:
+        dtype = self.pick(*self.arrays).dtype
+        way = self.pick("compare", "compare", "index", "logic", "chain", "bools")
+        if way == "index" and self.rich:
+            loop = self.pick(*self.loops).name
+            return f"{loop} {self.pick('<', '>', '==', '<=')} {self.integer(0, 6)}"
+        if way == "logic" and depth > 0:
+            first, second = self.condition(depth - 1), self.condition(depth - 1)
+            return self.pick(f"({first} and {second})", f"({first} or {second})", f"(not {first})")
+        bools = [a for a in self.arrays if a.dtype == "bool"]
+        if way == "bools" and bools:
+            return self.read_of(self.pick(*bools))
+        if way == "chain":
+            return f"({self.leaf(dtype)} < {self.leaf(dtype)} <= {self.leaf(dtype)})"
+        return f"({self.leaf(dtype)} {self.pick('<', '>', '<=', '>=', '==', '!=')} {self.leaf(dtype)})"
+
+    # -- the function ------------------------------------------------------------------------------------------------
+
+    def finish(self, body: list[str], totals: dict[str, str]) -> Case:
+        loops = self.loop_lines()
+        indent = "    " * (len(self.loops) + 1)
+        names = [*(a.name for a in self.arrays), *self.readonly, *self.scalars]
+        lines = ["import math", "import numpy as np", "import lapwing as lw"]
+        lines += [f"{name} = {value}" for name, value in self.globals.items()]
+        lines += ["@lw.nest", f"def nest({', '.join(names)}):"]
+        lines += [f"    {name} = {start}" for name, start in totals.items()]
+        lines += [*loops, *(indent + line for line in body)]
+        if totals:
+            lines.append(f"    return {', '.join(totals)}")
+        style = self.pick("tame", "tame", "special")
+        specs = [ArraySpec(a.name, a.dtype, a.shape, style, self.integer(0, 999)) for a in self.arrays]
+        extents = tuple(
+            max(0, high - low + 1) if self.points else 0
+            for low, high in zip(self.lowest[self.depth :], self.highest[self.depth :], strict=True)
+        )
+        return Case(
+            "\n".join(lines) + "\n",
+            (*specs, *self.readonly.values()),
+            tuple(self.scalars.items()),
+            extents,
+            len(self.points),
+            not self.illegal,
+        )
+
+
+def _plus(text: str, constant: int) -> str:
+    if constant == 0:
+        return text
+    return f"{text} {'+' if constant > 0 else '-'} {abs(constant)}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one run is cut; ``grid`` is None or given over all space loops or over all but the pipelined one."""
+
+    engine: str
+    tile: int | None
+    grid: tuple[int, ...] | None
+
+
+@st.composite
+def choices(draw: st.DrawFn, case: Case, ranks: int) -> Choice:
+    """A random engine, tile height and grid that fits the nest on a number of ranks."""
+    engine = draw(st.sampled_from(["overlap", "blocking"]))
+    tile = draw(st.one_of(st.none(), st.integers(1, 6), st.integers(7, 100)))
+    whole = fitting_grids(case, ranks)
+    others = [g for g in grids(ranks, len(case.extents) - 1) if g]
+    return Choice(engine, tile, draw(st.sampled_from([None, *whole, *others])))
+
+
+def fitting_grids(case: Case, ranks: int) -> list[tuple[int, ...]]:
+    """Grids over all space loops that leave every rank at least one row."""
+    whole = grids(ranks, len(case.extents))
+    return [g for g in whole if all(p <= max(e, 1) for p, e in zip(g, case.extents, strict=True))]
+
+
+def check_refused_grid(case: Case, ranks: int, choice: Choice, error: Exception) -> None:
+    """A grid is refused where some rank would have no row, and only there."""
+    assert "every rank needs at least one" in str(error), f"refused: {error}"
+    if choice.grid is None:
+        assert not fitting_grids(case, ranks), f"refused: {error}"
+    else:  # which loop is pipelined is the planner's choice, and the others may be too short
+        assert len(choice.grid) < len(case.extents), f"refused: {error}"
+
+
+def grids(ranks: int, loops: int) -> list[tuple[int, ...]]:
+    sides = [p for p in range(1, ranks + 1) if ranks % p == 0]
+    return [g for g in itertools.product(sides, repeat=loops) if np.prod(g) == ranks]

@@ -1,0 +1,93 @@
+"""Nests whose plain loop raises: an error that names the line, and arrays as they were."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.errors import BuildError
+
+
+@pytest.fixture(autouse=True)
+def compilers() -> None:
+    try:
+        find_c_compiler(), find_cxx_compiler()
+    except BuildError as error:
+        pytest.skip(str(error))
+
+
+@lw.nest
+def narrow(u, r):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + r[i]
+
+
+@lw.nest
+def divide(u, n):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + n / (i - 3)
+
+
+@lw.nest
+def remainder(u, n):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + n % (i - 3)
+
+
+@lw.nest
+def root(u):
+    for i in range(1, u.shape[0]):
+        u[i] = math.sqrt(3 - i) + u[i - 1]
+
+
+@lw.nest
+def look_up(u, table, r):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + table[r[i]]
+
+
+@lw.nest
+def not_a_number(u, r):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + r[i]
+
+
+NINE = np.arange(9)
+CASES = {
+    "int32 into int8": (narrow, (NINE.astype(np.int8), np.full(9, 100, np.int32)), OverflowError),
+    "int64 into int16": (narrow, (NINE.astype(np.int16), np.full(9, 2**14, np.int64)), OverflowError),
+    "int64 into int32": (narrow, (NINE.astype(np.int32), np.full(9, 2**40, np.int64)), OverflowError),
+    "zero divisor": (divide, (NINE.astype(np.float64), 3), ZeroDivisionError),
+    "root of a negative number": (root, (NINE.astype(np.float64),), ValueError),
+    "zero modulus": (remainder, (NINE.astype(np.int64), 3), ZeroDivisionError),
+    "index past the end": (look_up, (NINE.astype(np.int64), NINE[:5], NINE), IndexError),
+    "index before the start": (look_up, (NINE.astype(np.int64), NINE[:5], -NINE), IndexError),
+    "NaN into integers": (not_a_number, (NINE.astype(np.int32), np.where(NINE == 4, np.nan, 1.0)), ValueError),
+    "infinity into integers": (not_a_number, (NINE.astype(np.int64), np.where(NINE == 4, np.inf, 1.0)), OverflowError),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_error_of_the_plain_loop_leaves_arrays_alone(case: str) -> None:
+    nest, arguments, kind = CASES[case]
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    with pytest.raises(kind):
+        nest.python(*copies)
+    again = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    with pytest.raises(lw.LapwingError, match=rf"{Path(__file__).name}:\d+: "):
+        nest(*again)
+    for before, after in zip(arguments, again, strict=True):
+        np.testing.assert_array_equal(after, before)
+
+
+def test_uint8_elements_wrap_as_in_numpy() -> None:
+    arguments = NINE.astype(np.uint8), np.full(9, 100, np.int32)
+    right, found = arguments[0].copy(), arguments[0].copy()
+    narrow.python(right, arguments[1])
+    narrow(found, arguments[1])
+    np.testing.assert_array_equal(found, right)
