@@ -120,6 +120,8 @@ class Printer:
                     operands = [f"(double){o}" for o in operands]
                     computing = "float64"
                 return f"({operands[0]} / {self._divisor(operands[1], computing, node.trap)})"
+        if operator == "-" and may_be_integer(node.operands[1]):
+            operands[0] = opaque(operands[0], node.operands[0])
         return _narrowed(dtype, f"({operands[0]} {operator} {operands[1]})")
 
     def _divisor(self, operand: str, dtype: str, trap: int | None) -> str:
@@ -189,6 +191,40 @@ def stripped(text: str) -> str:
         if depth == 0 and position < len(text) - 1:
             return text
     return text[1:-1]
+
+
+def may_be_integer(node: t.Typed) -> bool:
+    """Whether the compiler may come to know that a value was an integer, so that it is never -0.0."""
+    match node:
+        case t.Convert(operand=operand):
+            return not operand.dtype.startswith("float") or may_be_integer(operand)
+        case t.Select(then=then, otherwise=otherwise):
+            return may_be_integer(then) or may_be_integer(otherwise)
+        case t.Operation(operator="min" | "max", operands=operands):
+            return any(map(may_be_integer, operands))
+    return isinstance(node, t.Local)
+
+
+def may_be_zero(node: t.Typed) -> bool:
+    """Whether the compiler may come to know that a value is zero."""
+    match node:
+        case t.Literal(value=value):
+            return value == 0
+        case t.Convert(operand=operand):
+            return may_be_zero(operand)
+        case t.Select(then=then, otherwise=otherwise):
+            return may_be_zero(then) or may_be_zero(otherwise)
+        case t.Operation(operator="min" | "max", operands=operands):
+            return any(map(may_be_zero, operands))
+        case t.Operation(operands=operands):
+            return all(isinstance(o, t.Literal) for o in operands)
+    return False
+
+
+def opaque(text: str, node: t.Typed) -> str:
+    """A float whose value the compiler must not know, because it would compute with zero as if it had no sign."""
+    is_hidden = node.dtype.startswith("float") and may_be_zero(node)
+    return f"lw_opaque_{SUFFIXES[node.dtype]}({text})" if is_hidden else text
 
 
 def _is_atom(text: str) -> bool:

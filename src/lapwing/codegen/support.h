@@ -94,6 +94,16 @@ LW_INTEGER_DIVISION(i8, int8_t)
 LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
 LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
 
+/* A value the compiler cannot know: gcc turns 0.0 - (double)n into -(double)n, which is -0.0 for n = 0. */
+LW_INLINE double lw_opaque_f64(double x) {
+    __asm__("" : "+m"(x));
+    return x;
+}
+LW_INLINE float lw_opaque_f32(float x) {
+    __asm__("" : "+m"(x));
+    return x;
+}
+
 LW_INLINE void lw_note(bool bad, int64_t id, int64_t *trap) {
     if (__builtin_expect(bad, 0) && *trap == 0) *trap = id;
 }

@@ -290,6 +290,7 @@ class _Lowering:
             return value
         if any(k.is_integer for k in value.types) and dtype.startswith("float"):
             self._mixed(value, line)  # -0 of an integer is 0, of a float -0.0
+        self._check_own_width(value, line)
         if operator == "~" and dtype == "bool":
             return Value(t.Operation("bool", "not", (value.code,)), value.types, (0, 1))
         interval = None
@@ -347,6 +348,9 @@ class _Lowering:
             self._refuse(line, f"{operator} of {ka} and {kb}", "NumPy has no such operation; convert one of them")
         if "float16" in (compute, result):
             self._refuse(line, f"{operator} of {ka} and {kb} gives float16", "convert to float32 first")
+        if operator == "**" and compute not in (k.dtype for k in (ka, kb) if not k.weak):
+            # NumPy then takes its vector code, which may differ from C's pow in the last bit.
+            self._refuse(line, f"** of {ka} and {kb}", f"convert one of them, for example with numpy.{compute}")
         for value, kind in ((a, ka), (b, kb)):
             if kind == PY_INT and not compute.startswith("float"):
                 self._check_fits(value.integers(kind), compute, line, f"{operator} with {compute}")
@@ -557,14 +561,22 @@ class _Lowering:
             types = frozenset(ScalarType(resolve("abs", k)[1]) for k in types)
         if any(k.is_bool for k in value.types):
             self._refuse(line, f"abs of {value.describe()}", "apply it to a number")
+        self._check_own_width(value, line)
         interval = None
-        if value.interval is not None and value.only == PY_INT:
-            low, high = value.interval
+        if PY_INT in value.types:
+            low, high = value.integers(PY_INT)
             interval = (0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
             self._check_python_int(interval, line)
+            if value.only is None and not fits(interval, value.code.dtype):
+                self._mixed(value, line)
         return Value(t.Operation(value.code.dtype, "abs", (value.code,)), types, interval)
 
     # -- conversions and checks ----------------------------------------------------------------------------------------
+
+    def _check_own_width(self, value: Value, line: int) -> None:
+        """A NumPy integer wraps in its own dtype: no wider one may stand for it where results can wrap."""
+        if any(k.is_integer and not k.weak and k.dtype != value.code.dtype for k in value.types):
+            self._mixed(value, line)
 
     def _narrowed(self, value: Value, line: int) -> Value:
         """A small Python int in 32 bits: it then takes no wider vectors than the arrays it meets."""

@@ -1,0 +1,202 @@
+"""Types: every operator on every pair of types, in C and in Python, value by value.
+
+One nest holds many statements ``o3[i] = <expression>``; i runs over all pairs of values of the two operands.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparing import differing
+from hypothesis import strategies as st
+from loading import load
+from searching import first_seed, search, wanted
+
+import lapwing as lw
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.errors import BuildError
+
+FLOATS = ("float32", "float64")
+SIGNED = ("int8", "int16", "int32", "int64")
+DTYPES = (*FLOATS, *SIGNED, "uint8", "bool")
+STATEMENTS = 48  # in one nest
+
+
+def values_of(dtype: str) -> np.ndarray:
+    """Ten values with all that is special about a dtype."""
+    if dtype == "bool":
+        return np.array([False, True] * 5)
+    if dtype in FLOATS:
+        big = np.finfo(dtype).max
+        return np.array([-math.inf, -2.5, -0.0, 0.0, 0.1, 1.0, 3.0, big, math.inf, math.nan], dtype)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if dtype == "uint8":
+        return np.array([0, 1, 2, 3, 7, 100, 127, 128, 254, 255], dtype)
+    return np.array([low, low + 1, -7, -1, 0, 1, 3, 100, high - 1, high], dtype)
+
+
+def arrays() -> dict[str, np.ndarray]:
+    """Per dtype the left operand, each value ten times, and the right one, all values ten times over."""
+    left = {f"a_{d}": np.repeat(values_of(d), 10) for d in DTYPES}
+    right = {f"b_{d}": np.tile(values_of(d), 10) for d in DTYPES}
+    return {**left, **right}
+
+
+SCALARS: dict[str, object] = {
+    "pi_int": 3, "pi_negative": -2, "pi_float": 2.5, "pi_bool": True, "pi_nan": math.nan,
+    "np_float32": np.float32(0.1), "np_float64": np.float64(-1.5), "np_int8": np.int8(-5), "np_int16": np.int16(300),
+    "np_int32": np.int32(70000), "np_int64": np.int64(-(2**40)), "np_uint8": np.uint8(200), "np_bool": np.bool_(True),
+}  # fmt: skip
+LEFT = (*(f"a_{d}[i]" for d in DTYPES), *SCALARS, "2", "-1.25", "0.0", "True", "i")
+RIGHT = (*(f"b_{d}[i]" for d in DTYPES), *SCALARS, "3", "0.5", "1", "False", "i")
+MIXED = (
+    *(f"max(0, b_{d}[i])" for d in (*FLOATS, *SIGNED, "uint8")),
+    *(f"(b_{d}[i] if a_bool[i] else 1)" for d in (*FLOATS, *SIGNED, "uint8")),
+    *(f"min(b_{d}[i], 0.5)" for d in FLOATS),
+    "(b_float32[i] if a_bool[i] else b_int8[i])", "(b_int8[i] if a_bool[i] else b_int64[i])",
+)  # fmt: skip
+BINARY = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=")
+UNARY = (
+    "-{}", "+{}", "~{}", "(not {})", "abs({})", "np.abs({})", "np.sqrt({})", "float({})", "int({})", "bool({})",
+    *(f"np.{d}({{}})" for d in DTYPES if d != "bool"), "np.bool_({})", "{} ** 2", "{} ** 2.0", "math.floor({})",
+    "math.ceil({})", "math.trunc({})", "math.sqrt(abs({}))", "math.exp(min({}, 1.5))", "math.atan({})", "math.fabs({})",
+    "math.copysign({}, -1.0)", "(1 if {} else 2.5)", "({} if i > 50 else {})", "(i < {} < 100)",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expected:
+    """An expression, the dtype of the array that takes its results, and those results."""
+
+    text: str
+    results: np.ndarray
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compilers() -> None:
+    try:
+        find_c_compiler(), find_cxx_compiler()
+    except BuildError as error:
+        pytest.skip(str(error))
+
+
+def evaluated(text: str, data: dict[str, np.ndarray], into: str | None = None) -> Expected | None:
+    """What Python makes of an expression; None where it raises, or casts what does not fit."""
+    names = {**SCALARS, **data, "np": np, "math": math}
+    try:
+        function = eval(f"lambda i: {text}", names)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.filterwarnings("error", "invalid value encountered in cast")
+            results = [function(i) for i in range(100)]
+            dtype = into or np.result_type(*{np.asarray(r).dtype for r in results}).name
+            if dtype not in DTYPES:
+                return None
+            stored = np.zeros(100, dtype)
+            for i, result in enumerate(results):
+                stored[i] = result
+    except (TypeError, ArithmeticError, ValueError, RuntimeWarning):
+        return None
+    return Expected(text, stored)
+
+
+def source(expressions: Sequence[Expected]) -> str:
+    outputs = [f"o{k}" for k in range(len(expressions))]
+    lines = ["import math", "import numpy as np", "import lapwing as lw", "@lw.nest"]
+    lines += [f"def nest({', '.join([*outputs, *arrays(), *SCALARS])}):", "    for i in range(100):"]
+    lines += [f"        o{k}[i] = {e.text}" for k, e in enumerate(expressions)]
+    return "\n".join(lines) + "\n"
+
+
+def check(expressions: Iterable[Expected], directory: Path) -> list[str]:
+    """Run expressions in one nest and compare; return those that are refused, with the reason."""
+    data, left, refused = arrays(), list(expressions), []
+    for attempt in itertools.count():
+        if not left:
+            return refused
+        path = directory / f"nest_{attempt}.py"
+        path.write_text(source(left))
+        outputs = {f"o{k}": np.zeros_like(e.results) for k, e in enumerate(left)}
+        try:
+            nest = load(path).nest
+            nest.bind({**outputs, **data, **SCALARS})
+        except lw.RefusedError as error:
+            line = int(re.search(r"\.py:(\d+): ", str(error)).group(1))  # type: ignore[union-attr]
+            refused.append(f"{left.pop(line - 7).text}: {str(error).split(': ', 1)[1]}")
+            continue
+        try:
+            nest(**outputs, **data, **SCALARS)
+        except lw.RunError as error:  # a float that does not fit an integer type: undefined in C, whatever NumPy makes of it
+            assert "undefined" in str(error)
+            line = int(re.search(r"\.py:(\d+): ", str(error)).group(1))  # type: ignore[union-attr]
+            left.pop(line - 7)
+            continue
+        wrong = []
+        for k, expected in enumerate(left):
+            apart = differing(outputs[f"o{k}"], expected.results)
+            for i in np.flatnonzero(apart)[:1]:
+                operands = {n: v[i] for n, v in data.items() if n in expected.text}
+                wrong.append(
+                    f"{expected.text} with {operands} is {outputs[f'o{k}'][i]!r}, expected {expected.results[i]!r}"
+                )
+        assert not wrong, "\n".join(wrong)
+        return refused
+    raise AssertionError
+
+
+def binary_expressions() -> Iterator[str]:
+    for a, b in itertools.product(LEFT, (*RIGHT, *MIXED)):
+        if "[" not in a + b:
+            continue  # two numbers of Python: some of them below
+        yield from (f"{a} {operator} {b}" for operator in BINARY)
+        yield from (f"min({a}, {b})", f"max({b}, {a})", f"({a} if i % 3 == 0 else {b})")
+
+
+def unary_expressions() -> Iterator[str]:
+    for operand in (*LEFT, *MIXED, "(a_bool[i] and b_bool[i])", "(a_bool[i] or not b_bool[i])"):
+        yield from (u.replace("{}", operand) for u in UNARY)
+    numbers = ("i", "pi_int", "pi_float", "pi_bool", "pi_negative", "(i - 50)", "(i / 3)", "0.1")
+    for a, b in itertools.product(numbers, numbers):
+        yield from (f"{a} {operator} {b}" for operator in BINARY)
+
+
+def chunks(texts: Iterable[str]) -> Iterator[list[Expected]]:
+    data = arrays()
+    known = (e for text in texts if (e := evaluated(text, data)) is not None)
+    while chunk := list(itertools.islice(known, STATEMENTS)):
+        yield chunk
+
+
+def run(texts: Iterable[str], directory: Path) -> list[str]:
+    refused = []
+    for number, chunk in enumerate(chunks(texts)):
+        (place := directory / str(number)).mkdir()
+        refused += check(chunk, place)
+    return refused
+
+
+def test_one_operand(tmp_path: Path) -> None:
+    refused = run(unary_expressions(), tmp_path)
+    print(*refused, sep="\n")
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_two_operands(part: int, tmp_path: Path) -> None:
+    """An eighth of all pairs; the rest in the long tests."""
+    texts = list(binary_expressions())
+    refused = run(texts[part * 13 :: 97], tmp_path)
+    print(*refused, sep="\n")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_two_operands_of_all_kinds(tmp_path: Path) -> None:
+    print(*run(binary_expressions(), tmp_path), sep="\n")
