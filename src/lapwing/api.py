@@ -124,7 +124,7 @@ class Nest:
         from lapwing.planner.choose import make_plan
 
         bound = self.bind(self.arguments(*args, **kwargs))
-        return make_plan(bound, self.dependences, ranks, self._wishes())
+        return make_plan(bound, self.dependences, ranks, self.wishes())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.
@@ -141,7 +141,7 @@ class Nest:
             return None
         return values if self.loops.returns_tuple else values[0]
 
-    def _wishes(self) -> Any:
+    def wishes(self) -> Any:
         from lapwing.planner.choose import Wishes
 
         return Wishes(self.engine, self.tile, self.grid)

@@ -32,7 +32,7 @@ def run(
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        plan = make_plan(bound, nest.dependences, 1, nest._wishes())
+        plan = make_plan(bound, nest.dependences, 1, nest.wishes())
         return run_alone(bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report)
     return _run_collectively(nest, arguments, communicator.world(), report, measure_transfer)
 
@@ -54,7 +54,7 @@ def _run_collectively(
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
             given = None if nest.grid else _given_partition(bound, distributed)
-            plan = make_plan(bound, nest.dependences, comm.Get_size(), nest._wishes(), given)
+            plan = make_plan(bound, nest.dependences, comm.Get_size(), nest.wishes(), given)
             message = (stubs, plan)
         except LapwingError as error:
             message = error

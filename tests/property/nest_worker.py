@@ -79,9 +79,8 @@ class Leader:
         try:
             self.check_one(case, cuts)
         except Exception as error:
-            if not isinstance(error, UnsatisfiedAssumption):
-                if not self.first_failure.exists():
-                    self.first_failure.write_text(f"{case}\n# {cuts}\n# {type(error).__name__}: {error}\n")
+            if not isinstance(error, UnsatisfiedAssumption) and not self.first_failure.exists():
+                self.first_failure.write_text(f"{case}\n# {cuts}\n# {type(error).__name__}: {error}\n")
             raise
 
     def check_one(self, case: Case, cuts: list[Choice]) -> None:
@@ -126,7 +125,7 @@ class Leader:
         nest = module.nest
         try:
             bound = nest.bind(arguments)
-            plan = make_plan(bound, nest.dependences, 1, nest._wishes())
+            plan = make_plan(bound, nest.dependences, 1, nest.wishes())
         except lw.RefusedError as error:
             check_arrays(arguments, before)
             self.refused(case, Path(module.__file__ or ""), error)

@@ -45,7 +45,7 @@ def command(
     nest = load_nest(target)
     nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
     bound = nest.bind(problem_arguments(nest, settings))
-    plan = make_plan(bound, nest.dependences, ranks, nest._wishes())
+    plan = make_plan(bound, nest.dependences, ranks, nest.wishes())
     if json_path is not None:
         causes = [vars(dependence) for dependence in plan.dependences]
         write_json(json_path, {**plan.to_json(), "causes": causes})

@@ -143,7 +143,7 @@ class _Bench:
                     "expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        plans = [make_plan(bound, nest.dependences, ranks, variant._wishes()) for variant in variants]
+        plans = [make_plan(bound, nest.dependences, ranks, variant.wishes()) for variant in variants]
         for text in _plan_texts(plans):
             emit("plan", text)
         reference = None

@@ -31,7 +31,7 @@ def main() -> None:
         comm = communicator.world()
     except (LapwingError, ImportError, RuntimeError) as error:
         # Without MPI there is no agreeing: every rank says so, and the command says it once.
-        _fail(communicator._launcher_rank(), f"MPI does not start: {error}")
+        _fail(communicator.launcher_rank(), f"MPI does not start: {error}")
     rank = comm.Get_rank()
     if rank != 0:
         # The user's file is imported on every rank; what it prints should be seen once.

@@ -40,7 +40,7 @@ def world() -> Any:
         os.environ.setdefault("MPI4PY_LIBMPI", str(_mpi_library()))
     from mpi4py import MPI
 
-    ours = native.library_version(native.mpi_runtime(announcer(_launcher_rank() == 0)))
+    ours = native.library_version(native.mpi_runtime(announcer(launcher_rank() == 0)))
     theirs = MPI.Get_library_version().rstrip("\0")
     if ours[: len(theirs)].strip() != theirs.strip():
         raise RunError(
@@ -132,7 +132,7 @@ def _launched_size() -> int | None:
     return next((int(os.environ[n]) for n in _LAUNCHER_SIZES if os.environ.get(n, "").isdigit()), None)
 
 
-def _launcher_rank() -> int:
+def launcher_rank() -> int:
     for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])

@@ -1,0 +1,103 @@
+"""Dependences against what an enumeration of all iterations of a small nest finds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from loading import load
+from random_nests import FARTHEST, Case, cases
+from searching import first_seed, search, wanted
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.dependences import Dependence
+from lapwing.tiling.legality import check_rectangular, inside_sweep
+
+Vector = tuple[int, ...]
+
+
+def enumerated(bound: BoundNest) -> set[tuple[str, Vector]]:
+    """Kinds and distances inside a sweep: flow from the last write, anti and output to every later write."""
+    nest, depth = bound.nest, bound.nest.sweep_depth
+    last: dict[object, Vector] = {}
+    touched: dict[object, list[tuple[str, Vector]]] = {}
+    found = set()
+    for point in bound.domain.points(len(nest.loops)):
+        for statement in nest.body:
+            for access in ir.statement_reads(statement):
+                if access.array in nest.written:
+                    element = (access.array, index_of(bound, access, point))
+                    if element in last and last[element][:depth] == point[:depth]:
+                        found.add(("flow", minus(point, last[element])))
+                    touched.setdefault(element, []).append(("anti", point))
+            if isinstance(statement, ir.Store):
+                element = (statement.target.array, index_of(bound, statement.target, point))
+                for kind, before in touched.get(element, []):
+                    if before[:depth] == point[:depth]:
+                        found.add((kind, minus(point, before)))
+                last[element] = point
+                touched.setdefault(element, []).append(("output", point))
+    return {(kind, vector) for kind, vector in found if any(vector)}
+
+
+def index_of(bound: BoundNest, access: ir.Access, point: Vector) -> Vector:
+    values = {loop.name: loop.step * x for loop, x in zip(bound.nest.loops, point, strict=True)}
+    return tuple(a.evaluate({**bound.symbols, **values}) for a in access.affine if a is not None)
+
+
+def minus(a: Vector, b: Vector) -> Vector:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def is_legal(nest: ir.LoopNest, dependences: tuple[Dependence, ...]) -> bool:
+    try:
+        check_rectangular(nest, dependences)
+    except RefusedError:
+        return False
+    return True
+
+
+def is_roomy(bound: BoundNest) -> bool:
+    """Whether every distance that offsets allow has room to occur."""
+    space = bound.domain.box[bound.nest.sweep_depth :]
+    return bound.domain.is_box and all(high - low > 2 * FARTHEST for low, high in space)
+
+
+def imported(case: Case) -> Iterator[object]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "nest.py"
+        path.write_text(case.source)
+        yield load(path)
+
+
+def check(data: st.DataObject) -> None:
+    case = data.draw(cases(illegal=data.draw(st.booleans(), label="illegal"), expressions=False), label="nest")
+    for module in imported(case):
+        nest = module.nest  # type: ignore[attr-defined]
+    bound = nest.bind(case.arguments())
+    found = nest.dependences
+    inside = {(d.kind, d.vector) for d in inside_sweep(found, nest.loops.sweep_depth)}
+    real = enumerated(bound)
+    assert real <= inside, f"missed: {real - inside}"
+    assert all(vector > (0,) * len(vector) for _, vector in inside), f"backwards in time: {inside}"
+    if case.legal:
+        assert is_legal(nest.loops, found)
+    if any(x < 0 for _, vector in real for x in vector):
+        assert not is_legal(nest.loops, found)
+    if is_roomy(bound):
+        assert inside <= real, f"these never occur: {inside - real}"
+
+
+def test_dependences_are_those_that_occur() -> None:
+    search(check, wanted(300), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_dependences_are_those_that_occur_at_length() -> None:
+    search(check, wanted(10000), first_seed())
