@@ -131,7 +131,9 @@ class Leader:
             self.refused(case, Path(module.__file__ or ""), error)
             return
         try:
-            outcome = run_alone(bound, plan, {a.name: {**vars(module), **arguments}[a.name] for a in bound.arrays}, None)
+            outcome = run_alone(
+                bound, plan, {a.name: {**vars(module), **arguments}[a.name] for a in bound.arrays}, None
+            )
         except lw.RunError as error:
             check_arrays(arguments, before)
             if expected is not None and "2**53" not in str(error) and "does not fit" not in str(error):

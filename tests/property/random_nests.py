@@ -28,15 +28,30 @@ FARTHEST = 3
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """An array argument; ``style`` is tame, special (NaN, infinities, -0.0, extreme integers) or index (0 to 4)."""
+    """An array argument.
+
+    ``style`` is tame, special (NaN, infinities, -0.0, extreme integers) or index (0 to 4); ``layout`` how it lies in memory.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     style: str
     seed: int
+    layout: str = "rows"
 
     def values(self) -> np.ndarray:
+        values = self._values()
+        if self.layout == "columns":
+            return np.asfortranarray(values)
+        if self.layout == "gaps":
+            wide = np.zeros(tuple(2 * n for n in self.shape), self.dtype)
+            view = wide[tuple(slice(None, None, 2) for _ in self.shape)]
+            view[...] = values
+            return view
+        return values[::-1].copy()[::-1] if self.layout == "backwards" else values
+
+    def _values(self) -> np.ndarray:
         random = np.random.default_rng(self.seed)
         if self.dtype == "bool":
             return random.random(self.shape) < 0.5
@@ -74,7 +89,7 @@ class Case:
 
     def __str__(self) -> str:
         lines = [self.source]
-        lines += [f"# {a.name}: {a.dtype} {a.shape} {a.style} seed {a.seed}" for a in self.arrays]
+        lines += [f"# {a.name}: {a.dtype} {a.shape} {a.style} seed {a.seed} {a.layout}" for a in self.arrays]
         lines += [f"# {name} = {value!r}" for name, value in self.scalars]
         return "\n".join([*lines, f"# extents {self.extents}"])
 
@@ -158,6 +173,7 @@ class _Builder:
         self.rich = expressions
         self.illegal = self.chance(6) if illegal is None else illegal
         self.globals: dict[str, str] = {}
+        self.setups: dict[str, str] = {}
         self.scalars: dict[str, object] = {}
         self.readonly: dict[str, ArraySpec] = {}
         self.temporaries: list[str] = []
@@ -183,8 +199,8 @@ class _Builder:
         self.depth = sweeps
         self.loops = [Loop(name, self.pick(1, 1, -1)) for name in names]
         self.below, self.above = [0] * len(names), [0] * len(names)
-        self.triangular = self.chance(15)
-        self.arrays = [self.written_array(k) for k in range(self.pick(1, 1, 2, 3))]
+        self.triangular = self.chance(25)
+        self.arrays = [self.written_array(k) for k in range(self.pick(1, 2, 2, 3))]
         if self.illegal:
             self.add_illegal_read()
         self.points = self.draw_loops()
@@ -204,15 +220,17 @@ class _Builder:
             loops = list(self.draw(st.permutations(space)))
         if number > 0 and self.depth and self.chance(40):
             loops.insert(self.integer(0, len(loops)) if self.chance(20) else 0, self.integer(0, self.depth - 1))
-        dtype = self.pick(*FLOATS, *FLOATS, *FLOATS, *DTYPES) if self.rich else "int64"
+        dtype = (
+            self.pick(*FLOATS, "int32", "uint8", *FLOATS, "int8", "int64", *FLOATS, "bool", "int16")
+            if self.rich
+            else "int64"
+        )
         array = Written("uvw"[number], dtype, tuple(loops))
         base = tuple(0 if self.chance(70) else self.integer(-1, 1) for _ in self.loops)
         writes = [base]
-        while not self.triangular and self.chance(10) and len(writes) < 3:
+        while not self.triangular and self.chance(15) and len(writes) < 3:
             last = writes[-1]
-            writes.append(
-                tuple(last[k] + (self.pick(0, 1) if k >= self.depth else 0) for k in range(len(self.loops)))
-            )
+            writes.append(tuple(last[k] + (self.pick(0, 1) if k >= self.depth else 0) for k in range(len(self.loops))))
         writes = list(dict.fromkeys(writes))
         array.writes = [self.element(array, w) for w in writes]
         least, most = writes[0], writes[-1]
@@ -269,9 +287,7 @@ class _Builder:
             else:
                 self.below[k] = max(self.below[k], -offset)
                 self.above[k] = max(self.above[k], offset)
-        return Element(
-            array.name, array.dtype, f"{array.name}[{', '.join(subscripts)}]", " and ".join(guards) or None
-        )
+        return Element(array.name, array.dtype, f"{array.name}[{', '.join(subscripts)}]", " and ".join(guards) or None)
 
     def guard(self, array: Written, axis: int, index: str, offset: int) -> str:
         if offset < 0:
@@ -290,7 +306,8 @@ class _Builder:
             if k < self.depth:
                 extent = 0 if self.chance(2) else self.integer(1, 3)
             else:
-                extent = self.integer(1, (LONG if k == long_loop else SHORT)[space])
+                most = (LONG if k == long_loop else SHORT)[space]
+                extent = self.integer(most // 2 if self.chance(50) else 1, most)
                 if self.chance(2):
                     extent = self.integer(-1, 0)
             low, high = Bound(0), Bound(extent)
@@ -320,11 +337,18 @@ class _Builder:
         if bound.outer is not None and bound.factor:
             part = outer if bound.factor == 1 else f"-{outer}" if bound.factor == -1 else f"{bound.factor}*{outer}"
             return _plus(part, constant)
-        way = self.pick("number", "number", "shape", "parameter")
+        way = self.pick("number", "number", "shape", "parameter", "setup")
         array = self.pick(*self.arrays)
         if way == "shape":
             axis = self.integer(0, len(array.shape) - 1)
             return _plus(f"{array.name}.shape[{axis}]", constant - array.shape[axis])
+        if way == "setup":
+            rows = f"rows_{array.name}"
+            rest = [f"length{axis}" for axis in range(1, len(array.shape))]
+            self.setups[rows] = (
+                f"{', '.join([rows, *rest])} = {array.name}.shape" if rest else f"{rows} = len({array.name})"
+            )
+            return _plus(rows, constant - array.shape[0])
         if way == "parameter":
             offset = self.integer(-1, 1)
             self.scalars.setdefault("n", constant - offset)
@@ -573,12 +597,14 @@ class _Builder:
         lines = ["import math", "import numpy as np", "import lapwing as lw"]
         lines += [f"{name} = {value}" for name, value in self.globals.items()]
         lines += ["@lw.nest", f"def nest({', '.join(names)}):"]
+        lines += [f"    {line}" for line in self.setups.values()]
         lines += [f"    {name} = {start}" for name, start in totals.items()]
         lines += [*loops, *(indent + line for line in body)]
         if totals:
             lines.append(f"    return {', '.join(totals)}")
         style = self.pick("tame", "tame", "special")
-        specs = [ArraySpec(a.name, a.dtype, a.shape, style, self.integer(0, 999)) for a in self.arrays]
+        layout = self.pick("rows", "rows", "rows", "rows", "rows", "columns", "gaps", "backwards")
+        specs = [ArraySpec(a.name, a.dtype, a.shape, style, self.integer(0, 999), layout) for a in self.arrays]
         extents = tuple(
             max(0, high - low + 1) if self.points else 0
             for low, high in zip(self.lowest[self.depth :], self.highest[self.depth :], strict=True)

@@ -60,9 +60,7 @@ class Rank:
 class Simulation:
     """``at_once`` is how the blocking engine serves old values: packed and put in place between two sweeps."""
 
-    def __init__(
-        self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body, at_once: bool
-    ) -> None:
+    def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body, at_once: bool) -> None:
         self.bound, self.plan, self.whole, self.body, self.at_once = bound, plan, whole, body, at_once
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
         self.sweeps = list(bound.domain.points(bound.nest.sweep_depth))
@@ -141,7 +139,7 @@ class Simulation:
                 continue
             at_once = self.at_once and channel.lag
             for message in channel.messages:
-                if (last if at_once else message.made == rank.step):
+                if last if at_once else message.made == rank.step:
                     self.mail[channel].append(self._pack(rank, message))
         rank.step += 1
         if last:

@@ -81,6 +81,7 @@ class Program(ctypes.Structure):
         ("sweep_depth", ctypes.c_int64),
         ("sweeps", ctypes.c_int64),
         ("steps", ctypes.c_int64),
+        ("slice_grain", ctypes.c_int64),
         ("slice_loop", ctypes.c_int64),
         ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
         ("step_boxes", ctypes.POINTER(Box)),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.codegen.tile import MANY_LANES
 from lapwing.errors import RefusedError
 from lapwing.runtime import native
 from lapwing.tiling.faces import Channel, Faces, Message
@@ -54,6 +55,7 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
         sweep_depth=depth,
         sweeps=len(sweeps),
         steps=len(steps),
+        slice_grain=MANY_LANES if depth == len(nest.loops) - 2 else 1,
         slice_loop=depth,
         sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
         step_boxes=boxes,

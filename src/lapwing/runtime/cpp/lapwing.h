@@ -75,7 +75,8 @@ typedef struct lw_channel {
  * in from sweep_points, sweeps rows of sweep_depth coordinates. */
 typedef struct lw_program {
     int64_t loops, sweep_depth, sweeps, steps;
-    int64_t slice_loop; /* steps are cut along this loop, so that communication progresses in between */
+    int64_t slice_grain; /* rows of slice_loop that tiles work on together */
+    int64_t slice_loop;  /* steps are cut along this loop, so that communication progresses in between */
     const int64_t *sweep_points;
     const lw_box *step_boxes;
     int64_t incoming, outgoing;

@@ -8,34 +8,62 @@
 
 namespace lapwing {
 
-// Runs f(slice) over a box cut along one loop, each slice lasting about `target` seconds by what the last one took.
+// Runs f(slice) over a box in slices that last about `target` seconds each, by what earlier ones took. Slices are whole
+// multiples of `grain` rows of one loop, because tiles work on that many rows together; where even those take much
+// longer, they are cut along the innermost loop as well.
 class Slicer {
 public:
-    Slicer(std::int64_t loop, double target) : loop_(loop), target_(target) {}
+    Slicer(const lw_program &program, double target)
+        : rows_(program.slice_loop), grain_(program.slice_grain), columns_(program.loops - 1), target_(target) {}
 
     template <class Compute>
     bool run(const lw_box &box, Compute compute) {
         lw_box slice = box;
-        for (std::int64_t at = box.lo[loop_]; at < box.hi[loop_];) {
-            slice.lo[loop_] = at;
-            slice.hi[loop_] = at = std::min(at + thickness_, box.hi[loop_]);
-            const double start = now();
-            if (!compute(slice)) return false;
-            adapt(slice.hi[loop_] - slice.lo[loop_], now() - start);
+        for (std::int64_t row = box.lo[rows_]; row < box.hi[rows_];) {
+            const double per_row = seconds_per_point_ * static_cast<double>(volume(box) / extent(box, rows_));
+            slice.lo[rows_] = row;
+            slice.hi[rows_] = row = std::min(row + thickness(per_row), box.hi[rows_]);
+            const std::int64_t wide = width(box, per_row * static_cast<double>(extent(slice, rows_)));
+            for (std::int64_t column = box.lo[columns_]; column < box.hi[columns_];) {
+                if (columns_ != rows_) {
+                    slice.lo[columns_] = column;
+                    slice.hi[columns_] = std::min(column + wide, box.hi[columns_]);
+                }
+                column += wide;
+                const double start = now();
+                if (!compute(slice)) return false;
+                seconds_per_point_ =
+                    0.5 * seconds_per_point_ + 0.5 * (now() - start) / static_cast<double>(volume(slice));
+            }
         }
         return true;
     }
 
 private:
-    void adapt(std::int64_t rows, double seconds) {
-        const double wanted = static_cast<double>(rows) * target_ / std::max(seconds, 1e-9);
-        const double smooth = 0.5 * static_cast<double>(thickness_) + 0.5 * std::min(wanted, 1e9);
-        thickness_ = std::max<std::int64_t>(1, static_cast<std::int64_t>(smooth));
+    static constexpr std::int64_t shortest_row = 512;
+
+    static std::int64_t extent(const lw_box &box, std::int64_t loop) { return box.hi[loop] - box.lo[loop]; }
+
+    std::int64_t volume(const lw_box &box) const {
+        std::int64_t points = 1;
+        for (std::int64_t loop = 0; loop <= columns_; ++loop) points *= std::max<std::int64_t>(1, extent(box, loop));
+        return points;
     }
 
-    std::int64_t loop_;
+    std::int64_t thickness(double seconds_per_row) const {
+        const double grains = target_ / std::max(seconds_per_row * static_cast<double>(grain_), 1e-12);
+        return grain_ * std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(grains, 1e9)));
+    }
+
+    std::int64_t width(const lw_box &box, double seconds) const {
+        const std::int64_t whole = std::max<std::int64_t>(1, extent(box, columns_));
+        if (columns_ == rows_ || seconds < 2 * target_) return whole;
+        return std::max(shortest_row, static_cast<std::int64_t>(static_cast<double>(whole) * target_ / seconds));
+    }
+
+    std::int64_t rows_, grain_, columns_;
     double target_;
-    std::int64_t thickness_ = 64;
+    double seconds_per_point_ = 1e-9;
 };
 
 class Pipeline {
@@ -49,7 +77,7 @@ public:
     int run(double slice_seconds, bool dry) {
         const double begin = now();
         lw_times &times = courier_.times();
-        Slicer slicer(program_.slice_loop, slice_seconds);
+        Slicer slicer(program_, slice_seconds);
         double first = begin, last = begin, exposed_before = 0, exposed_until_last = 0;
         bool started = false;
         next_report_ = begin + report_interval;
