@@ -267,9 +267,7 @@ def test_interrupt_leaves_nothing(
 
 
 @pytest.mark.parametrize("place", [0, 0.5, -1])
-def test_a_flipped_byte_is_noticed(
-    place: float, directory: Path, compiler: Callable[[], Compiler], log: Path
-) -> None:
+def test_a_flipped_byte_is_noticed(place: float, directory: Path, compiler: Callable[[], Compiler], log: Path) -> None:
     library = build(compiler())
     good = library.read_bytes()
     damaged = bytearray(good)
@@ -281,9 +279,7 @@ def test_a_flipped_byte_is_noticed(
 
 
 @pytest.mark.parametrize("kept", [0, 10, 100, 4096, -40, -1])
-def test_a_truncated_entry_is_noticed(
-    kept: int, directory: Path, compiler: Callable[[], Compiler], log: Path
-) -> None:
+def test_a_truncated_entry_is_noticed(kept: int, directory: Path, compiler: Callable[[], Compiler], log: Path) -> None:
     library = build(compiler())
     good = library.read_bytes()
     library.write_bytes(good[:kept])
@@ -421,9 +417,7 @@ def test_a_compiler_that_finds_the_disk_full(
     assert suffixes(directory) == {".lock"}
 
 
-def test_nowhere_to_write(
-    directory: Path, compiler: Callable[[], Compiler], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nowhere_to_write(directory: Path, compiler: Callable[[], Compiler], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

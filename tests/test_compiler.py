@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import lapwing as lw
 
@@ -25,3 +26,20 @@ def test_statements_are_not_distributed_over_skewed_loops():
         three_statements(*found)
         for a, b in zip(expected, found, strict=True):
             assert a.tobytes() == b.tobytes()
+
+
+@lw.nest
+def looked_up(u, h, table):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i - 1, j] + table[int(max(0, h[i, j]))]
+
+
+def test_int_of_a_mixed_value_keeps_its_range():
+    """int(max(0, x)) once counted as 0, so that an index beyond the table was read unchecked."""
+    u, h = np.zeros((4, 5)), np.full((4, 5), 3, np.int32)
+    looked_up(u, h, np.arange(4.0))
+    assert u[3, 4] == 9.0
+    h[2, 2] = 50_000
+    with pytest.raises(lw.RunError, match="IndexError"):
+        looked_up(np.zeros((4, 5)), h, np.arange(4.0))

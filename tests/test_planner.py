@@ -174,7 +174,7 @@ def test_plan_as_text() -> None:
         "  sweeps       t, in order; old values exchanged between them",
         "  pipelined    j, tiles of 20, 2 steps a sweep",
         "  grid         2 (i in 2)",
-        "  messages     up to 160 bytes a step from one rank to the next",
+        "  messages     about 160 bytes a step from one rank to the next",
         "  engine       blocking",
     ]
     assert reason.startswith("  because      j is pipelined: ")

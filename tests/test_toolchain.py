@@ -295,9 +295,7 @@ def test_library_the_linker_finds_by_itself(only: Callable[..., None], tmp_path:
     assert toolchain.find_mpi().library == soname
 
 
-def test_identity_tells_one_mpi_from_another_in_the_same_place(
-    only: Callable[..., None], tmp_path: Path
-) -> None:
+def test_identity_tells_one_mpi_from_another_in_the_same_place(only: Callable[..., None], tmp_path: Path) -> None:
     wrapper = wheel(tmp_path)
     only(wrapper.parent)
     before = toolchain.find_mpi().mpicxx.identity

@@ -1,4 +1,4 @@
-"""Lapwing hides communication and disk I/O behind computation.
+"""Lapwing hides communication behind computation.
 
 A loop nest written as plain Python loops runs tiled and pipelined over MPI ranks, with the very bits of the plain loop:
 

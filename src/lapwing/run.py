@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.errors import LapwingError, RefusedError
+from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.planner.choose import make_plan
@@ -45,11 +45,12 @@ def _run_collectively(
     rank = comm.Get_rank()
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
+    unexpected: Exception | None = None
     if rank == 0:
         try:
             bound = nest.bind(arguments)
             values = {**global_values(nest.python), **arguments}
-            check_aliases(bound, values)
+            check_aliases(bound, {n: _whole(v) for n, v in values.items()})
             _check_same_arrays(bound, distributed)
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
@@ -58,7 +59,12 @@ def _run_collectively(
             message = (stubs, plan)
         except LapwingError as error:
             message = error
+        except Exception as error:  # the other ranks must not wait for a message that never comes
+            unexpected = error
+            message = RunError(f"rank 0 could not prepare the run: {type(error).__name__}: {error}")
     message = comm.bcast(message, root=0)
+    if unexpected is not None:
+        raise unexpected
     if isinstance(message, LapwingError):
         raise message
     stubs, plan = message
@@ -72,6 +78,11 @@ def _run_collectively(
         sources[name] = distributed[name].collect() if name in scattered_writes else distributed[name]
     announce = communicator.announcer(rank == 0)
     return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure_transfer)
+
+
+def _whole(value: Any) -> Any:
+    """The NumPy array behind a DistributedArray that no nest has distributed yet."""
+    return value.whole if isinstance(value, DistributedArray) and value.whole is not None else value
 
 
 def _stub(value: Any) -> Any:

@@ -12,6 +12,7 @@ from loading import load
 from random_nests import FARTHEST, Case, cases
 from searching import first_seed, search, wanted
 
+import lapwing as lw
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import BoundNest
@@ -91,6 +92,28 @@ def check(data: st.DataObject) -> None:
         assert not is_legal(nest.loops, found)
     if is_roomy(bound):
         assert inside <= real, f"these never occur: {inside - real}"
+
+
+def test_sweeps_of_unknown_number_are_any_distance_apart() -> None:
+    @lw.nest
+    def nest(u, n):
+        for s in range(2):
+            for t in range(n):
+                for i in range(1, u.shape[0]):
+                    u[i] = 0.5 * u[i - 1]
+
+    assert {d.vector for d in inside_sweep(nest.dependences, 2)} == {(0, 0, 1)}
+
+
+def test_a_window_that_moves_with_the_sweep() -> None:
+    @lw.nest
+    def nest(u, n):
+        for s in range(2):
+            for t in range(n + 1, 2 * s + 1):
+                for i in range(t + 1, t + 56):
+                    u[i] = 0.5 * u[i - 1]
+
+    assert {d.vector for d in inside_sweep(nest.dependences, 2)} == {(0, 0, 1)}
 
 
 def test_dependences_are_those_that_occur() -> None:

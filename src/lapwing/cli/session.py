@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Report:
-    """What a session ends with: the JSON document of the contract, and a text for every difference found."""
+    """What a session ends with: the JSON document of ``--json``, and a text for every difference found."""
 
     document: dict[str, Any]
     differences: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer, opaque, stripped
@@ -211,8 +211,11 @@ class ModuleWriter:
             yield from wrapped(line)
         yield "}"
 
-    def point_call(self) -> str:
-        return f"{self._point()}({', '.join(argument for _, argument in self._point_parameters())});"
+    def point_call(self, reductions: Mapping[str, str] | None = None) -> str:
+        """A call of the loop body; ``reductions`` gives other C variables that some reductions are kept in."""
+        replaced = {f"&{self.accumulator(name)}": f"&{kept}" for name, kept in (reductions or {}).items()}
+        arguments = [replaced.get(argument, argument) for _, argument in self._point_parameters()]
+        return f"{self._point()}({', '.join(arguments)});"
 
     def _point(self) -> str:
         return self.names.get("point", f"{self.nest.name}_point")

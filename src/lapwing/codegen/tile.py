@@ -54,10 +54,6 @@ class _Lines:
         self.add(text)
         self._depth += 1
 
-    def reopen(self, text: str) -> None:
-        self._depth -= 1
-        self.open(text)
-
     def close(self) -> None:
         self._depth -= 1
         self.add("}")
@@ -184,10 +180,8 @@ class _TileWriter(ModuleWriter):
         lines.open(f"for (int64_t {step} = {all_from}; {step} < {all_until}; ++{step}) {{")
         lines.add(self._vector_pragma())
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.lanes}; ++{lane}) {{")
-        per_lane = call
-        for accumulator, name in zip(self._plain_accumulators(), private, strict=True):
-            per_lane = per_lane.replace(f"&{self.accumulator(accumulator.name)},", f"&{name}[{lane}],")
-        point(per_lane)
+        names = [accumulator.name for accumulator in self._plain_accumulators()]
+        point(self.point_call({name: f"{kept}[{lane}]" for name, kept in zip(names, private, strict=True)}))
         some_lanes(all_until, f"{end} + {lanes} - 1")
         for name, (_, _, fold) in private.items():
             lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {fold.format(f'{name}[{lane}]')}")

@@ -538,8 +538,7 @@ class _Lowering:
 
     def _to_python_int(self, name: str, value: Value, line: int) -> Value:
         if not any(k.is_float for k in value.types):
-            kind = value.only or PY_INT
-            return Value(self._convert(value.code, "int64", line), frozenset({PY_INT}), value.integers(kind))
+            return Value(self._convert(value.code, "int64", line), frozenset({PY_INT}), value.extent)
         trap = self._trap(line, "a float that is not finite, or beyond 2**53, is turned into an int")
         operand = self._convert(value.code, "float64", line)
         code = t.Convert("int64", t.Operation("float64", f"math.{name}", (operand,)), trap)

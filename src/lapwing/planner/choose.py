@@ -155,16 +155,22 @@ def _grid(
         if fitting:
             grid = min(fitting, key=lambda g: (_communication(g, extents, weights), sum(g)))
             if ranks > 1:
-                name = bound.nest.space_loops[mapping].name
-                reasons.append(
-                    f"{name} is pipelined: among the longest loops, with room for {ranks} ranks on the others"
-                )
+                reasons.append(_mapping_reason(bound, mapping, grid, extents))
             return mapping, grid
     loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
     raise RefusedError(
         f"{bound.nest.name}: {ranks} ranks do not fit the iteration space ({loops}): every rank needs at least one row. "
         f"Use fewer ranks: {_most_ranks(ranks, extents)} fit."
     )
+
+
+def _mapping_reason(bound: BoundNest, mapping: int, grid: tuple[int, ...], extents: tuple[int, ...]) -> str:
+    name, ranks = bound.nest.space_loops[mapping].name, math.prod(grid)
+    if grid[mapping] > 1:
+        return f"{name} is pipelined and cut as well: the other loops have no room for {ranks} ranks"
+    if mapping == _pipelined(range(len(extents)), extents):
+        return f"{name} is pipelined: among the longest loops, with room for {ranks} ranks on the others"
+    return f"{name} is pipelined: with a longer one pipelined, the others would have no room for {ranks} ranks"
 
 
 def _candidates(ranks: int, extents: tuple[int, ...]) -> Iterator[tuple[int, list[tuple[int, ...]]]]:

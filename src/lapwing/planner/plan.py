@@ -71,7 +71,7 @@ class Plan:
         )
         lines.append(f"  grid         {self._grid_text()}")
         if self.message_bytes:
-            lines.append(f"  messages     up to {self.message_bytes} bytes a step from one rank to the next")
+            lines.append(f"  messages     about {self.message_bytes} bytes a step from one rank to the next")
         lines.append(f"  engine       {self.engine}")
         lines += [f"  because      {reason}" for reason in self.reasons]
         return "\n".join(lines)

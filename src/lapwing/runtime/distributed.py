@@ -92,17 +92,22 @@ class DistributedArray:
         array = ArrayType("", self.dtype.name, self.shape)
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
         if self._layout is None:
-            local = allocate(array, boxes[rank])
+            local = self._allocate(array, boxes[rank])
             scatter(self._whole, boxes, local, self._comm)
             self._whole = None
         else:
             assert self._local is not None
             local = self._local
-            if self._layout != layout or not _contains(local.box, boxes[rank]):
-                local = allocate(array, _hull(boxes[rank], local.box) if self._layout == layout else boxes[rank])
+            same = self._layout == layout
+            # Collective: where one rank needs other memory, all take part.
+            if self._comm.allreduce(int(not same or not _contains(local.box, boxes[rank]))):
+                local = self._allocate(array, _hull(boxes[rank], local.box) if same else boxes[rank])
             exchange(self._local, local, self._layout.owned, boxes, self._comm)
         self._local, self._layout = local, layout
         return local
+
+    def _allocate(self, array: ArrayType, box: Box) -> LocalArray:
+        return communicator.agree(self._comm, lambda: allocate(array, box))
 
 
 def owner_layout(bound: BoundNest, name: str, partition: Partition) -> Layout:

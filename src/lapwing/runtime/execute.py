@@ -94,10 +94,12 @@ class Runner:
     def transfer_seconds(self, runtime: ctypes.CDLL, comm_handle: int) -> float:
         """How long the same messages take with nothing else going on: one after the other, nothing computed."""
         times = native.Times()
-        runtime.lw_run(
+        status = runtime.lw_run(
             ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
             native.BLOCKING, comm_handle, 0.0, 1, None, ctypes.byref(times),
         )  # fmt: skip
+        if status != native.DONE:
+            raise RunError(f"the runtime stopped with status {status} while timing messages")
         return float(times.total)
 
 
@@ -185,15 +187,7 @@ def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, com
             return replace(source.localise(boxes, layout), array=array)
         source = source.whole  # only read, and not distributed by any nest so far
 
-    def allocated() -> LocalArray:
-        try:
-            return allocate(array, boxes[comm.Get_rank()])
-        except MemoryError as error:
-            raise RunError(
-                f"rank {comm.Get_rank()}: no memory for its part of {array.name} ({error}). Use more ranks."
-            ) from None
-
-    local = agree(comm, allocated)
+    local = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()]))
     scatter(source, boxes, local, comm)
     return local
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.errors import RunError
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.tiling.partition import Range
 
@@ -73,10 +74,14 @@ def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
 
 
 def allocate(array: ArrayType, box: Box) -> LocalArray:
-    """Padded memory for a box of an array, not initialised."""
+    """Padded memory for a box of an array, not initialised. Raises RunError where there is not enough."""
     sides = [high - low for low, high in box]
     strides = padded_strides(sides, array.itemsize)
-    raw = np.empty(max(1, sides[0]) * strides[0] * array.itemsize + 2 * _LINE, np.uint8)
+    count = max(1, sides[0]) * strides[0] * array.itemsize + 2 * _LINE
+    try:
+        raw = np.empty(count, np.uint8)
+    except MemoryError:
+        raise RunError(f"no memory for {count:,} bytes of an array of shape {array.shape}. Use more ranks.") from None
     offset = -raw.ctypes.data % _LINE
     values = np.ndarray(sides, array.dtype, raw, offset, [s * array.itemsize for s in strides])
     return LocalArray(array, box, values)

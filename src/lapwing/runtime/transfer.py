@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -81,15 +82,19 @@ def intersection(a: Box, b: Box) -> Box | None:
 
 
 def pieces(box: Box, itemsize: int) -> Iterator[Box]:
-    """A box cut along its first axis into parts small enough to copy and send at once; nothing for an empty box."""
-    row = itemsize
-    for low, high in box[1:]:
-        row *= high - low
-    rows = max(1, CHUNK_BYTES // max(row, 1))
+    """A box cut into parts small enough to copy and send at once, in order; nothing for an empty box."""
+    sizes = sides(box)
+    if not all(sizes):
+        return
+    if len(box) > 1 and itemsize * math.prod(sizes[1:]) > CHUNK_BYTES:
+        for at in range(*box[0]):
+            for rest in pieces(box[1:], itemsize):
+                yield ((at, at + 1), *rest)
+        return
+    rows = max(1, CHUNK_BYTES // (itemsize * math.prod(sizes[1:])))
     low, high = box[0]
-    if row:
-        for at in range(low, high, rows):
-            yield ((at, min(at + rows, high)), *box[1:])
+    for at in range(low, high, rows):
+        yield ((at, min(at + rows, high)), *box[1:])
 
 
 def slices(box: Box) -> tuple[slice, ...]:

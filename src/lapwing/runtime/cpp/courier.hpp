@@ -1,6 +1,7 @@
 // Packs and unpacks messages through the generated module: what all transports have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 

@@ -1,7 +1,7 @@
 /* Lapwing's one C ABI: what a generated tile module offers, and what the runtime does with it.
  *
  * The runtime moves bytes and keeps time; only the generated module knows what an element or a layout is.
- * Python, exported programs and callers in C, C++ or Fortran all use this header. */
+ */
 #ifndef LAPWING_H
 #define LAPWING_H
 

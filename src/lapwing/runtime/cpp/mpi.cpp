@@ -10,8 +10,8 @@
 
 namespace {
 
-// Short enough that a rendezvous message never waits long for an answer, long enough to cost nothing (FINDINGS: 50 to
-// 100 microseconds hide everything).
+// Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing:
+// polling every 50 to 100 microseconds hid all of a 2 MiB message over TCP, without polling a sixth was hidden.
 constexpr double slice_seconds = 75e-6;
 
 std::unique_ptr<lapwing::Transport> make_transport(int engine, lapwing::Courier &courier, MPI_Comm comm) {

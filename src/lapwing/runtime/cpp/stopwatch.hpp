@@ -1,7 +1,6 @@
 // Time spent in a phase, added to a counter when the scope ends.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 
 namespace lapwing {

@@ -1,0 +1,19 @@
+"""Compiled nests of these tests, hundreds of them, stay out of the user's cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    before = os.environ.get("LAPWING_CACHE")
+    os.environ["LAPWING_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["LAPWING_CACHE"]
+    else:
+        os.environ["LAPWING_CACHE"] = before
