@@ -13,7 +13,7 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.legality import check_rectangular, inside_sweep
-from lapwing.tiling.partition import Partition, balanced_cuts, factorisations
+from lapwing.tiling.partition import Partition, balanced_cuts, factorisations, in_direction
 
 # Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
 # message and keep the pipeline's fill short.
@@ -219,8 +219,8 @@ def _wished_grid(
 def _partition(bound: BoundNest, grid: tuple[int, ...]) -> Partition:
     loops = bound.nest.space_loops
     cuts = []
-    for loop, (low, high), parts in zip(loops, bound.domain.box[bound.nest.sweep_depth :], grid, strict=True):
-        first, last = (low, high) if loop.step == 1 else (1 - high, 1 - low)
+    for loop, coordinates, parts in zip(loops, bound.domain.box[bound.nest.sweep_depth :], grid, strict=True):
+        first, last = in_direction(coordinates, loop.step)
         cuts.append(balanced_cuts(first, last, parts))
     return Partition(tuple(cuts), tuple(loop.step for loop in loops))
 

@@ -16,7 +16,7 @@ from lapwing.runtime import communicator
 from lapwing.runtime.storage import Box, LocalArray, allocate
 from lapwing.runtime.transfer import exchange, gather, intersection, scatter
 from lapwing.tiling.faces import loop_offsets
-from lapwing.tiling.partition import Partition
+from lapwing.tiling.partition import Partition, in_direction
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | Non
         (loop, _), *_ = affine.terms
         cuts[loop] = tuple(c - affine.constant for c in axis_cuts[1:-1])
     all_cuts = []
-    for loop, (low, high) in zip(bound.nest.space_loops, bound.domain.box[depth:], strict=True):
-        first, last = (low, high) if loop.step == 1 else (1 - high, 1 - low)
+    for loop, coordinates in zip(bound.nest.space_loops, bound.domain.box[depth:], strict=True):
+        first, last = in_direction(coordinates, loop.step)
         whole = (first, *cuts[loop.name], last)
         if any(a >= b for a, b in itertools.pairwise(whole)):
             return None

@@ -24,7 +24,7 @@ from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowde
 from lapwing.runtime.transfer import gather, scatter, slices
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
-from lapwing.tiling.partition import Range
+from lapwing.tiling.partition import Range, in_direction
 
 Report = Callable[[float], None]
 
@@ -226,8 +226,7 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
             assert affine is not None
             (loop, _), *_ = affine.terms
             k = bound.nest.loop_names.index(loop)
-            low, high = ranges[k]
-            first, last = (low, high) if bound.nest.loops[k].step == 1 else (1 - high, 1 - low)
+            first, last = in_direction(ranges[k], bound.nest.loops[k].step)
             box.append((first + affine.constant, last + affine.constant))
         boxes.append(tuple(box))
     return boxes

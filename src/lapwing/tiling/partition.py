@@ -10,6 +10,12 @@ from dataclasses import dataclass
 Range = tuple[int, int]  # half-open
 
 
+def in_direction(indices: Range, step: int) -> Range:
+    """A range of indices as normalised coordinates of a loop with that step, or the other way round."""
+    low, high = indices
+    return (low, high) if step == 1 else (1 - high, 1 - low)
+
+
 def balanced_cuts(low: int, high: int, parts: int) -> tuple[int, ...]:
     """Cut points of ``[low, high)`` into parts that differ by at most one.
 
@@ -74,7 +80,7 @@ class Partition:
         ranges = []
         for coordinate, cuts, step in zip(self.coordinates(rank), self.cuts, self.steps, strict=True):
             low, high = cuts[coordinate], cuts[coordinate + 1]
-            ranges.append((low, high) if step == 1 else (1 - high, 1 - low))
+            ranges.append(in_direction((low, high), step))
         return tuple(ranges)
 
     def ranks_near(self, rank: int, reach: Sequence[Range]) -> Iterator[int]:
@@ -83,7 +89,7 @@ class Partition:
         candidates = []
         for axis, ((low, high), (before, after)) in enumerate(zip(block, reach, strict=True)):
             cuts, step = self.cuts[axis], self.steps[axis]
-            wide = (low + before, high + after) if step == 1 else (1 - high - after, 1 - low - before)
+            wide = in_direction((low + before, high + after), step)
             candidates.append([c for c in range(len(cuts) - 1) if cuts[c] < wide[1] and wide[0] < cuts[c + 1]])
         for coordinates in itertools.product(*candidates):
             if (other := self.rank(coordinates)) != rank:
