@@ -70,6 +70,6 @@ def rounded(value: Fraction, dtype: type) -> float | np.floating:
     try:
         as_double = nearest.numerator / nearest.denominator
     except OverflowError:
-        as_double = math.copysign(math.inf, nearest)
+        as_double = math.inf if nearest > 0 else -math.inf
     with np.errstate(over="ignore"):
         return dtype(as_double)

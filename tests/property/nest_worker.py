@@ -1,14 +1,16 @@
 """Checks random nests on the ranks of one MPI run: started by test_random_nests.py under mpiexec.
 
-    mpiexec -n 3 python nest_worker.py DIRECTORY EXAMPLES SEED
+    mpiexec -n 3 python nest_worker.py DIRECTORY EXAMPLES SEED SECONDS
 
 Rank 0 runs hypothesis and sends every example to the other ranks, which call the nest with it, so that a failing nest
-shrinks over all ranks. DIRECTORY receives the sources, ``current.py`` being the one at hand, and ``report.json`` at the end.
+shrinks over all ranks. After SECONDS every rank shows where it is and ends. DIRECTORY receives the sources, ``current.py``
+being the one at hand, and ``report.json`` at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import itertools
 import json
 import sys
@@ -200,7 +202,9 @@ def lead(comm: Any, directory: Path, examples: int, start: int) -> None:
 
 
 def main() -> int:
-    directory, examples, start = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    directory, examples, start, seconds = Path(sys.argv[1]), *map(int, sys.argv[2:])
+    # Ranks are in sessions of their own, so that nobody else could end all of them.
+    faulthandler.dump_traceback_later(seconds, exit=True)
     warnings.simplefilter("ignore", RuntimeWarning)
     comm = communicator.world().Dup()  # orders never meet the nests' own messages
     if comm.Get_rank() > 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -26,4 +25,4 @@ def _nearest_double(exact: Fraction) -> float:
     try:
         return exact.numerator / exact.denominator
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return float("inf") if exact > 0 else float("-inf")
