@@ -10,7 +10,11 @@ IN_VENV = env PATH="$(realpath .venv)/bin:$$PATH"
 TEST_LIMIT := 1320
 C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
 
-.PHONY: help setup demo test test-long lint format bench clean
+# Of the lab.
+HOSTS := 2
+RATE := 200mbit
+
+.PHONY: help setup demo test test-long lint format bench lab-up lab-down clean
 
 help: ## this text
 	@echo "Lapwing runs plain loop nests across MPI ranks and hides communication behind computation."
@@ -49,6 +53,12 @@ format: setup ## put the style right
 bench: ## time against plain C, numba and one rank; prints figures, tests nothing
 	@scripts/setup.sh bench
 	@set -e; for program in bench/[a-z]*.py; do $(IN_VENV) python "$$program"; done
+
+lab-up: ## a cluster in this machine, for `lapwing run --hosts lab`: HOSTS=2 RATE=200mbit (as root)
+	@python3 lab/lab.py up --hosts="$(HOSTS)" --rate="$(RATE)"
+
+lab-down: ## remove it
+	@python3 lab/lab.py down
 
 clean: ## remove all that the other targets made, .venv too
 	@scripts/setup.sh --remove

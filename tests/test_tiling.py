@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.tiling.faces import Channel, Faces
+from lapwing.tiling.faces import Channel, Faces, reads_ahead
 from lapwing.tiling.partition import Partition, balanced_cuts, factorisations
 
 # -- blocks ----------------------------------------------------------------------------------------------------------
@@ -124,6 +124,37 @@ def upwards(u):
 
 
 @lw.nest
+def far_right(u, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0] - 1):
+            for j in range(u.shape[1] - 2):
+                u[i, j] = u[i + 1, j + 2]
+
+
+@lw.nest
+def right(u, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            for j in range(u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i, j + 1]
+
+
+@lw.nest
+def far_left(u):
+    for i in range(1, u.shape[0]):
+        for j in range(6, u.shape[1]):
+            u[i, j] = u[i - 1, j - 6] + u[i - 1, j]
+
+
+@lw.nest
+def upwind(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = u[i, j] - 0.25 * (u[i, j] - u[i - 1, j]) - 0.25 * (u[i, j] - u[i, j - 1])
+
+
+@lw.nest
 def two_writes(u, v):
     for i in range(1, u.shape[0] - 2):
         for j in range(u.shape[1]):
@@ -132,8 +163,8 @@ def two_writes(u, v):
             v[i, j] = 1.0
 
 
-def faces_of(nest: lw.Nest, *arguments: Any, grid: tuple[int, ...], mapping: int, tile: int) -> Faces:
-    """The faces under blocks, a pipelined loop and a tile that are given, whatever the planner would choose."""
+def faces_of(nest: lw.Nest, *arguments: Any, grid: tuple[int, ...], mapping: int | None, tile: int) -> Faces:
+    """The faces under blocks, a mapping loop and a tile that are given, whatever the planner would choose."""
     bound = nest.bind(nest.arguments(*arguments))
     loops = bound.nest.space_loops
     cuts = []
@@ -169,13 +200,37 @@ def test_gauss_seidel_on_two_ranks() -> None:
     assert (down.lag, down.depth) == (0, 2)
     assert messages(down) == [(0, 0, [((3, 4), (1, 5))], 32), (1, 1, [((3, 4), (5, 9))], 32)]
     assert (up.lag, up.depth) == (1, 2)
-    # Step 0 of the next sweep reads u[i, j + 1] of its last column: it needs the first element of the second message.
-    assert messages(up) == [(0, 0, [((4, 5), (1, 5))], 32), (1, 0, [((4, 5), (5, 9))], 32)]
+    assert messages(up) == [(0, 0, [((4, 5), (1, 5))], 32), (1, 1, [((4, 5), (5, 9))], 32)]
 
 
 def test_old_values_are_needed_no_earlier_than_they_are_touched() -> None:
     up = all_channels(faces_of(gauss_seidel, np.zeros((9, 14)), 3, grid=(2, 1), mapping=1, tile=4))[1, 0]
-    assert [(m.made, m.needed) for m in up.messages] == [(0, 0), (1, 0), (2, 1)]
+    assert [(m.made, m.needed, m.last) for m in up.messages] == [(0, 0, 0), (1, 1, 1), (2, 2, 2)]
+
+
+def test_old_values_two_columns_on_are_needed_a_step_early() -> None:
+    """The last two columns of a step of the upper rank read the first two of the lower rank's next step."""
+    up = all_channels(faces_of(far_right, np.zeros((9, 15)), 3, grid=(2, 1), mapping=1, tile=4))[1, 0]
+    assert [(m.made, m.needed, m.last) for m in up.messages] == [(0, 0, 0), (1, 0, 1), (2, 1, 2), (3, 2, 2)]
+
+
+def test_new_values_from_afar_are_used_for_long() -> None:
+    """Six columns back are two steps back, so a message's columns are read for three steps."""
+    (down,) = all_channels(faces_of(far_left, np.zeros((9, 22)), grid=(2, 1), mapping=1, tile=4)).values()
+    assert [(m.made, m.needed, m.last) for m in down.messages] == [(0, 0, 2), (1, 1, 3), (2, 2, 3), (3, 3, 3)]
+
+
+def test_steps_are_apart_from_the_messages_around_them() -> None:
+    def apart(nest: lw.Nest, *arguments: Any, grid: tuple[int, ...], mapping: int | None, tile: int) -> list[bool]:
+        faces = faces_of(nest, *arguments, grid=grid, mapping=mapping, tile=tile)
+        return [faces.is_apart(rank) for rank in range(faces.partition.ranks)]
+
+    assert apart(gauss_seidel, np.zeros((9, 14)), 3, grid=(2, 1), mapping=1, tile=4) == [True, True]
+    assert apart(gauss_seidel, np.zeros((9, 14)), 3, grid=(2, 1), mapping=1, tile=12) == [False, False]  # one step
+    assert apart(gauss_seidel, np.zeros((9, 14)), 3, grid=(2, 2), mapping=1, tile=3) == [True] * 4
+    assert apart(upwind, np.zeros((9, 14)), 3, grid=(2, 1), mapping=None, tile=2) == [False, False]  # one step
+    assert apart(far_left, np.zeros((9, 22)), grid=(2, 1), mapping=1, tile=4) == [True, True]
+    assert apart(two_writes, np.zeros((9, 4)), np.zeros((9, 4)), grid=(2, 1), mapping=1, tile=2) == [False, False]
 
 
 def test_next_sweep_channels_come_first() -> None:
@@ -238,6 +293,35 @@ def test_every_write_offset_is_a_face() -> None:
     (message,) = all_channels(faces)[0, 1].messages
     assert [p.face for p in message.parts] == [0, 1, 2]
     assert message.bytes == sum(p.bytes for p in message.parts)
+
+
+def test_tiles_along_time_send_whole_faces() -> None:
+    """A step is a sweep of the whole block, and three sweeps' faces travel together."""
+    faces = faces_of(upwind, np.zeros((9, 11)), 5, grid=(2, 2), mapping=None, tile=3)
+    assert faces.batch == 3
+    assert faces.steps(0) == (((1, 5), (1, 6)),)
+    assert not reads_ahead(faces.bound, (2, 2))
+    channels = all_channels(faces)
+    assert set(channels) == {(0, 1), (0, 2), (1, 3), (2, 3)}
+    assert all((c.lag, c.depth) == (0, 2) for c in channels.values())
+    assert messages(channels[0, 2]) == [(0, 0, [((4, 5), (1, 6))], 40)]
+    assert messages(channels[0, 1]) == [(0, 0, [((1, 5), (5, 6))], 32)]
+
+
+def test_reading_ahead_is_seen_where_the_loop_is_cut() -> None:
+    def ahead(nest: lw.Nest, *grid: int) -> bool:
+        found = reads_ahead(nest.bind(nest.arguments(np.zeros((9, 10)), 3)), grid)
+        channels = all_channels(faces_of(nest, np.zeros((9, 10)), 3, grid=grid, mapping=0, tile=2)).values()
+        assert found == any(channel.lag == 1 for channel in channels)
+        return found
+
+    assert ahead(gauss_seidel, 2, 2)
+    assert ahead(gauss_seidel, 2, 1)
+    assert not ahead(gauss_seidel, 1, 1)
+    assert ahead(far_right, 2, 1)
+    assert not ahead(upwind, 2, 2)
+    assert not ahead(right, 2, 1)  # only columns to the right are read
+    assert ahead(right, 1, 2)
 
 
 def test_one_rank_sends_nothing() -> None:

@@ -13,6 +13,7 @@ from lapwing.loopnest import ir
 
 if TYPE_CHECKING:
     from lapwing.loopnest.binding import BoundNest
+    from lapwing.runtime.tuning import Tuning
 
 _REMEMBERED = 16  # calls of different signatures a nest keeps bound
 
@@ -40,6 +41,7 @@ class Nest:
         self.engine = "overlap"
         self.tile: int | None = None
         self.grid: tuple[int, ...] | None = None
+        self.tuning: Tuning | None = None
         self._bound: dict[Any, BoundNest] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
         functools.update_wrapper(self, function)
@@ -78,13 +80,25 @@ class Nest:
             )
         return self._problem
 
-    def using(self, *, engine: str | None = None, tile: int | None = None, grid: tuple[int, ...] | None = None) -> Nest:
-        """The same nest with choices made by hand: engine ``blocking`` or ``overlap``, tile height, process grid."""
+    def using(
+        self,
+        *,
+        engine: str | None = None,
+        tile: int | None = None,
+        grid: tuple[int, ...] | None = None,
+        tuning: Tuning | None = None,
+    ) -> Nest:
+        """The same nest with choices made by hand.
+
+        engine: ``blocking``, ``overlap``, ``onesided`` or ``helper``; tile: its height; grid: of processes; tuning:
+        lapwing.runtime.tuning.Tuning.
+        """
         other = Nest.__new__(Nest)
         other.__dict__.update(self.__dict__)
         other.engine = engine if engine is not None else self.engine
         other.tile = tile if tile is not None else self.tile
         other.grid = grid if grid is not None else self.grid
+        other.tuning = tuning if tuning is not None else self.tuning
         return other
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from lapwing.loopnest.promotion import scalar_type
 from lapwing.planner.choose import make_plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
-from lapwing.runtime.execute import Outcome, Report, run_alone, run_on_ranks
+from lapwing.runtime.execute import Measure, Outcome, Report, run_alone, run_on_ranks
 from lapwing.tiling.partition import Partition
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, measure_transfer: bool = False
+    nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, measure: Measure | None = None
 ) -> Outcome:
     """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
 
@@ -33,12 +33,14 @@ def run(
         bound = nest.bind(arguments)
         check_aliases(bound, {**global_values(nest.python), **arguments})
         plan = make_plan(bound, nest.dependences, 1, nest.wishes())
-        return run_alone(bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report)
-    return _run_collectively(nest, arguments, communicator.world(), report, measure_transfer)
+        return run_alone(
+            bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
+        )
+    return _run_collectively(nest, arguments, communicator.world(), report, measure)
 
 
 def _run_collectively(
-    nest: Nest, arguments: Mapping[str, Any], comm: Any, report: Report | None, measure_transfer: bool
+    nest: Nest, arguments: Mapping[str, Any], comm: Any, report: Report | None, measure: Measure | None
 ) -> Outcome:
     from lapwing.api import ArrayShape
 
@@ -77,7 +79,7 @@ def _run_collectively(
         # Several write offsets leave the last values of some elements with other ranks than their owners.
         sources[name] = distributed[name].collect() if name in scattered_writes else distributed[name]
     announce = communicator.announcer(rank == 0)
-    return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure_transfer)
+    return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure, nest.tuning)
 
 
 def _whole(value: Any) -> Any:

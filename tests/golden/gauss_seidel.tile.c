@@ -51,46 +51,58 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     }
 }
 
-static void copy_out_u(const lw_array *array, const lw_box *box, double *dense) {
-    const double *const u = array->base;
+static void copy_u(const lw_array *source, const lw_array *target, const lw_box *box) {
+    const double *restrict const from = source->base;
+    double *restrict const to = target->base;
+    const int64_t begin = box->lo[1], end = box->hi[1];
+    const int64_t from_s0 = source->stride[0], to_s0 = target->stride[0];
     for (int64_t x0 = box->lo[0]; x0 < box->hi[0]; ++x0) {
-        for (int64_t x1 = box->lo[1]; x1 < box->hi[1]; ++x1) {
-            *dense++ = u[x0 * array->stride[0] + x1];
-        }
+        const double *restrict const old = from + x0 * from_s0;
+        double *restrict const new = to + x0 * to_s0;
+        for (int64_t x1 = begin; x1 < end; ++x1) new[x1] = old[x1];
     }
 }
 
-static void copy_in_u(const lw_array *array, const lw_box *box, const double *dense) {
-    double *const u = array->base;
-    for (int64_t x0 = box->lo[0]; x0 < box->hi[0]; ++x0) {
-        for (int64_t x1 = box->lo[1]; x1 < box->hi[1]; ++x1) {
-            u[x0 * array->stride[0] + x1] = *dense++;
-        }
-    }
-}
-
-void lw_tile_pack(const lw_tile *tile, int32_t face, const lw_box *box, void *out) {
-    lw_box elements;
+static lw_box elements_of(int32_t face, const lw_box *box) {
+    lw_box elements = *box;
     switch (face) {
         case 0: /* u[i, j] */
             elements.lo[0] = box->lo[1];
             elements.hi[0] = box->hi[1];
             elements.lo[1] = box->lo[2];
             elements.hi[1] = box->hi[2];
-            copy_out_u(&tile->arrays[0], &elements, out);
+            break;
+    }
+    return elements;
+}
+
+void lw_tile_pack(const lw_tile *tile, int32_t face, const lw_box *box, void *out) {
+    const lw_box elements = elements_of(face, box);
+    lw_array dense;
+    switch (face) {
+        case 0: /* u[i, j] */
+            dense = lw_dense(out, sizeof(double), 2, &elements);
+            copy_u(&tile->arrays[0], &dense, &elements);
             break;
     }
 }
 
 void lw_tile_unpack(lw_tile *tile, int32_t face, const lw_box *box, const void *in) {
-    lw_box elements;
+    const lw_box elements = elements_of(face, box);
+    lw_array dense;
     switch (face) {
         case 0: /* u[i, j] */
-            elements.lo[0] = box->lo[1];
-            elements.hi[0] = box->hi[1];
-            elements.lo[1] = box->lo[2];
-            elements.hi[1] = box->hi[2];
-            copy_in_u(&tile->arrays[0], &elements, in);
+            dense = lw_dense(in, sizeof(double), 2, &elements);
+            copy_u(&dense, &tile->arrays[0], &elements);
+            break;
+    }
+}
+
+void lw_tile_put(const lw_tile *tile, int32_t face, const lw_box *box, const lw_array *there) {
+    const lw_box elements = elements_of(face, box);
+    switch (face) {
+        case 0: /* u[i, j] */
+            copy_u(&tile->arrays[0], &there[0], &elements);
             break;
     }
 }

@@ -54,30 +54,23 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     }
 }
 
-static void copy_out_a(const lw_array *array, const lw_box *box, float *dense) {
-    const float *const a = array->base;
+static void copy_a(const lw_array *source, const lw_array *target, const lw_box *box) {
+    const float *restrict const from = source->base;
+    float *restrict const to = target->base;
+    const int64_t begin = box->lo[2], end = box->hi[2];
+    const int64_t from_s0 = source->stride[0], to_s0 = target->stride[0];
+    const int64_t from_s1 = source->stride[1], to_s1 = target->stride[1];
     for (int64_t x0 = box->lo[0]; x0 < box->hi[0]; ++x0) {
         for (int64_t x1 = box->lo[1]; x1 < box->hi[1]; ++x1) {
-            for (int64_t x2 = box->lo[2]; x2 < box->hi[2]; ++x2) {
-                *dense++ = a[x0 * array->stride[0] + x1 * array->stride[1] + x2];
-            }
+            const float *restrict const old = from + x0 * from_s0 + x1 * from_s1;
+            float *restrict const new = to + x0 * to_s0 + x1 * to_s1;
+            for (int64_t x2 = begin; x2 < end; ++x2) new[x2] = old[x2];
         }
     }
 }
 
-static void copy_in_a(const lw_array *array, const lw_box *box, const float *dense) {
-    float *const a = array->base;
-    for (int64_t x0 = box->lo[0]; x0 < box->hi[0]; ++x0) {
-        for (int64_t x1 = box->lo[1]; x1 < box->hi[1]; ++x1) {
-            for (int64_t x2 = box->lo[2]; x2 < box->hi[2]; ++x2) {
-                a[x0 * array->stride[0] + x1 * array->stride[1] + x2] = *dense++;
-            }
-        }
-    }
-}
-
-void lw_tile_pack(const lw_tile *tile, int32_t face, const lw_box *box, void *out) {
-    lw_box elements;
+static lw_box elements_of(int32_t face, const lw_box *box) {
+    lw_box elements = *box;
     switch (face) {
         case 0: /* a[i, j, k] */
             elements.lo[0] = box->lo[0];
@@ -86,22 +79,38 @@ void lw_tile_pack(const lw_tile *tile, int32_t face, const lw_box *box, void *ou
             elements.hi[1] = box->hi[1];
             elements.lo[2] = box->lo[2];
             elements.hi[2] = box->hi[2];
-            copy_out_a(&tile->arrays[0], &elements, out);
+            break;
+    }
+    return elements;
+}
+
+void lw_tile_pack(const lw_tile *tile, int32_t face, const lw_box *box, void *out) {
+    const lw_box elements = elements_of(face, box);
+    lw_array dense;
+    switch (face) {
+        case 0: /* a[i, j, k] */
+            dense = lw_dense(out, sizeof(float), 3, &elements);
+            copy_a(&tile->arrays[0], &dense, &elements);
             break;
     }
 }
 
 void lw_tile_unpack(lw_tile *tile, int32_t face, const lw_box *box, const void *in) {
-    lw_box elements;
+    const lw_box elements = elements_of(face, box);
+    lw_array dense;
     switch (face) {
         case 0: /* a[i, j, k] */
-            elements.lo[0] = box->lo[0];
-            elements.hi[0] = box->hi[0];
-            elements.lo[1] = box->lo[1];
-            elements.hi[1] = box->hi[1];
-            elements.lo[2] = box->lo[2];
-            elements.hi[2] = box->hi[2];
-            copy_in_a(&tile->arrays[0], &elements, in);
+            dense = lw_dense(in, sizeof(float), 3, &elements);
+            copy_a(&dense, &tile->arrays[0], &elements);
+            break;
+    }
+}
+
+void lw_tile_put(const lw_tile *tile, int32_t face, const lw_box *box, const lw_array *there) {
+    const lw_box elements = elements_of(face, box);
+    switch (face) {
+        case 0: /* a[i, j, k] */
+            copy_a(&tile->arrays[0], &there[0], &elements);
             break;
     }
 }

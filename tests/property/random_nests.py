@@ -2,7 +2,8 @@
 
 The source is written to a file and imported, so that the plain function is the real thing and the definition of what is
 right. Most nests are legal by construction: every read of a written array is comparable with every write of it, component
-by component, in the direction of the loops.
+by component, in the direction of the loops. In *forward* nests no read lies ahead of a write and there are more sweeps, so
+that tiles may lie along time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ SPACE_NAMES, SWEEP_NAMES = ("i", "j", "k", "l"), ("s", "t")
 
 # Per number of space loops: the most iterations of one loop, and of the others.
 LONG, SHORT = (0, 90, 40, 20, 9), (0, 90, 10, 5, 3)
+LONG_FORWARD, SHORT_FORWARD = (0, 50, 13, 7, 4), (0, 50, 9, 5, 3)
+# Per number of sweep loops: the most iterations of one.
+SWEEPS, SWEEPS_FORWARD = (0, 3, 3), (0, 8, 3)
 MOST_POINTS = 900
 FARTHEST = 3
 
@@ -158,20 +162,24 @@ class Written:
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, illegal: bool | None = None, expressions: bool = True) -> Case:
+def cases(
+    draw: st.DrawFn, *, illegal: bool | None = None, expressions: bool = True, forward: bool | None = None
+) -> Case:
     """A random nest with arguments.
 
     illegal: whether one dependence points backwards; None draws it, rarely. expressions: False leaves out all that is not
-    arithmetic of elements, for tests of communication alone.
+    arithmetic of elements, for tests of communication alone. forward: whether tiles along time are legal by construction;
+    None draws it.
     """
-    return _Builder(draw, illegal, expressions).case()
+    return _Builder(draw, illegal, expressions, forward).case()
 
 
 class _Builder:
-    def __init__(self, draw: st.DrawFn, illegal: bool | None, expressions: bool) -> None:
+    def __init__(self, draw: st.DrawFn, illegal: bool | None, expressions: bool, forward: bool | None) -> None:
         self.draw = draw
         self.rich = expressions
         self.illegal = self.chance(6) if illegal is None else illegal
+        self.forward = not self.illegal and (self.chance(30) if forward is None else forward)
         self.globals: dict[str, str] = {}
         self.setups: dict[str, str] = {}
         self.scalars: dict[str, object] = {}
@@ -194,7 +202,7 @@ class _Builder:
 
     def case(self) -> Case:
         space = self.pick(2, 2, 1, 3, 2, 3, 4)
-        sweeps = self.pick(0, 1, 0, 1, 2)
+        sweeps = self.pick(1, 1, 2) if self.forward else self.pick(0, 1, 0, 1, 2)
         names = SWEEP_NAMES[:sweeps] + SPACE_NAMES[:space]
         self.depth = sweeps
         self.loops = [Loop(name, self.pick(1, 1, -1)) for name in names]
@@ -228,7 +236,7 @@ class _Builder:
         array = Written("uvw"[number], dtype, tuple(loops))
         base = tuple(0 if self.chance(70) else self.integer(-1, 1) for _ in self.loops)
         writes = [base]
-        while not self.triangular and self.chance(15) and len(writes) < 3:
+        while not self.triangular and not self.forward and self.chance(15) and len(writes) < 3:
             last = writes[-1]
             writes.append(tuple(last[k] + (self.pick(0, 1) if k >= self.depth else 0) for k in range(len(self.loops))))
         writes = list(dict.fromkeys(writes))
@@ -240,14 +248,14 @@ class _Builder:
 
     def legal_read(self, array: Written, least: tuple[int, ...], most: tuple[int, ...]) -> Element:
         """A read before, after or between all writes, in every component (normalised offsets)."""
-        new_value = self.pick(True, True, False)
+        new_value = self.forward or self.pick(True, True, False)
         reach = self.pick(1, 1, 2, FARTHEST)
         offsets = []
         free = False
         for k in range(len(self.loops)):
             if k < self.depth:
                 offsets.append(least[k] + (self.pick(0, -1, 1) if k in array.loops else 0))
-                free = free or offsets[k] != least[k]
+                free = free or (offsets[k] != least[k] and not self.forward)
             elif free:
                 offsets.append(self.integer(-FARTHEST, FARTHEST))
             else:
@@ -301,12 +309,14 @@ class _Builder:
         """Choose bounds so that no access goes below index 0; return the points, in user's indices."""
         points: list[tuple[int, ...]] = [()]
         space = len(self.loops) - self.depth
+        long, short = (LONG_FORWARD, SHORT_FORWARD) if self.forward else (LONG, SHORT)
         long_loop = self.integer(self.depth, len(self.loops) - 1)
         for k, loop in enumerate(self.loops):
             if k < self.depth:
-                extent = 0 if self.chance(2) else self.integer(1, 3)
+                most = (SWEEPS_FORWARD if self.forward else SWEEPS)[self.depth]
+                extent = 0 if self.chance(2) else self.integer(1, most)
             else:
-                most = (LONG if k == long_loop else SHORT)[space]
+                most = (long if k == long_loop else short)[space]
                 extent = self.integer(most // 2 if self.chance(50) else 1, most)
                 if self.chance(2):
                     extent = self.integer(-1, 0)
@@ -401,7 +411,9 @@ class _Builder:
             others = [self.term(array) for _ in range(self.integer(1, 3))]
             return f"{write.text} = {self.pick('max', 'min')}({', '.join([self.leaf(array.dtype), *others])})"
         terms = [self.term(array) for _ in range(self.integer(1, 4))]
-        return f"{write.text} = {' + '.join(terms)}"
+        # Without its own old value every sweep may give the same, and nobody would see one taken for another.
+        own = not self.rich and self.chance(60)
+        return f"{write.text} {'+=' if own else '='} {' + '.join(terms)}"
 
     def term(self, array: Written) -> str:
         """A share of some element, often of the array itself, so that what ranks tell each other matters."""
@@ -635,9 +647,9 @@ class Choice:
 
 
 @st.composite
-def choices(draw: st.DrawFn, case: Case, ranks: int) -> Choice:
+def choices(draw: st.DrawFn, case: Case, ranks: int, engines: Sequence[str] = ("overlap", "blocking")) -> Choice:
     """A random engine, tile height and grid that fits the nest on a number of ranks."""
-    engine = draw(st.sampled_from(["overlap", "blocking"]))
+    engine = draw(st.sampled_from(engines))
     tile = draw(st.one_of(st.none(), st.integers(1, 6), st.integers(7, 100)))
     whole = fitting_grids(case, ranks)
     others = [g for g in grids(ranks, len(case.extents) - 1) if g]

@@ -2,7 +2,7 @@
 
 It stands for the generated C and the runtime, and takes only what the plan says: which steps a rank does, which elements it
 sends after a step, and before which step of the receiver they are put in place. Elements a rank does not hold are absent, so
-touching one is an error.
+touching one is an error. What engines may do at different times is done as late or as early as they may.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lapwing.tiling.faces import Channel, Faces, Message
 Element = tuple[int, ...]
 Point = tuple[int, ...]
 Body = Callable[[Point, dict[str, "Local"]], None]
+Slabs = deque[list[object]]
 
 
 class Local:
@@ -55,21 +56,40 @@ class Rank:
     sweep: int = 0
     step: int = 0
     used: dict[Channel, int] = field(default_factory=dict)
+    held: list[Held] = field(default_factory=list)
+    unsent: list[tuple[Channel, Message, int]] = field(default_factory=list)  # with the sweep, to be packed later
+    batch: dict[tuple[Channel, int], Slabs] = field(default_factory=dict)
+
+
+@dataclass
+class Held:
+    """A message that was taken: slabs of consecutive sweeps, of which ``sweep`` is the next to put in place."""
+
+    message: Message
+    sweep: int
+    slabs: Slabs
 
 
 class Simulation:
-    """``at_once`` is how the blocking engine serves old values: packed and put in place between two sweeps."""
+    """What engines have leave to do: ``blocking`` exchanges old values between two sweeps; ``onesided`` stores into the
+    receiver's arrays as soon as what is there has been read; ``helper`` packs the last step's messages and puts the next
+    step's in place while a step is computed.
+    """
 
-    def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body, at_once: bool) -> None:
-        self.bound, self.plan, self.whole, self.body, self.at_once = bound, plan, whole, body, at_once
+    def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body) -> None:
+        self.bound, self.plan, self.whole, self.body = bound, plan, whole, body
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
+        apart = all(self.faces.is_apart(rank) for rank in range(plan.ranks))
+        self.at_once = plan.engine == "blocking"
+        self.direct = plan.engine == "onesided" and apart
+        self.helped = plan.engine == "helper" and apart
         self.sweeps = list(bound.domain.points(bound.nest.sweep_depth))
         self.targets = [
             next(s.target for s in bound.nest.stores if (s.target.array, s.target.text) == (f.array, f.text))
             for f in self.faces.faces
         ]
         self.ranks = [self._rank(r) for r in range(plan.ranks)]
-        self.mail: dict[Channel, deque[list[object]]] = {c: deque() for r in self.ranks for c in r.outgoing}
+        self.mail: dict[Channel, deque[Slabs]] = {c: deque() for r in self.ranks for c in r.outgoing}
 
     def _rank(self, number: int) -> Rank:
         block = self.plan.partition.block(number)
@@ -82,18 +102,25 @@ class Simulation:
         received = [c for r in self.ranks for c in r.incoming]
         assert sorted(map(str, sent)) == sorted(map(str, received))
         for channel in sent:
-            steps = [(len(self.faces.steps(channel.source)), "made"), (len(self.faces.steps(channel.target)), "needed")]
-            for count, name in steps:
+            counts = {"made": len(self.faces.steps(channel.source)), "needed": len(self.faces.steps(channel.target))}
+            for name, count in {**counts, "last": counts["needed"]}.items():
                 order = [getattr(m, name) for m in channel.messages]
                 assert order == sorted(order)
                 assert all(0 <= k < count for k in order)
+            assert all(m.needed <= m.last for m in channel.messages)
 
     def run(self, choose: Callable[[int], int]) -> None:
         """Let one rank after another do a step; ``choose`` picks among those that can go on."""
         while unfinished := [r for r in self.ranks if r.sweep < len(self.sweeps)]:
             able = [r for r in unfinished if self._can_go_on(r)]
-            assert able, "deadlock: " + ", ".join(f"rank {r.number} at {(r.sweep, r.step)}" for r in unfinished)
-            self._do_step(able[choose(len(able))])
+            if able:
+                self._do_step(able[choose(len(able))])
+                continue
+            assert any(r.unsent for r in self.ranks), "deadlock: " + ", ".join(
+                f"rank {r.number} at {(r.sweep, r.step)}" for r in unfinished
+            )
+            self._send_all()
+        self._send_all()
         assert not any(self.mail.values()), "messages were sent that nobody takes"
 
     def collect(self) -> None:
@@ -107,43 +134,92 @@ class Simulation:
 
     # -- one step ----------------------------------------------------------------------------------------------------
 
-    def _needed(self, rank: Rank) -> Iterator[tuple[Channel, int]]:
-        """Channels and the number of messages the rank's next step waits for."""
+    def _needed(self, rank: Rank, step: int) -> Iterator[tuple[Channel, int]]:
+        """Channels and the number of messages that a step of the rank's sweep waits for."""
+        batch = self.faces.batch
         for channel in rank.incoming:
             number = rank.used.get(channel, 0)
             count = 0
             while True:
-                sweep, k = divmod(number + count, len(channel.messages))
+                first, k = divmod(number + count, len(channel.messages))
                 at_once = self.at_once and channel.lag
-                if sweep + channel.lag != rank.sweep or not (at_once or channel.messages[k].needed <= rank.step):
+                if first * batch + channel.lag > rank.sweep or not (at_once or channel.messages[k].needed <= step):
                     break
+                assert first * batch + channel.lag == rank.sweep, "a message was not taken in time"
                 count += 1
             yield channel, count
 
+    def _has_arrived(self, rank: Rank, step: int) -> bool:
+        return all(len(self.mail[channel]) >= count for channel, count in self._needed(rank, step))
+
     def _can_go_on(self, rank: Rank) -> bool:
-        return all(len(self.mail[channel]) >= count for channel, count in self._needed(rank))
+        return self._has_arrived(rank, rank.step) and (not self.direct or self._has_room(rank))
+
+    def _has_room(self, rank: Rank) -> bool:
+        """Whether what the rank's step will store over has been read: see DirectOutbound in link.hpp."""
+        for channel in rank.outgoing:
+            target, count = self.ranks[channel.target], len(channel.messages)
+            read = target.sweep * count + sum(m.last < target.step for m in channel.messages)
+            for k, message in enumerate(channel.messages):
+                content = (rank.sweep + channel.lag) * count + k
+                if message.made == rank.step and read < content + 1 - count:
+                    return False
+        return True
 
     def _do_step(self, rank: Rank) -> None:
-        for channel, count in list(self._needed(rank)):
-            for _ in range(count):
-                number = rank.used.get(channel, 0)
-                sweep, k = divmod(number, len(channel.messages))
-                self._unpack(rank, channel.messages[k], sweep, self.mail[channel].popleft())
-                rank.used[channel] = number + 1
         steps = self.faces.steps(rank.number)
+        self._take(rank, rank.step)
+        if self.helped and rank.step + 1 < len(steps) and self._has_arrived(rank, rank.step + 1):
+            self._take(rank, rank.step + 1)
         for point in self._points(rank.sweep, steps[rank.step]):
             self.body(point, rank.arrays)
-        last = rank.step == len(steps) - 1
+        self._send(rank)  # of the step before
+        self._note_messages(rank, len(steps) - 1)
+        if not self.helped:
+            self._send(rank)
+        rank.step += 1
+        if rank.step == len(steps):
+            rank.sweep, rank.step = rank.sweep + 1, 0
+
+    def _take(self, rank: Rank, step: int) -> None:
+        """Take the messages a step of the sweep needs, and put what they hold for this sweep in place."""
+        for channel, count in list(self._needed(rank, step)):
+            for _ in range(count):
+                number = rank.used.get(channel, 0)
+                first, k = divmod(number, len(channel.messages))
+                rank.held.append(Held(channel.messages[k], first * self.faces.batch, self.mail[channel].popleft()))
+                rank.used[channel] = number + 1
+        for held in rank.held:
+            values = held.slabs.popleft()
+            if not self.direct:
+                self._unpack(rank, held.message, held.sweep, values)
+            held.sweep += 1
+        rank.held = [held for held in rank.held if held.slabs]
+
+    def _note_messages(self, rank: Rank, last: int) -> None:
+        """What the step has made is to be sent."""
         for channel in rank.outgoing:
             if rank.sweep + channel.lag >= len(self.sweeps):
                 continue
             at_once = self.at_once and channel.lag
             for message in channel.messages:
-                if last if at_once else message.made == rank.step:
-                    self.mail[channel].append(self._pack(rank, message))
-        rank.step += 1
-        if last:
-            rank.sweep, rank.step = rank.sweep + 1, 0
+                if rank.step == last if at_once else message.made == rank.step:
+                    rank.unsent.append((channel, message, rank.sweep))
+
+    def _send_all(self) -> None:
+        for rank in self.ranks:
+            self._send(rank)
+
+    def _send(self, rank: Rank) -> None:
+        for channel, message, sweep in rank.unsent:
+            slabs = rank.batch.setdefault((channel, channel.messages.index(message)), deque())
+            slabs.append(self._pack(rank, message, sweep))
+            if self.direct:
+                self._unpack(self.ranks[channel.target], message, sweep, slabs[-1])
+            if (sweep + 1) % self.faces.batch == 0 or sweep + 1 == len(self.sweeps):
+                self.mail[channel].append(slabs)
+                del rank.batch[channel, channel.messages.index(message)]
+        rank.unsent.clear()
 
     def _points(self, sweep: int, box: Sequence[tuple[int, int]]) -> Iterator[Point]:
         """The points of a step, in user's indices."""
@@ -163,8 +239,8 @@ class Simulation:
                 values = {loop.name: loop.step * x for loop, x in zip(loops, point, strict=True)}
                 yield target.array, tuple(a.evaluate(values) for a in target.affine if a is not None)
 
-    def _pack(self, rank: Rank, message: Message) -> list[object]:
-        return [rank.arrays[array][index] for array, index in self._elements(message, rank.sweep)]
+    def _pack(self, rank: Rank, message: Message, sweep: int) -> list[object]:
+        return [rank.arrays[array][index] for array, index in self._elements(message, sweep)]
 
     def _unpack(self, rank: Rank, message: Message, sweep: int, values: list[object]) -> None:
         for (array, index), value in zip(self._elements(message, sweep), values, strict=True):

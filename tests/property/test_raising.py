@@ -91,3 +91,28 @@ def test_uint8_elements_wrap_as_in_numpy() -> None:
     narrow.python(right, arguments[1])
     narrow(found, arguments[1])
     np.testing.assert_array_equal(found, right)
+
+
+@lw.nest
+def both_ends(u, r):
+    for i in range(u.shape[0]):
+        u[i] = r[i - 3] if i >= 3 else r[i - 3]
+
+
+def test_one_index_from_both_ends_is_refused() -> None:
+    found = NINE.astype(np.float64)
+    with pytest.raises(lw.RefusedError, match=rf"{Path(__file__).name}:\d+: r\[i - 3\]: index 1 counts from"):
+        both_ends(found, NINE)
+    np.testing.assert_array_equal(found, NINE)
+
+
+@lw.nest
+def narrow_or_wide(u, v):
+    for i in range(u.shape[0]):
+        v[i] = (v[i] if i >= 1 else 0) + (v[i] if i >= 1 else 0) + (u[i] if i >= 1 else 0)
+
+
+def test_a_sum_that_may_be_narrow_or_wide_is_refused() -> None:
+    """0 + 0 + an int32 is an int32, an int64 + an int64 + an int32 is not."""
+    with pytest.raises(lw.RefusedError, match="depends on the values"):
+        narrow_or_wide(NINE.astype(np.int32), NINE.astype(np.int64) << 40)

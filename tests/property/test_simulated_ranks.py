@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparing import check_arrays
+from hypothesis import assume
 from hypothesis import strategies as st
 from loading import load
-from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices
+from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
 from searching import first_seed, search, wanted
 from simulated_ranks import Body, Simulation
 
 from lapwing.errors import RefusedError
 from lapwing.planner.choose import Wishes, make_plan
+from lapwing.planner.plan import ENGINES
 
 
 def body_of(case: Case) -> Body:
@@ -37,15 +39,43 @@ def body_of(case: Case) -> Body:
     return lambda point, arrays: function(point, arrays, np, math, *scalars)  # type: ignore[operator]
 
 
+@st.composite
+def orders(draw: st.DrawFn) -> Callable[[int], int]:
+    """Which of the ranks that can go on does: any, or always one end of them, as far as it may."""
+    randomly = draw(st.randoms(use_true_random=False)).randrange
+    return draw(st.sampled_from([randomly, lambda count: 0, lambda count: count - 1]))
+
+
 def check(data: st.DataObject) -> None:
     case = data.draw(cases(illegal=False, expressions=False), label="nest")
     ranks = data.draw(st.sampled_from([2, 3, 4, 6, 8]), label="ranks")
-    choice = data.draw(choices(case, ranks), label="cut")
-    order = data.draw(st.randoms(use_true_random=False), label="order")
-    check_run(case, ranks, choice, order.randrange)
+    choice = data.draw(choices(case, ranks, ENGINES), label="cut")
+    check_run(case, ranks, choice, data.draw(orders(), label="order"))
 
 
-def check_run(case: Case, ranks: int, choice: Choice, order: Callable[[int], int]) -> None:
+def check_along_time(data: st.DataObject) -> None:
+    """Tiles of one to four sweeps, in nests and on grids where they are legal."""
+    case = data.draw(cases(illegal=False, expressions=False, forward=True), label="nest")
+    ranks = data.draw(st.sampled_from([4, 2, 6, 8, 3]), label="ranks")
+    grids = fitting_grids(case, ranks)
+    assume(grids)
+    grids.sort(key=lambda grid: -sum(parts > 1 for parts in grid))
+    engine, tile = data.draw(st.sampled_from(ENGINES), label="engine"), data.draw(st.integers(1, 4), label="tile")
+    choice = Choice(engine, tile, data.draw(st.sampled_from(grids), label="grid"))
+    done = check_run(case, ranks, choice, data.draw(orders(), label="order"))
+    assert done is None or done.plan.mapping is None or len(done.sweeps) == 1
+
+
+def check_apart(data: st.DataObject) -> None:
+    """Steps short and many, with the engines that work on the messages of other steps meanwhile."""
+    case = data.draw(cases(illegal=False, expressions=False, forward=False), label="nest")
+    ranks = data.draw(st.sampled_from([2, 3, 4]), label="ranks")
+    engine, tile = data.draw(st.sampled_from(["onesided", "helper"]), label="engine"), data.draw(st.integers(1, 3))
+    grid = data.draw(st.sampled_from([None, *fitting_grids(case, ranks)]), label="grid")
+    check_run(case, ranks, Choice(engine, tile, grid), data.draw(orders(), label="order"))
+
+
+def check_run(case: Case, ranks: int, choice: Choice, order: Callable[[int], int]) -> Simulation | None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "nest.py"
         path.write_text(case.source)
@@ -55,17 +85,18 @@ def check_run(case: Case, ranks: int, choice: Choice, order: Callable[[int], int
     with np.errstate(all="ignore"):
         nest.python(**expected)
         if bound.domain.is_empty:
-            return
+            return None
         try:
             plan = make_plan(bound, nest.dependences, ranks, Wishes(choice.engine, choice.tile, choice.grid))
         except RefusedError as error:
             check_refused_grid(case, ranks, choice, error)
-            return
-        simulation = Simulation(bound, plan, arrays, body_of(case), at_once=choice.engine == "blocking")  # type: ignore[arg-type]
+            return None
+        simulation = Simulation(bound, plan, arrays, body_of(case))  # type: ignore[arg-type]
         simulation.check_pairs()
         simulation.run(order)
     simulation.collect()
     check_arrays(arrays, expected)
+    return simulation
 
 
 def test_an_array_that_reaches_farther_is_not_late() -> None:
@@ -102,8 +133,66 @@ def test_rows_without_iterations_are_nobodys() -> None:
         check_run(case, math.prod(grid), Choice("blocking", 1, grid), lambda count: count - 1)
 
 
+def test_indices_from_the_end_in_a_window_that_moves() -> None:
+    """i - t - 6 is negative wherever the loops go, but not everywhere in a rank's block."""
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(u, r):
+            for t in range(4):
+                for i in range(2, t + 6):
+                    for j in range(1, 9):
+                        u[i, j] = r[i - t - 6] + u[i, j - 1]
+    """
+    arrays = (ArraySpec("u", "int64", (9, 9), "tame", 0), ArraySpec("r", "int64", (7,), "tame", 1))
+    case = Case(textwrap.dedent(text), arrays, (), (7, 8), 4 * 7 * 8, True)
+    for grid in ((1, 2), (2, 1), (3, 1)):
+        check_run(case, math.prod(grid), Choice("overlap", 2, grid), lambda count: 0)
+
+
+def test_elements_stay_until_they_have_been_read() -> None:
+    """Rank 0 runs ahead by all it may; six columns back are three steps back."""
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(u):
+            for t in range(4):
+                for i in range(1, 7):
+                    for j in range(6, 36):
+                        u[i, j] += 3 * u[i - 1, j - 6] + u[i - 1, j] + u[i, j - 1]
+    """
+    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (7, 36), "tame", 0),), (), (6, 30), 4 * 6 * 30, True)
+    for engine in ENGINES:
+        check_run(case, 3, Choice(engine, 2, (3,)), lambda count: 0)
+
+
+def test_elements_are_not_replaced_while_a_step_before_reads_them() -> None:
+    """The lower rank's first columns are read by the step before the one that its columns lie under."""
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(u):
+            for t in range(4):
+                for i in range(0, 6):
+                    for j in range(0, 30):
+                        u[i, j] += 3 * u[i + 1, j + 3] + u[i + 1, j] + u[i, j + 1]
+    """
+    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (7, 33), "tame", 0),), (), (6, 30), 4 * 6 * 30, True)
+    for engine in ENGINES:
+        for order in (lambda count: 0, lambda count: count - 1):
+            check_run(case, 3, Choice(engine, 2, (3,)), order)
+
+
 def test_messages_are_enough_and_in_time() -> None:
     search(check, wanted(400), first_seed())
+
+
+def test_messages_of_several_sweeps_are_enough_and_in_time() -> None:
+    search(check_along_time, wanted(150), first_seed())
+
+
+def test_messages_are_apart_from_the_steps_around_them() -> None:
+    search(check_apart, wanted(150), first_seed())
 
 
 @pytest.mark.long

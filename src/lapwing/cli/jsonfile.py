@@ -1,4 +1,4 @@
-"""Outcomes written as JSON for scripts."""
+"""Files that a command writes: outcomes as JSON for scripts, and texts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from lapwing.errors import LapwingError, RefusedError
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, option: str = "--json") -> None:
     """Make the directories a file needs and try to write there, before anything is run.
 
-    Raises RefusedError where that fails.
+    option: that the user named the path with. Raises RefusedError where that fails.
     """
     try:
         if _is_special(path):
@@ -25,15 +25,19 @@ def check_writable(path: Path) -> None:
         os.close(descriptor)
         os.unlink(name)
     except OSError as error:
-        raise RefusedError(f"--json {path}: cannot write there: {error.strerror}. Name another file.") from None
+        raise RefusedError(f"{option} {path}: cannot write there: {error.strerror}. Name another file.") from None
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a document in one step: whoever reads the path finds all of it, or what was there before.
+    """Write a document as write_text does."""
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str, option: str = "--json") -> None:
+    """Write a text in one step: whoever reads the path finds all of it, or what was there before.
 
     Raises LapwingError where it cannot be written.
     """
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         if _is_special(path):
             path.write_text(text, encoding="utf-8")
@@ -49,7 +53,7 @@ def write_json(path: Path, document: Any) -> None:
                 os.unlink(name)
             raise
     except OSError as error:
-        raise LapwingError(f"--json {path}: cannot be written: {error.strerror}.") from error
+        raise LapwingError(f"{option} {path}: cannot be written: {error.strerror}.") from error
 
 
 def _is_special(path: Path) -> bool:

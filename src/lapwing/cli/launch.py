@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.cli.frames import ALIVE, FrameReader
+from lapwing.cli.lab import Lab, Wires
 from lapwing.cli.processes import die_with, end_marked
 from lapwing.cli.progress import ProgressBar
 from lapwing.cli.session import Emit, Job, Report, stopped_text
@@ -32,6 +33,9 @@ from lapwing.errors import LapwingError, RefusedError, RunError
 _POLL_SECONDS = 0.1
 _PATIENCE = 3.0  # seconds for the launcher to end its ranks when told to
 _LAST_WORDS = 20.0  # seconds between the outcome and the end of the launcher
+_LAST_GASPS = 5.0  # seconds between a rank's failure and the end of the launcher
+# Signals that end a rank from outside or by a fault; ranks themselves end with status 0 or 1.
+_FATAL = {signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
 _TAIL = 8192  # bytes of output in which the launcher's account of a dead rank is looked for
 
 
@@ -45,7 +49,8 @@ class _Ending:
     ranks: list[tuple[str, int]] = field(default_factory=list)  # host and process id
     said: dict[str, str] = field(default_factory=dict)  # error messages of single ranks, and the first rank to say so
     tail: bytes = b""
-    since: float | None = None
+    cut: bool = False  # a link of the lab went down
+    deadline: float | None = None  # for the launcher to end by itself
 
     @property
     def known(self) -> bool:
@@ -53,20 +58,23 @@ class _Ending:
 
 
 def launch(
-    job: Job, ranks: int, hosts: Path | None, emit: Emit, progress: ProgressBar, environment: dict[str, str]
+    job: Job, ranks: int, hosts: Path | Lab | None, emit: Emit, progress: ProgressBar, environment: dict[str, str]
 ) -> Report:
     """Run a job on ranks started by mpiexec. ``environment`` is what the launcher and the ranks see.
 
-    Raises the first rank's LapwingError; RunError where a rank failed, was killed or the launcher did not work;
-    KeyboardInterrupt after Ctrl-C.
+    hosts: where the ranks go: a host file, the lab, or this machine.
+    Raises the first rank's LapwingError; RunError where a rank failed, was killed, lost its link in the lab, or the
+    launcher did not work; KeyboardInterrupt after Ctrl-C.
     """
     mpiexec = find_mpi().mpiexec
     token = secrets.token_hex(16)
     worker = [sys.executable, "-m", "lapwing.cli.worker", token, job.to_json()]
-    command = [str(mpiexec), "-n", str(ranks), *_host_options(mpiexec, hosts), *worker]
-    with _Signals() as signals:
-        process = _start(command, {**environment, **_launcher_settings()})
-        listener = _Listener(process, token, emit, progress)
+    command = [str(mpiexec), *_placed(mpiexec, ranks, hosts, worker)]
+    settings = {**_launcher_settings(), **(hosts.settings() if isinstance(hosts, Lab) else {})}
+    watch = hosts.watch(ranks) if isinstance(hosts, Lab) else contextlib.nullcontext()
+    with watch as wires, _Signals() as signals:
+        process = _start(command, {**environment, **settings})
+        listener = _Listener(process, wires, token, emit, progress)
         try:
             ending = listener.listen(signals)
         finally:
@@ -131,21 +139,25 @@ class _Signals:
 class _Listener:
     """Passes on what the ranks print, and gathers what they report."""
 
-    def __init__(self, process: subprocess.Popen[bytes], token: str, emit: Emit, progress: ProgressBar) -> None:
-        self.process, self.emit, self.progress = process, emit, progress
+    def __init__(
+        self, process: subprocess.Popen[bytes], wires: Wires | None, token: str, emit: Emit, progress: ProgressBar
+    ) -> None:
+        self.process, self.wires, self.emit, self.progress = process, wires, emit, progress
         self.frames = FrameReader(token)
         self.ending = _Ending()
         self._line = b""
 
     def listen(self, signals: _Signals) -> _Ending:
-        """Until the launcher ends, a signal asks to stop, or the outcome is known and the launcher takes too long."""
+        """Until the launcher ends, a signal asks to stop, a link is cut, or the launcher outlasts the outcome too long."""
         output, errors = self.process.stdout, self.process.stderr
         assert output is not None
         assert errors is not None
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ, self._hear_output)
             selector.register(errors, selectors.EVENT_READ, self._hear_error)
-            while signals.seen is None and not self._is_late():
+            if self.wires is not None:
+                selector.register(self.wires.output, selectors.EVENT_READ, self._hear_wires)
+            while signals.seen is None and not self.ending.cut and not self._is_late():
                 # Asked before reading: what was written before the end is then read.
                 ended = self.process.poll() is not None
                 ready = selector.select(0 if ended else _POLL_SECONDS)
@@ -163,8 +175,16 @@ class _Listener:
         self._hear_error(b"\n" if self._line else b"")
         return self.ending
 
+    def _hear_wires(self, data: bytes) -> None:
+        """MPI would wait many minutes for a link that is gone, as TCP does."""
+        assert self.wires is not None
+        host = self.wires.cut(data)
+        if host is not None and not self.ending.known:
+            self.ending.failure = RunError(f"the link of {host} went down; all ranks were ended.")
+            self.ending.cut = True
+
     def _is_late(self) -> bool:
-        return self.ending.since is not None and time.monotonic() - self.ending.since > _LAST_WORDS
+        return self.ending.deadline is not None and time.monotonic() > self.ending.deadline
 
     def _hear_output(self, data: bytes) -> None:
         text, events = self.frames.feed(data)
@@ -187,7 +207,7 @@ class _Listener:
                 self.emit(kind, value)
         if ending.known:
             self.progress.close()
-            ending.since = ending.since or time.monotonic()
+            ending.deadline = ending.deadline or time.monotonic() + _LAST_WORDS
 
     def _print(self, text: bytes) -> None:
         if text:
@@ -203,6 +223,8 @@ class _Listener:
             said = re.match(r"lapwing: (rank \d+): (.*)", text)
             if said:
                 self.ending.said.setdefault(said[2], said[1])
+                # MPI_Abort waits for messages that are under way, and the launcher for machines, both without end.
+                self.ending.deadline = self.ending.deadline or time.monotonic() + _LAST_GASPS
             else:
                 self.progress.write(text + "\n")
 
@@ -253,10 +275,9 @@ def _deaths(ending: _Ending) -> Iterator[str]:
         process, host, code = int(hydra[1]), hydra[2], int(hydra[3])
         same = [rank for rank, (_, other) in enumerate(ending.ranks) if other == process]
         who = f"rank {same[0]} (process {process} on {host})" if len(same) == 1 else f"process {process} on {host}"
-        by_signal = re.search(r"EXIT STRING: .*\(signal (\d+)\)", tail)
-        yield (
-            f"{who} was killed by {_signal_name(int(by_signal[1]))}" if by_signal else f"{who} ended with status {code}"
-        )
+        # With several hosts Hydra leaves the string out; the code is the signal's number then, too.
+        by_signal = re.search(r"EXIT STRING: .*\(signal \d+\)", tail) or code in _FATAL
+        yield f"{who} was killed by {_signal_name(code)}" if by_signal else f"{who} ended with status {code}"
     open_mpi = re.search(r"process rank (\d+) with PID \d+ on node (\S+) exited on\s+signal (\d+)", tail)
     if open_mpi:
         yield f"rank {open_mpi[1]} (on {open_mpi[2]}) was killed by {_signal_name(int(open_mpi[3]))}"
@@ -269,13 +290,24 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _host_options(mpiexec: Path, hosts: Path | None) -> list[str]:
+def _placed(mpiexec: Path, ranks: int, hosts: Path | Lab | None, worker: list[str]) -> list[str]:
+    """What mpiexec is told in order to start a worker on every rank."""
     if hosts is None:
-        return []
-    return ["--hostfile" if _is_open_mpi(mpiexec) else "-f", str(hosts.resolve())]
+        return ["-n", str(ranks), *worker]
+    version = _version(mpiexec)
+    if isinstance(hosts, Lab):
+        if "HYDRA" not in version:
+            raise RefusedError(
+                f"--hosts lab works with MPICH, whose launcher is Hydra; {mpiexec} says: {version.strip()[:80]!r}. "
+                'Put MPICH\'s mpicxx first on PATH (`pip install "lapwing[mpich]"`), or set LAPWING_MPICXX to it.'
+            )
+        return hosts.arguments(ranks, worker)
+    is_open_mpi = re.search("open.?mpi|openrte|prrte", version, re.IGNORECASE)
+    return ["-n", str(ranks), "--hostfile" if is_open_mpi else "-f", str(hosts.resolve()), *worker]
 
 
-def _is_open_mpi(mpiexec: Path) -> bool:
+def _version(mpiexec: Path) -> str:
+    """What the launcher says of itself."""
     try:
         said = subprocess.run(
             [str(mpiexec), "--version"],
@@ -287,7 +319,7 @@ def _is_open_mpi(mpiexec: Path) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RunError(f"`{shlex.join([str(mpiexec), '--version'])}` does not work: {error}.") from error
-    return bool(re.search("open.?mpi|openrte|prrte", said.stdout + said.stderr, re.IGNORECASE))
+    return said.stdout + said.stderr
 
 
 def _launcher_settings() -> dict[str, str]:

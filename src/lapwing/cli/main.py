@@ -23,6 +23,7 @@ DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _PURPOSES = {
     "run": "Run a loop nest, on this process or across MPI ranks, and time it.",
     "plan": "Show how a loop nest would be cut and run, and why; runs nothing.",
+    "trace": "Run any MPI program and show where communication is exposed, and why.",
 }
 
 

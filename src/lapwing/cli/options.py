@@ -81,7 +81,7 @@ def engine_names(text: str | None) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
         if name not in ENGINES:
-            raise click.BadParameter(f"{name!r}: expected {' or '.join(ENGINES)}.", param_hint="--engine")
+            raise click.BadParameter(f"{name!r}: expected some of {', '.join(ENGINES)}.", param_hint="--engine")
     return names
 
 

@@ -11,6 +11,7 @@ import click
 from lapwing.cli import options
 
 if TYPE_CHECKING:
+    from lapwing.cli.lab import Lab
     from lapwing.cli.session import Job, Report
 
 _HELP = """Run the nest NEST of the Python file FILE on the arguments its problem gives, and time it.
@@ -25,20 +26,70 @@ Examples:
 """
 
 
+class _Hosts(click.Path):
+    """A host file, or the word `lab`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "lab":
+            from lapwing.cli.lab import find_lab
+
+            return find_lab()
+        return super().convert(value, param, ctx)
+
+
+def _timeline(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and path.suffix not in (".html", ".json"):
+        raise click.BadParameter(
+            f"{str(path)!r}: expected a name that ends in .html (a page for any browser) or .json (for ui.perfetto.dev).",
+            ctx,
+            parameter,
+        )
+    return path
+
+
+def _helper_cpu(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    from lapwing.runtime.tuning import helper_cpus
+
+    try:
+        helper_cpus(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: expected auto, none or CPUs, such as 1,3.", ctx, parameter) from None
+    return text
+
+
 @click.command(help=_HELP, epilog=_EXAMPLES)
 @options.common
-@click.option("--engine", "engines", metavar="E[,E...]", help="Engines to run: blocking, overlap. Several take turns.")
+@click.option("--engine", "engines", metavar="E[,E...]", help="Engines to run: blocking, overlap, onesided, helper. "
+    "Several take turns.")
 @click.option(
     "--hosts",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Start the ranks on the hosts that FILE lists, as your mpiexec reads it.",
+    type=_Hosts(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE|lab",
+    help="Start the ranks on the hosts that FILE lists, as your mpiexec reads it; or on those of the lab, a cluster in "
+    "this machine (`make lab-up`), in blocks of consecutive ranks: -n 4 on 2 hosts puts ranks 0 and 1 on the first.",
+)
+@click.option(
+    "--helper-cpu",
+    callback=_helper_cpu,
+    default="auto",
+    show_default=True,
+    metavar="auto|none|CPU,...",
+    help="Where engine helper's communicating threads run: on the SMT sibling of the core a rank computes on, where there is "
+    "one; wherever the system puts them; or on these CPUs, one for each rank of a host.",
 )
 @click.option(
     "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="R", help="Runs of each engine."
 )
 @click.option(
     "--check", is_flag=True, help="Compare every element with the plain loop; the status is 1 if any bit differs."
+)
+@click.option(
+    "--timeline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_timeline,
+    metavar="PATH",
+    help="Also write what every rank did when, and say how much communication was hidden: PATH.html is a page for any "
+    "browser, PATH.json is for ui.perfetto.dev. Of several runs of an engine the median one is shown.",
 )
 def command(
     target: str,
@@ -48,34 +99,46 @@ def command(
     grid: tuple[int, ...] | None,
     json_path: Path | None,
     engines: str | None,
-    hosts: Path | None,
+    hosts: Path | Lab | None,
+    helper_cpu: str,
     repeat: int,
     check: bool,
+    timeline: Path | None,
 ) -> int:
     from lapwing.cli.session import Job
 
     _refuse_inside_mpi()
     names = options.engine_names(engines)
     options.check_grid(grid, ranks)
-    return _run(Job(target, settings, names, tile, grid, repeat, check), ranks, hosts, json_path)
+    # The first rank writes it, wherever that is started.
+    drawing = None if timeline is None else os.path.abspath(timeline)
+    return _run(Job(target, settings, names, tile, grid, repeat, check, drawing, helper_cpu), ranks, hosts, json_path)
 
 
-def _run(job: Job, ranks: int, hosts: Path | None, json_path: Path | None) -> int:
+def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None) -> int:
     from lapwing.cli.jsonfile import check_writable, write_json
     from lapwing.cli.table import show
 
     if json_path is not None:
         check_writable(json_path)
-    report = _report(job, ranks, hosts)
+    if job.timeline is not None:
+        check_writable(Path(job.timeline), "--timeline")
+    said: list[str] = []
+    report = _report(job, ranks, hosts, said)
     if json_path is not None:
         write_json(json_path, report.document)
     show(report.document)
+    for text in said:
+        click.echo(text)
+    if job.timeline is not None:
+        click.echo(f"timeline: {os.path.relpath(job.timeline)}")
     for text in report.differences:
         click.echo(f"lapwing: not identical: {text}.", err=True)
     return 1 if report.differences else 0
 
 
-def _report(job: Job, ranks: int, hosts: Path | None) -> Report:
+def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> Report:
+    """Run a job; what is to be said of it after the table is added to ``said``."""
     from lapwing.cli.loading import load_nest, problem_settings
     from lapwing.cli.progress import ProgressBar
     from lapwing.cli.session import run_session
@@ -92,6 +155,8 @@ def _report(job: Job, ranks: int, hosts: Path | None) -> Report:
     def emit(kind: str, value: Any) -> None:
         if kind == "plan":
             click.echo(value)
+        elif kind == "metrics":
+            said.append(value)
         elif kind == "progress":
             progress.update(*value)
 

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lapwing.api import Nest
 from lapwing.check import Reference, differences, make_reference
+from lapwing.cli.jsonfile import write_text
 from lapwing.cli.loading import problem_arguments
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
@@ -23,10 +25,17 @@ from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import Plan
 from lapwing.run import check_aliases, run
 from lapwing.runtime import communicator
-from lapwing.runtime.execute import Outcome
+from lapwing.runtime.execute import Measure, Outcome
+from lapwing.runtime.tuning import Tuning, helper_cpus
+from lapwing.trace.events import RunTrace
+from lapwing.trace.metrics import hidden, metrics
+from lapwing.trace.perfetto import perfetto_json
+from lapwing.trace.timeline import MAX_EVENTS, timeline_page
+
+_FEWEST_EVENTS = 1000  # kept of each rank for a timeline, however many there are
 
 # What becomes known on the way, as (kind, value), values being fit for JSON: "plan" a text; "progress" a label and the
-# fraction done or None; "stops" what the plain loop raises.
+# fraction done or None; "stops" what the plain loop raises; "metrics" a text on where a run's time went.
 Emit = Callable[[str, Any], None]
 
 
@@ -41,6 +50,8 @@ class Job:
     grid: tuple[int, ...] | None
     repeat: int
     check: bool
+    timeline: str | None = None  # a file to write, .html or .json
+    helper_cpu: str = "auto"  # as the user wrote it
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -60,7 +71,8 @@ class Job:
 
     def variants(self, nest: Nest) -> list[Nest]:
         """The nest with each engine asked for."""
-        return [nest.using(engine=engine, tile=self.tile, grid=self.grid) for engine in self.engines or (nest.engine,)]
+        tuning = Tuning(helper_cpu=helper_cpus(self.helper_cpu))
+        return [nest.using(engine=engine, tile=self.tile, grid=self.grid, tuning=tuning) for engine in self.engines or (nest.engine,)]
 
 
 @dataclass(frozen=True)
@@ -80,22 +92,33 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     """
     variants = job.variants(nest)
     bench = _on_first(comm, lambda: _Bench.prepare(job, nest, variants, 1 if comm is None else comm.Get_size(), emit))
+    measure = _measure(job, len(variants), comm)
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
             label = variant.engine if job.repeat == 1 else f"{variant.engine}, run {turn + 1} of {job.repeat}"
             arguments = _on_first(comm, lambda: bench.fresh_arguments()) or {}
-            outcome = _run(variant, arguments, comm, bench, partial(_report_progress, emit, label))
+            outcome = _run(variant, arguments, comm, bench, measure, partial(_report_progress, emit, label))
             _on_first(comm, partial(_Bench.record, bench, position, outcome, arguments))
+    if job.timeline is not None:
+        _on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
     return bench.report() if bench is not None else None
+
+
+def _measure(job: Job, variants: int, comm: Any) -> Measure:
+    ranks = 1 if comm is None else comm.Get_size()
+    events = 0 if job.timeline is None else max(_FEWEST_EVENTS, MAX_EVENTS // (ranks * variants))
+    return Measure(transfer=ranks > 1, events=events)
 
 
 def _report_progress(emit: Emit, label: str, done: float) -> None:
     emit("progress", [label, done])
 
 
-def _run(variant: Nest, arguments: Mapping[str, Any], comm: Any, bench: _Bench | None, report: Any) -> Outcome:
+def _run(
+    variant: Nest, arguments: Mapping[str, Any], comm: Any, bench: _Bench | None, measure: Measure, report: Any
+) -> Outcome:
     try:
-        return run(variant, arguments, report, measure_transfer=comm is not None and comm.Get_size() > 1)
+        return run(variant, arguments, report, measure)
     except RunError as error:
         if bench is None or bench.reference is None or bench.reference.raises is None:
             raise
@@ -176,6 +199,15 @@ class _Bench:
         if found:
             self.differences[self.variants[position].engine] = found
 
+    def draw(self, path: str, emit: Emit) -> None:
+        """Write the timeline of every engine's median run, and say what it shows."""
+        runs = [_median_run(outcomes) for outcomes in self.outcomes]
+        figures = [metrics(run) for run in runs]
+        for one in figures:
+            emit("metrics", str(one))
+        page = perfetto_json(runs) if path.endswith(".json") else timeline_page(runs, figures)
+        write_text(Path(path), page, "--timeline")
+
     def report(self) -> Report:
         runs = [
             self._run_document(variant.engine, outcomes)
@@ -201,7 +233,7 @@ class _Bench:
             "seconds": [o.seconds for o in outcomes],
             "median": statistics.median(o.seconds for o in outcomes),
             "predicted": None,
-            "hidden": None if not transfer or exposed is None else min(1.0, max(0.0, 1 - exposed / transfer)),
+            "hidden": hidden(exposed, transfer),
             "exposed_seconds": exposed,
             "transfer_seconds": transfer,
             "identical": None if self.reference is None else not self.differences[engine],
@@ -211,10 +243,15 @@ class _Bench:
 
 def _communication(outcomes: list[Outcome]) -> tuple[float | None, float | None]:
     """Median exposed and transfer seconds; None where nothing is transferred."""
-    transfers = [o.transfer_seconds for o in outcomes if o.transfer_seconds is not None]
-    if not transfers or not any(t["messages"] for t in outcomes[-1].times):
+    transfers = [o.trace.transfer_seconds for o in outcomes if o.trace.transfer_seconds is not None]
+    if not transfers or not any(rank.times["messages"] for rank in outcomes[-1].trace.ranks):
         return None, None
     return statistics.median(o.exposed_seconds for o in outcomes), statistics.median(transfers)
+
+
+def _median_run(outcomes: list[Outcome]) -> RunTrace:
+    """By seconds; of two in the middle the faster one."""
+    return sorted(outcomes, key=lambda outcome: outcome.seconds)[(len(outcomes) - 1) // 2].trace
 
 
 def _plan_texts(plans: list[Plan]) -> list[str]:

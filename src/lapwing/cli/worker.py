@@ -43,7 +43,7 @@ def main() -> None:
             traceback.print_exc()
         described = str(error) if isinstance(error, LapwingError) else f"{type(error).__name__}: {error}"
         print(f"lapwing: rank {rank}: {described}", file=sys.stderr, flush=True)
-        comm.Abort(1)
+        communicator.abort(comm)
 
 
 def _work(job: Job, comm: Any, frames: Emit) -> None:

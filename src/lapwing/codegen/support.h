@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "lapwing.h"
+
 #define LW_INLINE static inline __attribute__((always_inline, unused))
 
 /* C's math library under names the compiler does not know, so that it neither folds nor rewrites the calls: the result
@@ -183,6 +185,19 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
     digit[1] += sign * (int64_t)(uint32_t)(shifted >> 32);
     digit[2] += sign * (int64_t)(uint32_t)(shifted >> 64);
     if (__builtin_expect(++sum[0] == (INT64_C(1) << 30), 0)) lw_exact_carry(sum);
+}
+
+/* A box of elements that lie one after the other in a buffer, as an array. */
+LW_INLINE lw_array lw_dense(const void *buffer, int64_t itemsize, int axes, const lw_box *box) {
+    lw_array dense;
+    int64_t stride = 1, first = 0;
+    for (int k = axes - 1; k >= 0; --k) {
+        dense.stride[k] = stride;
+        first += box->lo[k] * stride;
+        stride *= box->hi[k] - box->lo[k];
+    }
+    dense.base = (char *)(intptr_t)buffer - first * itemsize;
+    return dense;
 }
 
 #endif

@@ -1,4 +1,4 @@
-"""The tile in C: compute over a box, faces packed and unpacked.
+"""The tile in C: compute over a box; faces packed, unpacked, and put into a neighbour's memory.
 
 Where the innermost loop is a chain of dependent operations, as in Gauss-Seidel, the core would wait out the latency of
 every link. The two innermost loops are skewed instead: a few rows advance together, each one step behind the row above,
@@ -79,9 +79,13 @@ class _TileWriter(ModuleWriter):
             *self._compute(),
             "",
             *self._copies(),
-            *self._face_function("pack", "const lw_tile *tile", "void *out", "out"),
+            *self._elements_function(),
             "",
-            *self._face_function("unpack", "lw_tile *tile", "const void *in", "in"),
+            *self._face_function("pack", "const lw_tile *tile", "void *out", "{here}", "&dense"),
+            "",
+            *self._face_function("unpack", "lw_tile *tile", "const void *in", "&dense", "{here}"),
+            "",
+            *self._face_function("put", "const lw_tile *tile", "const lw_array *there", "{here}", "&there[{position}]"),
         ]
         return "\n".join(lines) + "\n"
 
@@ -232,36 +236,64 @@ class _TileWriter(ModuleWriter):
     # -- copies ------------------------------------------------------------------------------------------------------
 
     def _copies(self) -> Iterator[str]:
-        """Per written array, a dense copy of a box of elements out of the array and back into it, row by row."""
+        """Per written array, a copy of a box of elements from one place in memory to another, row by row."""
         for array in (a for a in self.bound.arrays if a.name in self.nest.written):
-            for verb, const, c_type_out in (("out", "const ", ""), ("in", "", "const ")):
-                name, c_type = self.array(array.name), C_TYPES[array.dtype]
-                yield f"static void copy_{verb}_{name}(const lw_array *array, const lw_box *box, {c_type_out}{c_type} *dense) {{"
-                yield f"    {const}{c_type} *const {name} = array->base;"
-                axes = len(array.shape)
-                offset = " + ".join([f"x{k} * array->stride[{k}]" for k in range(axes - 1)] + [f"x{axes - 1}"])
-                for k in range(axes):
-                    yield "    " * (k + 1) + f"for (int64_t x{k} = box->lo[{k}]; x{k} < box->hi[{k}]; ++x{k}) {{"
-                element = f"{name}[{offset}]"
-                move = f"*dense++ = {element};" if verb == "out" else f"{element} = *dense++;"
-                yield "    " * (axes + 1) + move
-                for k in range(axes, 0, -1):
-                    yield "    " * k + "}"
-                yield "}"
-                yield ""
+            c_type, last = C_TYPES[array.dtype], len(array.shape) - 1
+            lines = _Lines()
+            lines.open(
+                f"static void copy_{self.array(array.name)}(const lw_array *source, const lw_array *target, "
+                "const lw_box *box) {"
+            )
+            lines.add(f"const {c_type} *restrict const from = source->base;")
+            lines.add(f"{c_type} *restrict const to = target->base;")
+            lines.add(f"const int64_t begin = box->lo[{last}], end = box->hi[{last}];")
+            rows = {"from": "", "to": ""}
+            for k in range(last):
+                lines.add(f"const int64_t from_s{k} = source->stride[{k}], to_s{k} = target->stride[{k}];")
+                rows = {side: f"{text} + x{k} * {side}_s{k}" for side, text in rows.items()}
+            for k in range(last):
+                lines.open(f"for (int64_t x{k} = box->lo[{k}]; x{k} < box->hi[{k}]; ++x{k}) {{")
+            lines.add(f"const {c_type} *restrict const old = from{rows['from']};")
+            lines.add(f"{c_type} *restrict const new = to{rows['to']};")
+            lines.add(f"for (int64_t x{last} = begin; x{last} < end; ++x{last}) new[x{last}] = old[x{last}];")
+            lines.close_all()
+            yield from lines.texts
+            yield ""
 
-    def _face_function(self, verb: str, tile: str, buffer: str, pointer: str) -> Iterator[str]:
-        yield f"void lw_tile_{verb}({tile}, int32_t face, const lw_box *box, {buffer}) {{"
-        yield "    lw_box elements;"
+    def _elements_function(self) -> Iterator[str]:
+        """The elements a face wrote in a box of iterations."""
+        yield "static lw_box elements_of(int32_t face, const lw_box *box) {"
+        yield "    lw_box elements = *box;"
         yield "    switch (face) {"
         for number, face in enumerate(self.faces):
-            position = [a.name for a in self.bound.arrays].index(face.array)
             yield f"        case {number}: /* {face.text} */"
             for axis, (low, high) in enumerate(self._element_ranges(face)):
                 yield f"            elements.lo[{axis}] = {low};"
                 yield f"            elements.hi[{axis}] = {high};"
-            direction = "out" if verb == "pack" else "in"
-            yield f"            copy_{direction}_{self.array(face.array)}(&tile->arrays[{position}], &elements, {pointer});"
+            yield "            break;"
+        yield "    }"
+        yield "    return elements;"
+        yield "}"
+
+    def _face_function(self, verb: str, tile: str, other: str, source: str, target: str) -> Iterator[str]:
+        """A function that copies a face from one place to another: this tile's array, a message, or another's array."""
+        yield f"void lw_tile_{verb}({tile}, int32_t face, const lw_box *box, {other}) {{"
+        yield "    const lw_box elements = elements_of(face, box);"
+        dense = "&dense" in (source, target)
+        if dense:
+            yield "    lw_array dense;"
+        yield "    switch (face) {"
+        for number, face in enumerate(self.faces):
+            position = [a.name for a in self.bound.arrays].index(face.array)
+            array = self.bound.arrays[position]
+            yield f"        case {number}: /* {face.text} */"
+            if dense:
+                pointer = other.split("*")[-1]
+                size = f"sizeof({C_TYPES[array.dtype]})"
+                yield f"            dense = lw_dense({pointer}, {size}, {len(array.shape)}, &elements);"
+            places = {"here": f"&tile->arrays[{position}]", "position": position}
+            source_text, target_text = source.format(**places), target.format(**places)
+            yield f"            copy_{self.array(face.array)}({source_text}, {target_text}, &elements);"
             yield "            break;"
         yield "    }"
         yield "}"

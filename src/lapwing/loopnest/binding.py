@@ -42,7 +42,8 @@ class BoundNest:
     """A LoopNest with the types and sizes of one call.
 
     ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
-    ``parameters`` maps each scalar the generated code uses to its value, symbols included.
+    ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
+    index counts from the end, with their size.
     """
 
     nest: ir.LoopNest
@@ -50,6 +51,7 @@ class BoundNest:
     parameters: Mapping[str, Any]
     domain: Domain
     body: t.TypedBody = field(repr=False)
+    wraps: Mapping[tuple[ir.Access, int], int] = field(repr=False)
 
     def array(self, name: str) -> ArrayType:
         return next(a for a in self.arrays if a.name == name)
@@ -63,11 +65,11 @@ class BoundNest:
         return tuple(access for access, _ in guarded_accesses(self.nest))
 
     def axis(self, access: ir.Access, axis: int) -> Affine | None:
-        """The subscript over normalised loop coordinates with all symbols replaced; None for a look-up."""
+        """The index from the start, over normalised coordinates with all symbols replaced; None for a look-up."""
         affine = access.affine[axis]
         if affine is None:
             return None
-        return self.domain.normalised(affine.substitute(self.symbols))
+        return self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
 
 
 def global_values(function: Callable[..., Any]) -> dict[str, Any]:
@@ -120,7 +122,7 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
             subscript=subscript,
         ),
     )
-    return BoundNest(nest, arrays, parameters, domain, body)
+    return BoundNest(nest, arrays, parameters, domain, body, wraps)
 
 
 def _parameter_values(
@@ -254,6 +256,7 @@ def _check_bounds(
 ) -> dict[tuple[ir.Access, int], int]:
     """Check every affine index against its array; return the axes whose index counts from the end, with their size."""
     wraps: dict[tuple[ir.Access, int], int] = {}
+    from_start: set[tuple[ir.Access, int]] = set()
     if domain.is_empty:
         return wraps
     for access, guards in guarded_accesses(nest):
@@ -267,9 +270,12 @@ def _check_bounds(
             if fixed.names - set(nest.loop_names):
                 raise RefusedError(f"{nest.where(access.line)}: index {axis + 1} of {access.text} is not an integer.")
             reached = domain.range_of(fixed, known)
-            if reached is None or (reached[0] >= 0 and reached[1] < array.shape[axis]):
-                continue
             extent = array.shape[axis]
+            if reached is None:
+                continue
+            if reached[0] >= 0 and reached[1] < extent:
+                from_start.add((access, axis))
+                continue
             if -extent <= reached[0] and reached[1] < 0 and access.array not in nest.written:
                 wraps[access, axis] = extent
                 continue
@@ -279,6 +285,12 @@ def _check_bounds(
                 f"{extent} elements along axis {axis} (indices 0 to {extent - 1}). "
                 "Shorten the loop's range or enlarge the array."
             )
+    if both := [key for key in wraps if key in from_start]:
+        access, axis = both[0]
+        raise RefusedError(
+            f"{nest.where(access.line)}: {access.text}: index {axis + 1} counts from the start in one place and from the end "
+            f"in another. Write an index from the end as {access.array}.shape[{axis}] minus something."
+        )
     return wraps
 
 

@@ -304,12 +304,14 @@ class _Lowering:
 
     def _binary(self, operator: str, a: Value, b: Value, line: int, check_overflow: bool = True) -> Value:
         """Arithmetic: the dtype it computes in must be the same for every type the operands may have."""
-        computing: dict[str, None] = {}
+        by_python: set[str] = set()
+        by_numpy: set[str] = set()
         results: set[ScalarType] = set()
         python_interval: Interval | None = None
         for ka, kb in itertools.product(a.types, b.types):
             if ka.weak and kb.weak:
                 compute, result = self._python_arithmetic(operator, ka, kb, line)
+                by_python.add(compute)
                 if result == PY_INT:
                     python_interval = self._interval(operator, a.integers(ka), b.integers(kb), line, check_overflow)
                 elif operator == "/" and not ka.is_float and not kb.is_float:
@@ -317,9 +319,9 @@ class _Lowering:
                     self._check_exact_double(b.integers(kb), line)
             else:
                 compute, result = self._numpy_arithmetic(operator, a, ka, b, kb, line)
-            computing.setdefault(compute)
+                by_numpy.add(compute)
             results.add(result)
-        dtype = self._one_dtype(list(computing), operator, a, b, python_interval, line)
+        dtype = self._one_dtype(by_python, by_numpy, operator, a, b, python_interval, line)
         operands = (self._convert(a.code, dtype, line), self._convert(b.code, dtype, line))
         trap = None
         if PY_FLOAT in results or PY_INT in results:
@@ -359,15 +361,24 @@ class _Lowering:
         return compute, ScalarType(result)
 
     def _one_dtype(
-        self, computing: list[str], operator: str, a: Value, b: Value, python_interval: Interval | None, line: int
+        self,
+        by_python: set[str],
+        by_numpy: set[str],
+        operator: str,
+        a: Value,
+        b: Value,
+        python_interval: Interval | None,
+        line: int,
     ) -> str:
-        """The single dtype to compute in, or a refusal because it depends on the values."""
-        if len(computing) == 1:
-            return computing[0]
-        others = [c for c in computing if c != "int64"]
-        if len(others) == 1 and python_interval is not None:
+        """The single dtype to compute in, or a refusal because it depends on the values.
+
+        by_python: dtypes of arithmetic between Python numbers; by_numpy: where a NumPy number takes part.
+        """
+        if len(by_python | by_numpy) == 1:
+            return next(iter(by_python | by_numpy))
+        if len(by_numpy) == 1 and by_python == {"int64"} and python_interval is not None:
             # One possibility is arithmetic of Python ints; it gives the same bits where everything fits exactly.
-            other = others[0]
+            (other,) = by_numpy
             never_negative = all(v.integers(k)[0] >= 0 for v in (a, b) for k in v.types if not k.is_float)
             safe_zero = not other.startswith("float") or operator in "+-" or never_negative
             if safe_zero and operator in "+-*" and fits(python_interval, other):

@@ -10,6 +10,7 @@ from numbers import Integral
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
+from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.legality import check_rectangular, inside_sweep
@@ -66,25 +67,26 @@ def make_plan(
     if bound.domain.is_empty:
         return _idle_plan(bound, dependences, ranks, wishes, extents)
     reasons: list[str] = []
+    time = AlongTime(bound, tuple(dependences))
     if partition is None:
-        mapping, grid = _grid(bound, dependences, ranks, wishes.grid, extents, reasons)
+        mapping, grid = _grid(time, ranks, wishes.grid, extents, reasons)
         partition = _partition(bound, grid)
     else:
-        mapping = _pipelined(
-            [k for k, parts in enumerate(partition.grid) if parts == 1] or range(len(extents)), extents
-        )
+        mapping = _mapping_on(time, partition.grid, extents)
         reasons.append("the arrays are distributed like this already")
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
     tile = wishes.tile
     if tile is None:
-        tile = _default_tile(block, mapping, partition.grid)
+        tile = _default_tile(time, block, mapping, partition.grid)
         if ranks > 1:
-            reasons.append(f"tiles of {tile}: about {tile * math.prod(block) // block[mapping]:,} points a step")
-    tile = max(1, min(int(tile), block[mapping]))
+            points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
+            reasons.append(f"tiles of {tile}: about {points:,} points a step")
+    length = time.sweeps if mapping is None else block[mapping]
+    tile = max(1, min(int(tile), length))
     faces = Faces(bound, partition, mapping, tile)
     # The ranks at both ends: in a descending loop, or with old values alone, the first one sends nothing.
     ends = [c for rank in (0, ranks - 1) for c in (*faces.outgoing(rank), *faces.incoming(rank))] if ranks > 1 else []
-    largest = max((m.bytes for c in ends for m in c.messages), default=0)
+    largest = faces.batch * max((m.bytes for c in ends for m in c.messages), default=0)
     return Plan(
         nest=nest.name,
         engine=wishes.engine,
@@ -95,7 +97,7 @@ def make_plan(
         tile=tile,
         partition=partition,
         dependences=tuple(dependences),
-        steps=-(-block[mapping] // tile),
+        steps=-(-length // tile),
         message_bytes=largest,
         reasons=tuple(reasons),
     )
@@ -138,24 +140,57 @@ def _check_several_writes(bound: BoundNest) -> None:
             )
 
 
+def grids(bound: BoundNest, dependences: Sequence[Dependence], ranks: int) -> list[tuple[int, ...]]:
+    """All process grids for a number of ranks, as ``--grid all`` tries them (P4, section V).
+
+    They cut all space loops where time is pipelined, and all but the pipelined one elsewhere, as far as ranks fit there.
+    Raises RefusedError as make_plan does.
+    """
+    plan = make_plan(bound, dependences, ranks)
+    if bound.domain.is_empty:
+        return [plan.grid]
+    over_all = [g for g in factorisations(ranks, len(plan.extents)) if _fits(g, plan.extents)]
+    if plan.mapping is None:
+        time = AlongTime(bound, plan.dependences)
+        return [g for g in over_all if time.is_legal(g)]
+    if len(plan.grid) == len(plan.extents):
+        return over_all
+    mapping = _pipelined(range(len(plan.extents)), plan.extents)
+    others = factorisations(ranks, len(plan.extents) - 1)
+    return [g for g in others if _fits((*g[:mapping], 1, *g[mapping:]), plan.extents)] or over_all
+
+
 def _grid(
-    bound: BoundNest,
-    dependences: Sequence[Dependence],
-    ranks: int,
-    wished: tuple[int, ...] | None,
-    extents: tuple[int, ...],
-    reasons: list[str],
-) -> tuple[int, tuple[int, ...]]:
-    """The mapping loop and the number of parts along every space loop."""
+    time: AlongTime, ranks: int, wished: tuple[int, ...] | None, extents: tuple[int, ...], reasons: list[str]
+) -> tuple[int | None, tuple[int, ...]]:
+    """The mapping loop, None for time, and the number of parts along every space loop."""
+    bound = time.bound
     if wished is not None:
-        return _wished_grid(bound, ranks, wished, extents)
-    weights = _communication_weights(bound, dependences)
+        mapping, grid = _wished_grid(time, ranks, wished, extents)
+        if mapping is not None and len(wished) == len(extents) and (against := time.reason_against(grid)):
+            reasons.append(f"{bound.nest.space_loops[mapping].name} is pipelined, {against}")
+        return mapping, grid
+    weights = _communication_weights(bound, time.dependences)
+    over_all = [g for g in factorisations(ranks, len(extents)) if _fits(g, extents)]
+    # Of equal grids the one that leaves inner loops long: faces across outer loops are whole runs of memory.
+    over_all.sort(key=lambda g: (_communication(g, extents, weights), sum(g), g[::-1]))
+    with_time = next((g for g in over_all if time.is_legal(g)), None)
+    if with_time is not None and time.pays(with_time):
+        name = bound.nest.sweep_loops[-1].name
+        reasons.append(f"{name} is pipelined: no dependence points backwards, and there are {time.sweeps:,} sweeps")
+        return None, with_time
     for mapping, candidates in _candidates(ranks, extents):
         fitting = [g for g in candidates if _fits(g, extents)]
         if fitting:
             grid = min(fitting, key=lambda g: (_communication(g, extents, weights), sum(g)))
+            if grid[mapping] > 1 and time.is_legal(grid):
+                name = bound.nest.sweep_loops[-1].name
+                reasons.append(f"{name} is pipelined: the space loops are all cut, for {ranks} ranks to fit")
+                return None, grid
             if ranks > 1:
-                reasons.append(_mapping_reason(bound, mapping, grid, extents))
+                against = time.reason_against(with_time or over_all[0])
+                ending = f"; {against}" if against else ""
+                reasons.append(_mapping_reason(bound, mapping, grid, extents) + ending)
             return mapping, grid
     loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
     raise RefusedError(
@@ -183,13 +218,22 @@ def _candidates(ranks: int, extents: tuple[int, ...]) -> Iterator[tuple[int, lis
     yield best, list(factorisations(ranks, len(extents)))
 
 
+def _mapping_on(time: AlongTime, grid: tuple[int, ...], extents: tuple[int, ...]) -> int | None:
+    """The loop to pipeline on a grid over all space loops that is given."""
+    whole = [k for k, parts in enumerate(grid) if parts == 1]
+    if time.is_legal(grid) and (time.pays(grid) or not whole):
+        return None
+    return _pipelined(whole or range(len(extents)), extents)
+
+
 def _wished_grid(
-    bound: BoundNest, ranks: int, wished: tuple[int, ...], extents: tuple[int, ...]
-) -> tuple[int, tuple[int, ...]]:
+    time: AlongTime, ranks: int, wished: tuple[int, ...], extents: tuple[int, ...]
+) -> tuple[int | None, tuple[int, ...]]:
+    """A grid with an entry for every space loop asks for time to be pipelined, wherever that is legal."""
     if not isinstance(wished, tuple | list) or not all(map(_is_count, wished)):
         raise RefusedError(f"grid {wished!r}: expected whole numbers of at least 1, such as (2, 1).")
     wished = tuple(map(int, wished))
-    names = [loop.name for loop in bound.nest.space_loops]
+    names = [loop.name for loop in time.bound.nest.space_loops]
     text = "x".join(map(str, wished))
     mapping = _pipelined(range(len(extents)), extents)
     if len(wished) == len(extents):
@@ -213,6 +257,8 @@ def _wished_grid(
             raise RefusedError(
                 f"grid {text} cuts loop {name} in {parts}, but it has {extent} rows; every rank needs at least one."
             )
+    if len(wished) == len(extents) and time.is_legal(grid):
+        return None, grid
     return mapping, grid
 
 
@@ -259,17 +305,18 @@ def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1
 
 
-def _default_tile(block: tuple[int, ...], mapping: int, grid: tuple[int, ...]) -> int:
+def _default_tile(time: AlongTime, block: tuple[int, ...], mapping: int | None, grid: tuple[int, ...]) -> int:
+    if mapping is None:
+        return time.tile(block, grid, POINTS_A_TILE)
     extent = block[mapping]
     if math.prod(grid) == 1:
         return extent
     across = math.prod(e for k, e in enumerate(block) if k != mapping)
-    stages = sum(p - 1 for p in grid)
     wanted = max(1, POINTS_A_TILE // max(across, 1))
     innermost = mapping == len(block) - 1
     if innermost:
         wanted = max(wanted, SHORTEST_RUN)
-    steps = max(-(-extent // wanted), min(FILL_SHARE * stages, extent))
+    steps = max(-(-extent // wanted), min(FILL_SHARE * stages(grid), extent))
     tile = -(-extent // steps)
     if mapping == len(block) - 2:
         tile = min(extent, -(-tile // ROWS_TOGETHER) * ROWS_TOGETHER)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import signal
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +20,7 @@ _LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_
 Result = TypeVar("Result")
 
 _ROUND_TRIPS = 10
+_ABORT_SECONDS = 3
 _LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
 
 
@@ -104,6 +107,20 @@ def clock_offset() -> float:
     return offset
 
 
+def abort(comm: Any) -> None:
+    """End all ranks of comm (mpi4py), this one within seconds in any case."""
+    # MPI_Abort waits for messages under way, for ever where the network is gone. No thread could end that wait: mpi4py
+    # holds the interpreter meanwhile.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_ABORT_SECONDS)
+    comm.Abort(1)
+
+
+def host() -> str:
+    """The name of this machine."""
+    return platform.node()
+
+
 def announcer(enabled: bool) -> Callable[[str], None] | None:
     """Where one line about a build goes: standard error, of one rank only."""
     return _announce if enabled else None
@@ -152,6 +169,6 @@ def _end_all_on_error(mpi: Any) -> None:
         if mpi.COMM_WORLD.Get_size() > 1 and not mpi.Is_finalized():
             sys.stderr.flush()
             sys.stdout.flush()
-            mpi.COMM_WORLD.Abort(1)
+            abort(mpi.COMM_WORLD)
 
     sys.excepthook = hook

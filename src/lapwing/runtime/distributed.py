@@ -83,16 +83,16 @@ class DistributedArray:
         self._layout = self._local = None
         return self._whole
 
-    def localise(self, needed: Sequence[Box], layout: Layout) -> LocalArray:
+    def localise(self, needed: Sequence[Box], layout: Layout, exported: bool = False) -> LocalArray:
         """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
 
-        needed: the box every rank touches. layout: who owns what from now on.
+        needed: the box every rank touches. layout: who owns what from now on. exported: other ranks want to map it.
         """
         rank = self._comm.Get_rank()
         array = ArrayType("", self.dtype.name, self.shape)
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
         if self._layout is None:
-            local = self._allocate(array, boxes[rank])
+            local = self._allocate(array, boxes[rank], exported)
             scatter(self._whole, boxes, local, self._comm)
             self._whole = None
         else:
@@ -100,14 +100,15 @@ class DistributedArray:
             local = self._local
             same = self._layout == layout
             # Collective: where one rank needs other memory, all take part.
-            if self._comm.allreduce(int(not same or not _contains(local.box, boxes[rank]))):
-                local = self._allocate(array, _hull(boxes[rank], local.box) if same else boxes[rank])
+            unfit = not same or not _contains(local.box, boxes[rank]) or (exported and local.segment is None)
+            if self._comm.allreduce(int(unfit)):
+                local = self._allocate(array, _hull(boxes[rank], local.box) if same else boxes[rank], exported)
             exchange(self._local, local, self._layout.owned, boxes, self._comm)
         self._local, self._layout = local, layout
         return local
 
-    def _allocate(self, array: ArrayType, box: Box) -> LocalArray:
-        return communicator.agree(self._comm, lambda: allocate(array, box))
+    def _allocate(self, array: ArrayType, box: Box, exported: bool) -> LocalArray:
+        return communicator.agree(self._comm, lambda: allocate(array, box, exported))
 
 
 def owner_layout(bound: BoundNest, name: str, partition: Partition) -> Layout:

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
@@ -16,36 +18,50 @@ from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import agree, clock_offset
+from lapwing.runtime.communicator import abort, agree, clock_offset, host
 from lapwing.runtime.distributed import DistributedArray, owner_layout
 from lapwing.runtime.interrupt import noted_interrupts
+from lapwing.runtime.neighbours import Neighbours, join_neighbours
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowded, needed_box
 from lapwing.runtime.transfer import gather, scatter, slices
+from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds, place_of
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range, in_direction
+from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
 
 Report = Callable[[float], None]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What to find out about a run beside its result. ``events``: how many to keep on each rank for a timeline.
+
+    ``transfer``: afterwards, send the same messages with nothing else going on.
+    """
+
+    transfer: bool = False
+    events: int = 0
 
 
 @dataclass
 class Outcome:
-    """What a run gives: reductions by name, seconds of the slowest rank, and where each rank's time went.
+    """What a run gives: reductions by name, seconds of the slowest rank, and what every rank did when.
 
-    ``transfer_seconds`` is None unless it was asked for: the time the same messages take with nothing else going on.
+    ``trace`` has no events unless they were asked for; ``trace.transfer_seconds`` is None unless it was.
     """
 
     plan: Plan
     results: dict[str, Any]
     seconds: float
-    times: list[dict[str, float]] = field(repr=False)
-    transfer_seconds: float | None = None
+    trace: RunTrace = field(repr=False)
 
     @property
     def exposed_seconds(self) -> float:
         """The longest that any rank waited for messages on their way, between its first and last computation."""
-        return max((t["exposed"] for t in self.times), default=0.0)
+        return max((rank.times["exposed"] for rank in self.trace.ranks), default=0.0)
 
 
 class Runner:
@@ -59,12 +75,12 @@ class Runner:
         self.module = native.module_of(library)
         self.workspace = Workspace(bound, library, arrays)
         self.program = rank_program(self.faces, rank, plan.ranks)
+        self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 
-    def run(
-        self, runtime: ctypes.CDLL, report: Report | None, comm_handle: int = 0, clock_offset: float = 0.0
-    ) -> native.Times:
+    def run(self, runtime: ctypes.CDLL, options: native.Options, report: Report | None, events: int) -> RankTrace:
         """Run all sweeps. Raises RunError where the plain loop would raise, KeyboardInterrupt when interrupted."""
-        times = native.Times()
+        times, kept = native.Times(), np.empty(events, EVENT)
+        trace = native.Trace(kept.ctypes.data, events, 0)
         self.workspace.reset()
         interrupt: list[BaseException]
 
@@ -78,33 +94,48 @@ class Runner:
 
         callback = native.Progress(progress)
         with noted_interrupts() as interrupt:
-            status = runtime.lw_run(
-                ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
-                native.ENGINE_CODES[self.plan.engine], comm_handle, clock_offset, 0,
-                ctypes.cast(callback, ctypes.c_void_p), ctypes.byref(times),
-            )  # fmt: skip
+            status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
         if interrupt:
             raise interrupt[0]
         if status == native.TRAPPED:
             self.workspace.check_traps()
-        if status != native.DONE:
-            raise RunError(f"the runtime stopped with status {status}")
-        return times
+        _check(status, runtime)
+        events_kept = min(trace.count, events)
+        return RankTrace(
+            self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
+        )
 
-    def transfer_seconds(self, runtime: ctypes.CDLL, comm_handle: int) -> float:
+    def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
         """How long the same messages take with nothing else going on: one after the other, nothing computed."""
-        times = native.Times()
-        status = runtime.lw_run(
-            ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
-            native.BLOCKING, comm_handle, 0.0, 1, None, ctypes.byref(times),
-        )  # fmt: skip
-        if status != native.DONE:
-            raise RunError(f"the runtime stopped with status {status} while timing messages")
+        times, trace = native.Times(), native.Trace(None, 0, 0)
+        options.engine, options.dry = native.ENGINE_CODES["blocking"], 1
+        _check(self._run(runtime, options, None, trace, times), runtime)
         return float(times.total)
+
+    def _run(
+        self, runtime: ctypes.CDLL, options: native.Options, progress: Any, trace: native.Trace, times: native.Times
+    ) -> int:
+        status: int = runtime.lw_run(
+            ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
+            ctypes.byref(options), progress, ctypes.byref(trace), ctypes.byref(times),
+        )  # fmt: skip
+        return status
+
+
+def _check(status: int, runtime: ctypes.CDLL) -> None:
+    if status == native.FAILED:
+        raise RunError(runtime.lw_failure().decode(errors="replace"))
+    if status != native.DONE:
+        raise RunError(f"the runtime stopped with status {status}")
 
 
 def run_alone(
-    bound: BoundNest, plan: Plan, arguments: Mapping[str, Any], announce: native.Announce, report: Report | None = None
+    bound: BoundNest,
+    plan: Plan,
+    arguments: Mapping[str, Any],
+    announce: native.Announce,
+    report: Report | None = None,
+    measure: Measure | None = None,
 ) -> Outcome:
     """Run on this process alone; written arrays are updated in place.
 
@@ -112,7 +143,7 @@ def run_alone(
     copy that is stored back at the end, so that an error leaves them as they were.
     """
     if bound.domain.is_empty:
-        return Outcome(plan, _initial_results(bound), 0.0, [])
+        return _idle_outcome(bound, plan)
     runtime = native.serial_runtime(announce)
     library = _tile_library(bound, plan.dependences, announce)
     block = plan.partition.block(0)
@@ -129,13 +160,13 @@ def run_alone(
         arrays[array.name] = local
     runner = Runner(bound, plan, 0, library, arrays)
     start = time.perf_counter()
-    times = runner.run(runtime, report)
+    trace = runner.run(runtime, native.Options(slice_seconds=1.0), report, measure.events if measure else 0)
     seconds = time.perf_counter() - start
     for name in copied:
         if name in bound.nest.written:
             for box in written_boxes(bound, name, block):
                 arguments[name][slices(box)] = arrays[name].view(box)
-    return Outcome(plan, merged(bound, [runner.workspace.words]), seconds, [_times(times)])
+    return _outcome(plan, merged(bound, [runner.workspace.words]), seconds, [trace], None)
 
 
 def run_on_ranks(
@@ -145,7 +176,8 @@ def run_on_ranks(
     comm: Any,
     announce: native.Announce,
     report: Report | None = None,
-    measure_transfer: bool = False,
+    measure: Measure | None = None,
+    tuning: Tuning | None = None,
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
@@ -154,7 +186,10 @@ def run_on_ranks(
     """
     rank = comm.Get_rank()
     if bound.domain.is_empty:
-        return Outcome(plan, _initial_results(bound), 0.0, [])
+        return _idle_outcome(bound, plan)
+    measure = measure or Measure()
+    place = place_of(comm)
+    options = agree(comm, lambda: _options(plan, comm, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
         return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
@@ -162,32 +197,70 @@ def run_on_ranks(
     runtime, library = agree(comm, build)
     arrays = {a.name: _distribute(bound, plan, a, sources[a.name], comm) for a in bound.arrays}
     runner = agree(comm, lambda: Runner(bound, plan, rank, library, arrays))
+    if plan.engine == "onesided":
+        runner.neighbours = join_neighbours(runner.program, arrays, bound.nest.written, comm)
+    options.clock_offset = clock_offset()
     comm.Barrier()
     start = time.perf_counter()
-    times = _run_or_abort(runner, runtime, comm, report)
+    trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events))
     seconds = comm.allreduce(time.perf_counter() - start, op=_max())
     results = merged(bound, comm.allgather(runner.workspace.words))
     for name in bound.nest.written:
         if not isinstance(sources[name], DistributedArray):
             _collect(bound, plan, arrays[name], sources[name], comm)
     transfer = None
-    if measure_transfer:
+    if measure.transfer:
         comm.Barrier()
-        transfer = comm.allreduce(runner.transfer_seconds(runtime, comm.py2f()), op=_max())
-    return Outcome(plan, results, seconds, comm.allgather(_times(times)), transfer)
+        transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
+    return _outcome(plan, results, seconds, _gathered(trace, comm), transfer)
+
+
+def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Options:
+    threads = 2 if plan.engine == "helper" else 1
+    return native.Options(
+        engine=native.ENGINE_CODES[plan.engine],
+        comm=comm.py2f(),
+        split_bytes=tuning.split_bytes,
+        helper_cpu=helper_cpu(tuning, place) if plan.engine == "helper" else -1,
+        spin=may_spin(place, threads),
+        slice_seconds=tuning.slice_seconds,
+        patience_seconds=patience_seconds(),
+    )
+
+
+def _gathered(trace: RankTrace, comm: Any) -> list[RankTrace]:
+    """The traces of all ranks on rank 0, without their events on the others."""
+    if not comm.allreduce(int(len(trace.events) > 0)):
+        traces: list[RankTrace] = comm.allgather(trace)
+        return traces
+    gathered: list[RankTrace] | None = comm.gather(trace, root=0)
+    bare: list[RankTrace] = comm.allgather(replace(trace, events=trace.events[:0]))
+    return bare if gathered is None else gathered
+
+
+def _outcome(
+    plan: Plan, results: dict[str, Any], seconds: float, traces: list[RankTrace], transfer: float | None
+) -> Outcome:
+    trace = RunTrace(plan.nest, plan.engine, plan.tile, plan.grid, seconds, transfer, tuple(traces))
+    return Outcome(plan, results, seconds, trace)
+
+
+def _idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
+    return _outcome(plan, {a.name: bound.parameters[a.name] for a in bound.body.accumulators}, 0.0, [], None)
 
 
 def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, comm: Any) -> LocalArray:
     """This rank's part of an array, with the elements of its neighbours that it reads."""
     boxes = [needed_box(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    written = array.name in bound.nest.written
+    exported = written and plan.engine == "onesided"
     if isinstance(source, DistributedArray):
-        written = array.name in bound.nest.written
         layout = owner_layout(bound, array.name, plan.partition) if written else source.layout
         if layout is not None:
-            return replace(source.localise(boxes, layout), array=array)
+            return replace(source.localise(boxes, layout, exported), array=array)
         source = source.whole  # only read, and not distributed by any nest so far
 
-    local = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()]))
+    local = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()], exported))
     scatter(source, boxes, local, comm)
     return local
 
@@ -199,16 +272,15 @@ def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: 
         gather(local, of_offset, whole, comm)
 
 
-def _run_or_abort(runner: Runner, runtime: ctypes.CDLL, comm: Any, report: Report | None) -> native.Times:
+def _or_abort(comm: Any, action: Callable[[], Result]) -> Result:
     """Run; an error on this rank ends every rank, because the others wait for its messages."""
-    offset = clock_offset()
     try:
-        return runner.run(runtime, report, comm.py2f(), offset)
+        return action()
     except BaseException as error:
         if comm.Get_size() > 1:
             text = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
             print(f"lapwing: rank {comm.Get_rank()}: {text}", file=sys.stderr, flush=True)
-            comm.Abort(1)
+            abort(comm)
         raise
 
 
@@ -237,12 +309,10 @@ def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announc
     return native.build_tile(tile_source(bound, faces_of(bound), dependences), announce)
 
 
-def _initial_results(bound: BoundNest) -> dict[str, Any]:
-    return {a.name: bound.parameters[a.name] for a in bound.body.accumulators}
-
-
-def _times(times: native.Times) -> dict[str, float]:
-    return {field[0]: getattr(times, field[0]) for field in times._fields_}
+def _by_name(times: native.Times) -> dict[str, float]:
+    """lw_times by name; transfers are not the rank's own time."""
+    found = {name: getattr(times, name) for name in ("total", "fill", "drain", "exposed", "messages", "bytes")}
+    return {**found, **{name: times.phase[k] for k, name in enumerate(PHASES) if name != "transfer"}}
 
 
 def _max() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.trace.events import PHASES
 
 MAX_LOOPS = 8
-BLOCKING, OVERLAP = 0, 1
-DONE, TRAPPED, STOPPED = 0, 1, 2
-ENGINE_CODES = {"blocking": BLOCKING, "overlap": OVERLAP}
+ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
+DONE, TRAPPED, STOPPED, FAILED = 0, 1, 2, 3
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of
@@ -56,7 +57,7 @@ class Tile(ctypes.Structure):
     ]
 
 
-MODULE_FUNCTIONS = ("compute", "pack", "unpack")
+MODULE_FUNCTIONS = ("compute", "pack", "unpack", "put")
 
 
 class Module(ctypes.Structure):
@@ -68,11 +69,14 @@ class Part(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("step", "bytes", "first_part", "parts")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("step", "last_step", "bytes", "first_part", "parts")]
 
 
 class Channel(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("peer", "lag", "depth", "slot_bytes", "first_message", "messages")]
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("peer", "lag", "depth", "largest", "first_message", "messages")),
+        ("there", ctypes.c_void_p),
+    ]
 
 
 class Program(ctypes.Structure):
@@ -81,6 +85,8 @@ class Program(ctypes.Structure):
         ("sweep_depth", ctypes.c_int64),
         ("sweeps", ctypes.c_int64),
         ("steps", ctypes.c_int64),
+        ("batch", ctypes.c_int64),
+        ("apart", ctypes.c_int64),
         ("slice_grain", ctypes.c_int64),
         ("slice_loop", ctypes.c_int64),
         ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
@@ -94,16 +100,27 @@ class Program(ctypes.Structure):
     ]
 
 
+class Trace(ctypes.Structure):
+    _fields_ = [("events", ctypes.c_void_p), ("capacity", ctypes.c_int64), ("count", ctypes.c_int64)]
+
+
 class Times(ctypes.Structure):
     """Seconds a rank spent; see lw_times in lapwing.h."""
 
     _fields_ = [
-        *(
-            (name, ctypes.c_double)
-            for name in ("total", "compute", "pack", "unpack", "wait", "poll", "fill", "drain", "exposed")
-        ),
+        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed")),
+        ("phase", ctypes.c_double * len(PHASES)),
         ("messages", ctypes.c_int64),
         ("bytes", ctypes.c_int64),
+    ]
+
+
+class Options(ctypes.Structure):
+    """How to run; see lw_options in lapwing.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("engine", "comm", "dry", "split_bytes", "helper_cpu", "spin")),
+        *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds")),
     ]
 
 
@@ -115,6 +132,14 @@ def box(ranges: Sequence[tuple[int, int]]) -> Box:
     for k, (low, high) in enumerate(ranges):
         result.lo[k], result.hi[k] = low, high
     return result
+
+
+def array_at(origin: int, strides: Sequence[int], shape: Sequence[int]) -> Array:
+    """An array whose element (0, …, 0) would be at an address; strides in elements."""
+    array = Array(base=origin & (2**64 - 1))
+    for axis, (stride, extent) in enumerate(zip(strides, shape, strict=True)):
+        array.stride[axis], array.shape[axis] = stride, extent
+    return array
 
 
 def build_tile(source: str, announce: Announce) -> ctypes.CDLL:
@@ -156,15 +181,19 @@ def mpi_runtime(announce: Announce = None) -> ctypes.CDLL:
 
 def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ctypes.CDLL:
     sources = {p.name: p.read_text() for p in _NATIVE.iterdir() if p.suffix in (".h", ".hpp", ".cpp")}
+    # Names for the preprocessor, of variants that are built for tests: see delays.hpp.
+    defines = [f"-D{define}" for define in os.environ.get("LAPWING_RUNTIME_DEFINES", "").split()]
     path = build_shared_library(
-        name=name, sources=sources, main=[main], compiler=compiler, flags=RUNTIME_FLAGS, announce=announce
+        name=name, sources=sources, main=[main], compiler=compiler, flags=[*RUNTIME_FLAGS, *defines], announce=announce
     )
     library = ctypes.CDLL(str(path))
     library.lw_run.argtypes = [
-        ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.c_int, ctypes.c_int64,
-        ctypes.c_double, ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Times),
+        ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.POINTER(Options),
+        ctypes.c_void_p, ctypes.POINTER(Trace), ctypes.POINTER(Times),
     ]  # fmt: skip
     library.lw_run.restype = ctypes.c_int
+    library.lw_failure.argtypes = []
+    library.lw_failure.restype = ctypes.c_char_p
     library.lw_clock.argtypes = []
     library.lw_clock.restype = ctypes.c_double
     library.lw_library_version.argtypes = [ctypes.c_char_p, ctypes.c_int64]

@@ -39,7 +39,7 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
     points = np.array(sweeps, np.int64).reshape(len(sweeps), depth)
     steps = faces.steps(rank)
     boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])
-    tables = _Tables(depth)
+    tables = _Tables(depth, faces.batch)
     incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in (faces.incoming(rank) if ranks > 1 else ())]
     outgoing = [tables.channel(c, c.target, lambda m: m.made) for c in (faces.outgoing(rank) if ranks > 1 else ())]
     if len(sweeps) < 2:
@@ -55,6 +55,8 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
         sweep_depth=depth,
         sweeps=len(sweeps),
         steps=len(steps),
+        batch=faces.batch,
+        apart=int(faces.is_apart(rank)),
         slice_grain=MANY_LANES if depth == len(nest.loops) - 2 else 1,
         slice_loop=depth,
         sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
@@ -69,13 +71,14 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
 class _Tables:
     """Collects messages and parts while channels are written down."""
 
-    def __init__(self, sweep_depth: int) -> None:
-        self.sweep_depth = sweep_depth
+    def __init__(self, sweep_depth: int, batch: int) -> None:
+        self.sweep_depth, self.batch = sweep_depth, batch
         self.messages: list[native.Message] = []
         self.parts: list[native.Part] = []
 
     def channel(self, channel: Channel, peer: int, step: Callable[[Message], int]) -> native.Channel:
-        at_once = sum(m.bytes for m in channel.messages) if channel.lag else max(m.bytes for m in channel.messages)
+        largest = max(m.bytes for m in channel.messages)
+        at_once = sum(m.bytes for m in channel.messages) if channel.lag else self.batch * largest
         if at_once > LARGEST_MESSAGE:
             raise RefusedError(
                 f"a message of {at_once} bytes: MPI sends at most 2 GiB at once. Use smaller tiles or more ranks."
@@ -86,10 +89,10 @@ class _Tables:
             for part in message.parts:
                 box = native.box((*((0, 1),) * self.sweep_depth, *part.box))
                 self.parts.append(native.Part(part.face, part.bytes, box))
-            self.messages.append(native.Message(step(message), message.bytes, first_part, len(message.parts)))
-        return native.Channel(
-            peer, channel.lag, channel.depth, max(m.bytes for m in channel.messages), first, len(channel.messages)
-        )
+            self.messages.append(
+                native.Message(step(message), message.last, message.bytes, first_part, len(message.parts))
+            )
+        return native.Channel(peer, channel.lag, channel.depth, largest, first, len(channel.messages))
 
 
 def _array(kind: Any, items: Sequence[Any]) -> Any:

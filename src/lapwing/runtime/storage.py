@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.runtime.segments import Segment, export_segment
 from lapwing.tiling.partition import Range
 
 Box = tuple[Range, ...]
@@ -23,12 +24,14 @@ _SETS = 64  # cache sets of a first-level cache, a line each
 class LocalArray:
     """The elements of ``box`` (half-open, in indices of the whole array); ``values`` has the shape of the box.
 
-    Rows lie in order and the last axis is contiguous; other strides are free, so rows may be padded.
+    Rows lie in order and the last axis is contiguous; other strides are free, so rows may be padded. ``segment`` is the
+    memory they lie in if other ranks of the node can map it.
     """
 
     array: ArrayType
     box: Box
     values: npt.NDArray[Any]
+    segment: Segment | None = None
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -62,8 +65,6 @@ def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
         for axis, extent in enumerate(array.shape):
             affine = bound.axis(access, axis)
             low, high = (0, extent - 1) if affine is None else affine.interval(ranges)
-            if high < 0:  # counts from the end
-                low, high = low + extent, high + extent
             known = hull[axis]
             hull[axis] = (low, high + 1) if known is None else (min(low, known[0]), max(high + 1, known[1]))
     # Guarded accesses may reach outside on paper; they never do in a run.
@@ -73,18 +74,22 @@ def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
     )
 
 
-def allocate(array: ArrayType, box: Box) -> LocalArray:
-    """Padded memory for a box of an array, not initialised. Raises RunError where there is not enough."""
+def allocate(array: ArrayType, box: Box, exported: bool = False) -> LocalArray:
+    """Padded memory for a box of an array, not initialised; ``exported``: in a segment, if the system has one to give.
+
+    Raises RunError where there is not enough.
+    """
     sides = [high - low for low, high in box]
     strides = padded_strides(sides, array.itemsize)
     count = max(1, sides[0]) * strides[0] * array.itemsize + 2 * _LINE
+    segment = export_segment(count) if exported else None
     try:
-        raw = np.empty(count, np.uint8)
+        raw = np.empty(count, np.uint8) if segment is None else segment.memory
     except MemoryError:
         raise RunError(f"no memory for {count:,} bytes of an array of shape {array.shape}. Use more ranks.") from None
     offset = -raw.ctypes.data % _LINE
     values = np.ndarray(sides, array.dtype, raw, offset, [s * array.itemsize for s in strides])
-    return LocalArray(array, box, values)
+    return LocalArray(array, box, values, segment)
 
 
 def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:

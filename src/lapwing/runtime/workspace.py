@@ -32,7 +32,7 @@ class Workspace:
         self.library = library
         self.words = np.zeros(max(1, accumulator_words(bound.body.accumulators)), np.int64)
         self._arrays = (native.Array * max(1, len(bound.arrays)))(
-            *(_native_array(arrays[a.name]) for a in bound.arrays)
+            *(native.array_at(arrays[a.name].origin, arrays[a.name].strides, a.shape) for a in bound.arrays)
         )
         self._scalars = (native.Scalar * max(1, len(bound.parameters)))(
             *(_native_scalar(v) for v in bound.parameters.values())
@@ -108,14 +108,6 @@ def _typed(accumulator: t.Accumulator, value: Any) -> Any:
     if accumulator.weak:
         return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype](value)
     return np.dtype(accumulator.dtype).type(value)
-
-
-def _native_array(local: LocalArray) -> native.Array:
-    array = native.Array(base=local.origin & (2**64 - 1))
-    for axis, stride in enumerate(local.strides):
-        array.stride[axis] = stride
-        array.shape[axis] = local.array.shape[axis]
-    return array
 
 
 def _native_scalar(value: Any) -> native.Scalar:

@@ -3,12 +3,15 @@
 A face is one kind of write: an array and the constant offsets it is written at. After a step a rank sends, of what the
 step wrote, the part its neighbours will touch. Neighbours that come later in the same sweep need it in that sweep
 (flow dependences, lag 0); the others need it in the next sweep (old values, P3's top frontier; lag 1).
+
+Where time is the mapping dimension (P4) a step is a sweep of the whole block, and a message holds the faces of as many
+sweeps as a tile is high.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -41,10 +44,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Message:
-    """``made`` is the step of the sender that completes it, ``needed`` the step of the receiver that first uses it."""
+    """``made`` is the step of the sender that completes it, ``needed`` the step of the receiver that first uses it, and
+    ``last`` the last step of the receiver's sweep that touches its elements (or a later one). ``parts`` are those of one
+    sweep."""
 
     made: int
     needed: int
+    last: int
     parts: tuple[Part, ...]
 
     @property
@@ -65,12 +71,20 @@ class Channel:
 
 @dataclass(frozen=True)
 class Faces:
-    """The communication of a nest cut by a partition and tiles of height ``tile`` along space loop ``mapping``."""
+    """The communication of a nest cut by a partition and tiles of height ``tile`` along space loop ``mapping``.
+
+    ``mapping`` is None where tiles lie along time; no rank may need values of a later one then (``reads_ahead``).
+    """
 
     bound: BoundNest
     partition: Partition
-    mapping: int
+    mapping: int | None
     tile: int
+
+    @property
+    def batch(self) -> int:
+        """The number of sweeps whose values travel together."""
+        return self.tile if self.mapping is None else 1
 
     @cached_property
     def faces(self) -> tuple[Face, ...]:
@@ -78,32 +92,18 @@ class Faces:
 
     @cached_property
     def _touched(self) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Distinct space offsets at which each written array is read or written."""
-        depth, nest = self.bound.nest.sweep_depth, self.bound.nest
-        found: dict[str, dict[tuple[int, ...], None]] = {}
-        for access in self.bound.accesses:
-            if access.array in nest.written:
-                space = tuple(o for o in loop_offsets(self.bound, access)[depth:] if o is not None)
-                found.setdefault(access.array, {})[space] = None
-        return {array: tuple(offsets) for array, offsets in found.items()}
+        return touched_offsets(self.bound)
 
     @cached_property
     def reach(self) -> tuple[Range, ...]:
         """How far, per space loop, a block's accesses and its neighbours' writes can be apart."""
-        depth = self.bound.nest.sweep_depth
-        spans = []
-        for axis in range(len(self.partition.cuts)):
-            apart = [0]
-            for face in self.faces:
-                wrote = face.offsets[depth + axis]
-                assert wrote is not None
-                apart += [touched[axis] - wrote for touched in self._touched[face.array]]
-            spans.append((min(apart), max(apart)))
-        return tuple(spans)
+        return reach_of(self.bound)
 
     def steps(self, rank: int) -> tuple[Box, ...]:
-        """The rank's block cut along the mapping loop into tiles, in order."""
+        """What a rank does in a sweep, in order: its block, cut along the mapping loop into tiles."""
         block = self.partition.block(rank)
+        if self.mapping is None:
+            return (block,)
         low, high = block[self.mapping]
         starts = range(low, high, self.tile)
         return tuple(
@@ -125,25 +125,42 @@ class Faces:
         """What one rank sends another in a sweep, or None if it sends nothing."""
         order_s, order_t = self.partition.order(source), self.partition.order(target)
         lag = 0 if all(s <= t for s, t in zip(order_s, order_t, strict=True)) else 1
-        same_column = order_s[self.mapping] == order_t[self.mapping]
+        same_column = self.mapping is None or order_s[self.mapping] == order_t[self.mapping]
         block = self.partition.block(target)
         messages = []
         for made, step in enumerate(self.steps(source)):
             parts = tuple(p for k, face in enumerate(self.faces) if (p := self._part(k, face, step, block)) is not None)
             if parts:
-                if lag == 0:
-                    needed = made if same_column else 0
-                else:
-                    needed = self._first_touch(parts, block)
-                messages.append(Message(made, needed, parts))
+                first, last = self._touching(parts, block)
+                needed = first if lag else made if same_column else 0
+                messages.append(Message(made, needed, max(needed, last), parts))
         if not messages:
             return None
-        # Messages are taken in the order they were sent: one needed early brings those before it along.
+        assert self.mapping is not None or lag == 0, f"rank {target} needs old values of rank {source}"
+        # Messages are taken, and their elements given up, in the order they were sent: one needed early brings those
+        # before it along, and one used for long keeps those after it.
         for k in range(len(messages) - 2, -1, -1):
             messages[k] = replace(messages[k], needed=min(messages[k].needed, messages[k + 1].needed))
+        for k in range(1, len(messages)):
+            messages[k] = replace(messages[k], last=max(messages[k].last, messages[k - 1].last))
         # Double buffers where each step's message is used at once; room for a whole sweep where it waits for its turn.
         depth = 2 if lag == 0 and same_column else len(messages)
         return Channel(source, target, lag, depth, tuple(messages))
+
+    def is_apart(self, rank: int) -> bool:
+        """Whether, inside a sweep, a step touches nothing that messages for the next step carry, and writes nothing that
+        messages of the step before carry: then the next ones can be unpacked, and the last ones packed, while it runs.
+        """
+        if self.mapping is None or len(self.steps(rank)) < 2:
+            return False  # the next step is the next sweep of the same points
+        if len({face.array for face in self.faces}) < len(self.faces):
+            return False  # elements written at one offset are written again at another
+        block = self.partition.block(rank)
+        return all(
+            message.needed <= self._touching(message.parts, block)[0]
+            for channel in self.incoming(rank)
+            for message in channel.messages
+        )
 
     def _part(self, index: int, face: Face, step: Box, block: Box) -> Part | None:
         """The iterations of a step whose writes by this face the target block touches: a box, or None."""
@@ -163,20 +180,26 @@ class Faces:
             return None
         return Part(index, tuple(hull), math.prod(high - low for low, high in hull) * face.itemsize)
 
-    def _first_touch(self, parts: Sequence[Part], block: Box) -> int:
-        """The first step of a block that touches elements of the parts."""
-        depth = self.bound.nest.sweep_depth
-        low, high = block[self.mapping]
-        first = math.inf
-        for part in parts:
-            face = self.faces[part.face]
-            wrote = face.offsets[depth + self.mapping]
-            assert wrote is not None
-            element = part.box[self.mapping][0] + wrote
-            furthest = max(t[self.mapping] for t in self._touched[face.array])
-            # Step k touches elements below min(low + (k + 1) tile, high) + furthest.
-            first = min(first, max(0, (element - furthest - low) // self.tile))
-        return int(min(first, (high - low - 1) // self.tile))
+    def _touching(self, parts: Sequence[Part], block: Box) -> Range:
+        """The first and the last step of a block that touch elements of the parts."""
+        if self.mapping is None:
+            return 0, 0
+        begin = block[self.mapping][0]
+        rows = [points[self.mapping] for part in parts for points in self._touching_points(part, block)]
+        first, last = min(low for low, _ in rows), max(high for _, high in rows) - 1
+        return (first - begin) // self.tile, (last - begin) // self.tile
+
+    def _touching_points(self, part: Part, block: Box) -> Iterator[Box]:
+        """The points of a block that touch elements of the part: a box for every offset they may be touched at."""
+        face = self.faces[part.face]
+        wrote = [o for o in face.offsets[self.bound.nest.sweep_depth :] if o is not None]
+        for touched in self._touched[face.array]:
+            points = tuple(
+                (max(b_low, p_low + w - t), min(b_high, p_high + w - t))
+                for (p_low, p_high), (b_low, b_high), w, t in zip(part.box, block, wrote, touched, strict=True)
+            )
+            if all(low < high for low, high in points):
+                yield points
 
 
 def faces_of(bound: BoundNest) -> tuple[Face, ...]:
@@ -188,6 +211,36 @@ def faces_of(bound: BoundNest) -> tuple[Face, ...]:
         itemsize = bound.array(target.array).itemsize
         found.setdefault((target.array, offsets), Face(target.array, offsets, itemsize, target.text, target.line))
     return tuple(found.values())
+
+
+def touched_offsets(bound: BoundNest) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Distinct space offsets at which each written array is read or written."""
+    depth, nest = bound.nest.sweep_depth, bound.nest
+    found: dict[str, dict[tuple[int, ...], None]] = {}
+    for access in bound.accesses:
+        if access.array in nest.written:
+            space = tuple(o for o in loop_offsets(bound, access)[depth:] if o is not None)
+            found.setdefault(access.array, {})[space] = None
+    return {array: tuple(offsets) for array, offsets in found.items()}
+
+
+def reach_of(bound: BoundNest) -> tuple[Range, ...]:
+    """Per space loop, how far an access lies before and beyond the iteration that writes its element."""
+    depth, touched = bound.nest.sweep_depth, touched_offsets(bound)
+    spans = []
+    for axis in range(len(bound.nest.space_loops)):
+        apart = [0]
+        for face in faces_of(bound):
+            wrote = face.offsets[depth + axis]
+            assert wrote is not None
+            apart += [offsets[axis] - wrote for offsets in touched[face.array]]
+        spans.append((min(apart), max(apart)))
+    return tuple(spans)
+
+
+def reads_ahead(bound: BoundNest, grid: Sequence[int]) -> bool:
+    """Whether some rank of a grid over all space loops touches elements that one after it writes: channels of lag 1."""
+    return any(high > 0 and parts > 1 for (_, high), parts in zip(reach_of(bound), grid, strict=True))
 
 
 def loop_offsets(bound: BoundNest, access: ir.Access) -> tuple[int | None, ...]:

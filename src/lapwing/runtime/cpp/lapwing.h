@@ -47,6 +47,8 @@ typedef struct lw_module {
     void (*compute)(lw_tile *tile, const lw_box *iterations);
     void (*pack)(const lw_tile *tile, int32_t face, const lw_box *iterations, void *out);
     void (*unpack)(lw_tile *tile, int32_t face, const lw_box *iterations, const void *in);
+    /* Stores a face straight into a neighbour's arrays, which are mapped here. */
+    void (*put)(const lw_tile *tile, int32_t face, const lw_box *iterations, const lw_array *there);
 } lw_module;
 
 /* A part of a message: the elements one face wrote in a box of iterations. Ranges of sweep loops are filled in by the
@@ -56,25 +58,33 @@ typedef struct lw_part {
     lw_box box;
 } lw_part;
 
-/* One message of a sweep. step is the step that produces it (outgoing) or that needs it (incoming). */
+/* One message of a sweep. step is the step that produces it (outgoing) or the first that needs it (incoming);
+ * last_step, of incoming ones, is the last step of a sweep that reads its elements. bytes are those of one sweep. */
 typedef struct lw_message {
-    int64_t step;
+    int64_t step, last_step;
     int64_t bytes;
     int64_t first_part, parts;
 } lw_message;
 
 /* The messages of one direction between two ranks, in order. lag is 0 when a sweep's messages are used in the same
- * sweep (flow dependences), 1 when in the next one (old values). depth is how many are in flight at most. */
+ * sweep (flow dependences), 1 when in the next one (old values). depth is how many are in flight at most. there are the
+ * arrays of the peer an outgoing channel leads to, where they are mapped into this process; else null. */
 typedef struct lw_channel {
     int64_t peer, lag, depth;
-    int64_t slot_bytes;
+    int64_t largest; /* bytes of the largest message of a sweep */
     int64_t first_message, messages;
+    const lw_array *there;
 } lw_channel;
 
 /* All a rank does in one run. Step boxes cover the rank's block in order; the ranges of sweep loops in them are filled
- * in from sweep_points, sweeps rows of sweep_depth coordinates. */
+ * in from sweep_points, sweeps rows of sweep_depth coordinates.
+ *
+ * A message carries the values of `batch` sweeps: each sweep's are captured right after it and applied right before it,
+ * since the next sweep overwrites them in place. With batch > 1 time is the mapping dimension and batch the tile height
+ * (P4); there are no channels of lag 1 then. */
 typedef struct lw_program {
-    int64_t loops, sweep_depth, sweeps, steps;
+    int64_t loops, sweep_depth, sweeps, steps, batch;
+    int64_t apart;       /* whether a step neither reads nor writes the elements of its neighbours' messages */
     int64_t slice_grain; /* rows of slice_loop that tiles work on together */
     int64_t slice_loop;  /* steps are cut along this loop, so that communication progresses in between */
     const int64_t *sweep_points;
@@ -85,25 +95,70 @@ typedef struct lw_program {
     const lw_part *parts;
 } lw_program;
 
-/* Where the time of one rank went, in seconds. wait is all waiting; exposed the part of it, between the first and the
- * last computation, in which a message was on its way: waiting for a rank that has not sent yet is not communication.
- * fill is what came before the first computation, drain what came after the last. */
+/* What a rank did in an interval of its time; LW_TRANSFER is a message on its way, from when it was sent to when this
+ * rank saw that it had come. */
+typedef enum lw_phase {
+    LW_COMPUTE = 0,
+    LW_PACK = 1,
+    LW_UNPACK = 2,
+    LW_POST = 3,
+    LW_WAIT = 4,
+    LW_POLL = 5,
+    LW_TRANSFER = 6,
+    LW_PHASES = 7
+} lw_phase;
+
+/* Times are seconds of one clock for all ranks. seconds is what was spent: less than end - begin where slices of a step
+ * and polls alternate. exposed is the part of a wait in which a message was on its way: waiting for a rank that has not
+ * sent yet is not communication. thread is 0 for the computing thread and 1 for the helper, peer a rank or -1. */
+typedef struct lw_event {
+    double begin, end, seconds, exposed;
+    int64_t sweep, step, bytes;
+    int32_t phase, thread, peer, padding;
+} lw_event;
+
+/* Room for events; events beyond it are counted, not kept. */
+typedef struct lw_trace {
+    lw_event *events;
+    int64_t capacity, count;
+} lw_trace;
+
+/* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
+ * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
+ * those that were sent. */
 typedef struct lw_times {
-    double total, compute, pack, unpack, wait, poll, fill, drain, exposed;
+    double begin, total, fill, drain, exposed;
+    double phase[LW_PHASES];
     int64_t messages, bytes;
 } lw_times;
 
 /* Called now and then with the steps done and their number; a non-zero answer stops the run. */
 typedef int (*lw_progress)(int64_t done, int64_t total);
 
-typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1 } lw_engine;
-typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2 } lw_status;
+typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1, LW_ONESIDED = 2, LW_HELPER = 3 } lw_engine;
 
-/* Runs a program of one rank. In the MPI build comm is the Fortran handle of a communicator of all its ranks, in the
- * serial build it is not looked at. clock_offset, in seconds, makes this rank's clock agree with the others'. With dry
- * set nothing is computed or packed: the messages alone are timed. */
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int engine, int64_t comm,
-           double clock_offset, int dry, lw_progress progress, lw_times *times);
+/* How to run. In the MPI build comm is the Fortran handle of a communicator of all ranks of the program, in the serial
+ * build it is not looked at. */
+typedef struct lw_options {
+    int64_t engine;
+    int64_t comm;
+    int64_t dry;             /* nothing is computed, packed or unpacked: the messages alone are timed */
+    int64_t split_bytes;     /* messages are sent in parts of at most this size; 0: whole */
+    int64_t helper_cpu;      /* the helper thread runs on this CPU alone; -1: wherever it likes */
+    int64_t spin;            /* whether waiting threads have cores of their own to spin on */
+    double slice_seconds;    /* how long to compute between two polls */
+    double clock_offset;     /* added to this rank's clock to agree with the others' */
+    double patience_seconds; /* a wait this long is an error; 0: never */
+} lw_options;
+
+typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;
+
+/* Runs a program of one rank. After LW_FAILED lw_failure says why. */
+int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
+           lw_progress progress, lw_trace *trace, lw_times *times);
+
+/* What went wrong in the last run of this thread that failed: one line. */
+const char *lw_failure(void);
 
 /* Seconds of the clock that runs are timed with. */
 double lw_clock(void);

@@ -1,132 +1,89 @@
 // The overlap engine's transport: receives posted ahead, sends left in flight, the library driven by polling.
 //
-// While step k computes, the messages of step k+1 arrive and those of step k-1 leave (P0, ProcNB). Every channel is a
-// ring of buffers: `depth` receives are always posted ahead and up to `depth` sends are in flight.
+// While step k computes, the messages of step k+1 arrive and those of step k-1 leave (P0, ProcNB): of every channel,
+// `depth` receives are always posted ahead and up to `depth` sends are in flight.
 #pragma once
 
-#include <mpi.h>
-
-#include <vector>
-
-#include "courier.hpp"
-#include "transport.hpp"
+#include "two_sided.hpp"
 
 namespace lapwing {
 
-// The buffers of one channel. Messages are numbered over the whole run; message n lives in slot n % depth.
-class Ring {
+class Nonblocking final : public TwoSided {
 public:
-    explicit Ring(const lw_channel &channel)
-        : channel(channel), slot_bytes_(channel.slot_bytes + Courier::header_bytes),
-          storage_(static_cast<std::size_t>(channel.depth * slot_bytes_)),
-          requests_(static_cast<std::size_t>(channel.depth), MPI_REQUEST_NULL) {}
+    Nonblocking(Courier &courier, MPI_Comm comm, std::int64_t split_bytes, std::int64_t spare_buffers)
+        : TwoSided(courier, comm, split_bytes, spare_buffers) {}
 
-    const lw_channel &channel;
-    std::int64_t next = 0;   // the message that is used (incoming) or sent (outgoing) next
-    std::int64_t posted = 0; // receives posted so far
-
-    char *slot(std::int64_t number) { return storage_.data() + number % channel.depth * slot_bytes_; }
-    char *contents(std::int64_t number) { return slot(number) + Courier::header_bytes; }
-    MPI_Request &request(std::int64_t number) { return requests_[static_cast<std::size_t>(number % channel.depth)]; }
-    std::vector<MPI_Request> &requests() { return requests_; }
-
-private:
-    std::int64_t slot_bytes_;
-    std::vector<char> storage_;
-    std::vector<MPI_Request> requests_;
-};
-
-class Nonblocking final : public Transport {
-public:
-    Nonblocking(Courier &courier, MPI_Comm comm) : courier_(courier), comm_(comm) {
-        const lw_program &program = courier.program();
-        for (std::int64_t k = 0; k < program.incoming; ++k) incoming_.emplace_back(program.incoming_channels[k]);
-        for (std::int64_t k = 0; k < program.outgoing; ++k) outgoing_.emplace_back(program.outgoing_channels[k]);
+    void start(Trace &) override {
+        for (Mailbox &box : incoming_) post_receives(box);
     }
 
-    void start() override {
-        for (Ring &ring : incoming_) post_receives(ring);
+    bool has_arrived(Position at, Trace &trace) override {
+        for (Mailbox &box : incoming_) {
+            if (!box.ring.opens_batch(at.sweep)) return true;
+            const Ring::Numbers needed = box.ring.needed_at(at);
+            if (!needed.empty() && arrived(box, at, trace) < needed.last) return false;
+        }
+        return true;
     }
 
-    void before_sweep(std::int64_t) override {}
+    void recycle(Position at) override {
+        for (Mailbox &box : incoming_) {
+            const std::int64_t written_in = at.sweep - box.ring.channel().lag;
+            const Ring::Numbers needed = box.ring.needed_at(at);
+            if (needed.empty() || !box.ring.closes_batch(written_in)) continue;
+            box.used = needed.last;
+            post_receives(box);
+        }
+    }
 
-    void before_step(Position at) override {
-        for (Ring &ring : incoming_) {
-            while (is_needed(ring, at)) {
-                courier_.wait_for_message(ring.slot(ring.next),
-                                          [&] { MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE); });
-                courier_.unpack(message(ring, ring.next), sweep_of(ring, ring.next), ring.contents(ring.next));
-                ++ring.next;
-                post_receives(ring);
+    bool has_room(Position at, Trace &) override { return blocked_by(at) < 0; }
+
+    std::int64_t blocked_by(Position at) override {
+        if (!outgoing_.empty() && !outgoing_.front().ring.opens_batch(at.sweep)) return -1;
+        for (Mailbox &box : outgoing_) {
+            const Ring::Numbers made = box.ring.made_at(at);
+            if (!made.empty() && left(box) < made.last - box.ring.depth()) return box.ring.channel().peer;
+        }
+        return -1;
+    }
+
+    void send(Position at, Trace &trace) override {
+        for (Mailbox &box : outgoing_) {
+            const Ring::Numbers made = box.ring.made_at(at);
+            if (made.empty() || !box.ring.closes_batch(at.sweep)) continue;
+            for (std::int64_t n = made.first; n < made.last; ++n) {
+                Ring::stamp(box.ring.slot(n), trace.stamp());
+                box.send_next();
+                const std::int64_t bytes = box.ring.message_bytes(n);
+                trace.count_message(bytes);
+                trace.lap(LW_POST, {at, box.ring.channel().peer, bytes});
             }
         }
     }
 
-    void after_step(Position at) override {
-        for (Ring &ring : outgoing_) {
-            if (!courier_.sends_in(ring.channel, at.sweep)) continue;
-            while (sweep_of(ring, ring.next) == at.sweep && message(ring, ring.next).step == at.step) {
-                // The slot's previous message must have left.
-                courier_.wait_for_send([&] { MPI_Wait(&ring.request(ring.next), MPI_STATUS_IGNORE); });
-                const lw_message &out = message(ring, ring.next);
-                courier_.pack(out, at.sweep, ring.contents(ring.next));
-                courier_.stamp(ring.slot(ring.next));
-                MPI_Isend(ring.slot(ring.next), static_cast<int>(out.bytes + Courier::header_bytes), MPI_BYTE,
-                          static_cast<int>(ring.channel.peer), static_cast<int>(ring.channel.lag), comm_,
-                          &ring.request(ring.next));
-                courier_.times().messages += 1;
-                courier_.times().bytes += out.bytes;
-                ++ring.next;
-            }
-        }
-    }
+    bool needs_polling() const override { return !incoming_.empty() || !outgoing_.empty(); }
 
-    void poll() override {
+    void poll(Position at, Trace &trace) override {
         // Asking about one open request drives all of them.
-        Stopwatch watch(courier_.times().poll);
-        for (auto *rings : {&incoming_, &outgoing_}) {
-            for (Ring &ring : *rings) {
-                for (MPI_Request request : ring.requests()) {
-                    if (request == MPI_REQUEST_NULL) continue;
-                    int done = 0;
-                    MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
-                    if (!done) return;
-                }
-            }
+        for (Mailbox &box : incoming_) {
+            if (arrived(box, at, trace) < box.posted) return;
+        }
+        for (Mailbox &box : outgoing_) {
+            if (left(box) < box.posted) return;
         }
     }
 
-    void finish() override {
-        Stopwatch watch(courier_.times().wait);
-        for (Ring &ring : outgoing_) {
-            MPI_Waitall(static_cast<int>(ring.requests().size()), ring.requests().data(), MPI_STATUSES_IGNORE);
-        }
+    bool has_finished(Trace &) override {
+        bool finished = true;
+        for (Mailbox &box : outgoing_) finished = left(box) == box.posted && finished;
+        return finished;
     }
 
 private:
-    std::int64_t sweep_of(const Ring &ring, std::int64_t number) const { return number / ring.channel.messages; }
-
-    const lw_message &message(const Ring &ring, std::int64_t number) const {
-        return courier_.program().messages[ring.channel.first_message + number % ring.channel.messages];
+    void post_receives(Mailbox &box) {
+        const std::int64_t count = box.ring.count();
+        while (box.posted < count && box.posted < box.used + box.ring.depth()) box.receive_next();
     }
-
-    bool is_needed(const Ring &ring, Position at) const {
-        return sweep_of(ring, ring.next) + ring.channel.lag == at.sweep && message(ring, ring.next).step <= at.step;
-    }
-
-    void post_receives(Ring &ring) {
-        const std::int64_t all = (courier_.program().sweeps - ring.channel.lag) * ring.channel.messages;
-        for (; ring.posted < all && ring.posted < ring.next + ring.channel.depth; ++ring.posted) {
-            MPI_Irecv(ring.slot(ring.posted),
-                      static_cast<int>(message(ring, ring.posted).bytes + Courier::header_bytes), MPI_BYTE,
-                      static_cast<int>(ring.channel.peer), static_cast<int>(ring.channel.lag), comm_,
-                      &ring.request(ring.posted));
-        }
-    }
-
-    Courier &courier_;
-    MPI_Comm comm_;
-    std::vector<Ring> incoming_, outgoing_;
 };
 
 } // namespace lapwing

@@ -1,20 +1,22 @@
 // The runtime for one process: the same pipeline without neighbours, and without MPI.
-#include "pipeline.hpp"
+#include "run.hpp"
 
-namespace {
-
-constexpr double slice_seconds = 20e-3; // only progress reports and interrupts are served in between
-
-} // namespace
-
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, int, int64_t, double clock_offset,
-           int dry, lw_progress progress, lw_times *times) {
-    *times = {};
-    lapwing::Courier courier(*program, *module, *tile, clock_offset, dry != 0, *times);
-    lapwing::NoTransport transport;
-    lapwing::Pipeline pipeline(*program, *module, *tile, courier, transport, progress);
-    return pipeline.run(slice_seconds, dry != 0);
+int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
+           lw_progress progress, lw_trace *trace, lw_times *times) {
+    try {
+        const lapwing::Run run{*program, *module, *tile, *options, progress, *trace, *times};
+        lapwing::Courier courier(*program, *module, *tile, options->dry != 0);
+        lapwing::Trace kept(trace->capacity, options->clock_offset, 0);
+        lapwing::NoTransport transport;
+        lapwing::Polling polling(transport, kept, run.rules());
+        return run.execute(courier, polling, kept);
+    } catch (const std::exception &error) {
+        lapwing::failure() = error.what();
+        return LW_FAILED;
+    }
 }
+
+const char *lw_failure(void) { return lapwing::failure().c_str(); }
 
 void lw_library_version(char *out, int64_t) { out[0] = '\0'; }
 

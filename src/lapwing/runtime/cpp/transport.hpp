@@ -1,37 +1,56 @@
-// How a rank's messages travel: the interface the pipeline drives, and the one for a rank without neighbours.
+// How a rank's messages travel: the interface that progress drives, and the one for a rank without neighbours.
+//
+// What calls the library (arrival, room, send) is apart from what touches the arrays (unpack, pack), so that the two
+// can be done by different threads. For every step, in this order:
+//
+//     has_arrived → unpack → recycle → (the step is computed) → release → has_room → pack → send
 #pragma once
 
-#include <cstdint>
-
-#include "lapwing.h"
+#include "trace.hpp"
 
 namespace lapwing {
 
-// Where in a run a rank stands.
-struct Position {
-    std::int64_t sweep;
-    std::int64_t step;
+// A message that is waited for: when the last one needed was sent (by the clock of all ranks), and by whom.
+struct Awaited {
+    double sent = 0;
+    std::int64_t peer = -1;
+    std::int64_t bytes = 0;
 };
 
 class Transport {
 public:
     virtual ~Transport() = default;
-    virtual void start() = 0; // before the first step
-    virtual void before_sweep(std::int64_t sweep) = 0;
-    virtual void before_step(Position at) = 0; // returns when all the step needs has arrived and is unpacked
-    virtual void after_step(Position at) = 0;  // sends what the step produced
-    virtual void poll() = 0;                   // between slices of a step: lets the library progress
-    virtual void finish() = 0;                 // after the last step
+
+    virtual void start(Trace &) {}                  // before the first step
+    virtual void before_sweep(Position, Trace &) {} // whatever has to be done between sweeps, waits included
+
+    virtual bool has_arrived(Position at, Trace &trace) = 0; // whether all that the step needs is here
+    virtual std::int64_t missing(Position at) = 0;           // a rank whose message the step needs has not come from
+    virtual Awaited awaited(Position at) = 0;                // of the messages the step needs, the last one
+    virtual void unpack(Position at, Trace &trace) = 0;      // puts them where the step reads them
+    virtual void recycle(Position) {}                        // their buffers may be used again
+
+    virtual void release(Position) {}                     // the step has read what it reads
+    virtual bool has_room(Position at, Trace &trace) = 0; // whether there is room for what the step produced
+    virtual std::int64_t blocked_by(Position at) = 0;     // the rank that has not made room
+    virtual void pack(Position at, Trace &trace) = 0;
+    virtual void send(Position at, Trace &trace) = 0;
+
+    virtual void poll(Position, Trace &) {} // lets the library progress
+    virtual bool needs_polling() const { return false; }
+    virtual bool has_finished(Trace &) { return true; } // after the last step: whether all has left
 };
 
 class NoTransport final : public Transport {
 public:
-    void start() override {}
-    void before_sweep(std::int64_t) override {}
-    void before_step(Position) override {}
-    void after_step(Position) override {}
-    void poll() override {}
-    void finish() override {}
+    bool has_arrived(Position, Trace &) override { return true; }
+    std::int64_t missing(Position) override { return -1; }
+    Awaited awaited(Position) override { return {}; }
+    void unpack(Position, Trace &) override {}
+    bool has_room(Position, Trace &) override { return true; }
+    std::int64_t blocked_by(Position) override { return -1; }
+    void pack(Position, Trace &) override {}
+    void send(Position, Trace &) override {}
 };
 
 } // namespace lapwing

@@ -1,0 +1,213 @@
+// The helper thread: one thread computes, the other communicates (P4, section IV, ASYM, algorithm 5).
+//
+// Where a step touches none of the elements that its neighbours' messages carry (lw_program.apart), the helper packs
+// and unpacks too, while the next step is computed; P4's two barriers a step become two counters. Otherwise, as when
+// tiles lie along time and the next sweep overwrites the faces in place, the computing thread packs and unpacks and the
+// helper makes the messages move. MPI is called by the helper alone.
+#pragma once
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "delays.hpp"
+#include "progress.hpp"
+
+namespace lapwing {
+
+// Ends a nap early. A ring that nobody hears is no loss: naps are short.
+class Bell {
+public:
+    void ring() { condition_.notify_one(); }
+    void nap() {
+        std::unique_lock lock(mutex_);
+        condition_.wait_for(lock, std::chrono::microseconds(40));
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable condition_;
+};
+
+class HelperThread final : public Progress {
+public:
+    // cpu: where the helper runs; -1 for anywhere. trace is the computing thread's; the helper's is joined to it at the
+    // end.
+    HelperThread(const lw_program &program, Transport &transport, Trace &trace, Trace &helper_trace,
+                 const WaitingRules &rules, std::int64_t cpu)
+        : program_(program), transport_(transport), trace_(trace), helper_trace_(helper_trace), rules_(rules),
+          cpu_(cpu), steps_(program.sweeps * program.steps) {}
+
+    ~HelperThread() override {
+        stop_.store(true, std::memory_order_release);
+        bell_.ring();
+        if (thread_.joinable()) thread_.join();
+    }
+
+    void start() override {
+        thread_ = std::thread([this] { run(); });
+    }
+
+    void before_sweep(Position) override {}
+    void between_slices(Position) override {}
+    bool slices_steps() const override { return false; }
+
+    void before_step(Position at) override {
+        const std::int64_t step = number(at);
+        if (!may_compute(step)) {
+            wait_until(
+                rules_, [&] { return may_compute(step); },
+                [&] { return "a message from rank " + std::to_string(missing_.load(std::memory_order_relaxed)); });
+            const Awaited &last = awaited_[static_cast<std::size_t>(step) % awaited_.size()];
+            trace_.lap_waiting({at, last.peer, last.bytes}, trace_.here(last.sent));
+        }
+        if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
+        if (!program_.apart) transport_.unpack(at, trace_);
+    }
+
+    void after_step(Position at) override {
+        if (!program_.apart) transport_.pack(at, trace_);
+        dawdle();
+        computed_.store(number(at) + 1, std::memory_order_release);
+        bell_.ring();
+    }
+
+    void finish(Position at) override {
+        wait_until(
+            rules_, [&] { return finished_.load(std::memory_order_acquire) || has_failed(); },
+            [] { return std::string("the last messages to leave"); });
+        thread_.join();
+        if (has_failed()) std::rethrow_exception(failure_);
+        trace_.lap(LW_WAIT, {at});
+        trace_.join(helper_trace_);
+    }
+
+private:
+    std::int64_t number(Position at) const { return at.sweep * program_.steps + at.step; }
+    Position position(std::int64_t number) const { return {number / program_.steps, number % program_.steps}; }
+    bool has_failed() const { return failed_.load(std::memory_order_acquire); }
+
+    // The step's messages are in place. When the helper packs, it lags one step behind at most, so that no step
+    // overwrites what it packs.
+    bool may_compute(std::int64_t step) const {
+        if (has_failed()) return true;
+        return ready_.load(std::memory_order_acquire) > step &&
+               (!program_.apart || sent_.load(std::memory_order_acquire) >= step - 1);
+    }
+
+    // Messages may be put in place for the step that follows the one being computed, but not across sweeps: the last
+    // step of a sweep may still read what the first of the next one gets.
+    bool may_prepare(std::int64_t step, std::int64_t computed) const {
+        const bool opens_sweep = step % program_.steps == 0;
+        return step < steps_ && step <= computed + (program_.apart && opens_sweep ? 0 : 1);
+    }
+
+    void run() {
+        try {
+            pin();
+            prctl(PR_SET_TIMERSLACK, 1000UL); // nanoseconds; the usual 50 microseconds would double every nap
+            helper_trace_.restart();
+            transport_.start(helper_trace_);
+            std::int64_t ready = 0, sent = 0;
+            while (sent < steps_) {
+                if (stop_.load(std::memory_order_acquire)) return;
+                const std::int64_t computed = computed_.load(std::memory_order_acquire);
+                bool idle = true;
+                if (sent < computed && !looks_away() && send(position(sent))) {
+                    sent_.store(++sent, std::memory_order_release);
+                    idle = false;
+                }
+                if (may_prepare(ready, computed) && !looks_away() && prepare(position(ready), ready)) {
+                    ready_.store(++ready, std::memory_order_release);
+                    idle = false;
+                }
+                if (idle) {
+                    missing_.store(transport_.missing(position(std::min(ready, steps_ - 1))),
+                                   std::memory_order_relaxed);
+                    rest(position(std::min(sent, steps_ - 1)));
+                }
+            }
+            while (!transport_.has_finished(helper_trace_)) {
+                if (stop_.load(std::memory_order_acquire)) return;
+                rest(position(steps_ - 1));
+            }
+            finished_.store(true, std::memory_order_release);
+        } catch (...) {
+            failure_ = std::current_exception();
+            failed_.store(true, std::memory_order_release);
+        }
+    }
+
+    bool send(Position at) {
+        if (program_.apart) {
+            transport_.release(at);
+            if (!transport_.has_room(at, helper_trace_)) return false;
+            transport_.pack(at, helper_trace_);
+        } else {
+            transport_.recycle(at);
+            transport_.release(at);
+        }
+        transport_.send(at, helper_trace_);
+        return true;
+    }
+
+    bool prepare(Position at, std::int64_t step) {
+        if (!transport_.has_arrived(at, helper_trace_)) return false;
+        if (program_.apart) {
+            awaited_[static_cast<std::size_t>(step) % awaited_.size()] = transport_.awaited(at);
+            transport_.unpack(at, helper_trace_);
+            transport_.recycle(at);
+            return true;
+        }
+        // The computing thread packs without asking for room.
+        if (!transport_.has_room(at, helper_trace_)) return false;
+        awaited_[static_cast<std::size_t>(step) % awaited_.size()] = transport_.awaited(at);
+        return true;
+    }
+
+    void rest(Position at) {
+        transport_.poll(at, helper_trace_);
+        helper_trace_.times().phase[LW_POLL] += helper_trace_.lap();
+        if (rules_.spin) {
+            relax();
+        } else {
+            bell_.nap();
+        }
+        helper_trace_.restart();
+    }
+
+    void pin() const {
+        if (cpu_ < 0) return;
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(static_cast<int>(cpu_), &set);
+        if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0) {
+            throw Failure("the helper thread cannot be pinned to CPU " + std::to_string(cpu_) +
+                          ": this process may not run there. --helper-cpu none leaves it where it likes");
+        }
+    }
+
+    const lw_program &program_;
+    Transport &transport_;
+    Trace &trace_, &helper_trace_;
+    WaitingRules rules_;
+    std::int64_t cpu_, steps_;
+    std::thread thread_;
+    Bell bell_;
+    // Counted in steps of the whole run; each written by one thread only.
+    alignas(64) std::atomic<std::int64_t> computed_{0};
+    alignas(64) std::atomic<std::int64_t> ready_{0}, sent_{0};
+    std::array<Awaited, 4> awaited_{};
+    std::atomic<std::int64_t> missing_{-1}; // the rank that is waited for
+    std::exception_ptr failure_;
+    std::atomic<bool> failed_{false}, finished_{false}, stop_{false};
+};
+
+} // namespace lapwing

@@ -1,0 +1,35 @@
+// One run of a program with a given transport and progress: what the MPI and the serial build have in common.
+#pragma once
+
+#include <string>
+
+#include "pipeline.hpp"
+
+namespace lapwing {
+
+inline std::string &failure() {
+    thread_local std::string text;
+    return text;
+}
+
+struct Run {
+    const lw_program &program;
+    const lw_module &module;
+    lw_tile &tile;
+    const lw_options &options;
+    lw_progress report;
+    lw_trace &kept;
+    lw_times &times;
+
+    WaitingRules rules() const { return {options.spin != 0, options.patience_seconds}; }
+
+    int execute(const Courier &courier, Progress &progress, Trace &trace) const {
+        Pipeline pipeline(program, module, tile, courier, progress, trace, report);
+        const int status = pipeline.run(options.slice_seconds, options.dry != 0);
+        trace.copy_to(kept);
+        times = trace.times();
+        return status;
+    }
+};
+
+} // namespace lapwing

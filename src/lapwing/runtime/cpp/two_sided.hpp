@@ -1,0 +1,95 @@
+// What the two-sided transports share: faces are packed into a slot, sent, received into a slot and unpacked from it.
+#pragma once
+
+#include <mpi.h>
+
+#include <vector>
+
+#include "courier.hpp"
+#include "mailbox.hpp"
+#include "transport.hpp"
+
+namespace lapwing {
+
+class TwoSided : public Transport {
+public:
+    std::int64_t missing(Position at) override {
+        for (const Mailbox &box : incoming_) {
+            if (box.completed() < box.ring.needed_at(at).last) return box.ring.channel().peer;
+        }
+        return -1;
+    }
+
+    Awaited awaited(Position at) override {
+        Awaited latest;
+        for (Mailbox &box : incoming_) {
+            const Ring::Numbers needed = box.ring.needed_at(at);
+            if (needed.empty() || !box.ring.opens_batch(at.sweep)) continue;
+            const double sent = Ring::stamp_of(box.ring.slot(needed.last - 1));
+            if (sent >= latest.sent) {
+                latest = {sent, box.ring.channel().peer, box.ring.message_bytes(needed.last - 1)};
+            }
+        }
+        return latest;
+    }
+
+    void unpack(Position at, Trace &trace) override {
+        for (Mailbox &box : incoming_) {
+            const Ring::Numbers needed = box.ring.needed_at(at);
+            if (needed.empty()) continue;
+            const std::int64_t written_in = at.sweep - box.ring.channel().lag;
+            std::int64_t bytes = 0;
+            for (std::int64_t n = needed.first; n < needed.last; ++n) {
+                courier_.unpack(box.ring.message(n), written_in, box.ring.slab(n, written_in));
+                bytes += box.ring.message(n).bytes;
+            }
+            trace.lap(LW_UNPACK, {at, box.ring.channel().peer, bytes});
+        }
+    }
+
+    void pack(Position at, Trace &trace) override {
+        for (Mailbox &box : outgoing_) {
+            const Ring::Numbers made = box.ring.made_at(at);
+            if (made.empty()) continue;
+            std::int64_t bytes = 0;
+            for (std::int64_t n = made.first; n < made.last; ++n) {
+                courier_.pack(box.ring.message(n), at.sweep, box.ring.slab(n, at.sweep));
+                bytes += box.ring.message(n).bytes;
+            }
+            trace.lap(LW_PACK, {at, box.ring.channel().peer, bytes});
+        }
+    }
+
+protected:
+    // spare_buffers: outgoing buffers beyond those of the plan.
+    TwoSided(Courier &courier, MPI_Comm comm, std::int64_t split_bytes, std::int64_t spare_buffers)
+        : courier_(courier) {
+        const lw_program &program = courier.program();
+        for (std::int64_t k = 0; k < program.incoming; ++k) {
+            const lw_channel &channel = program.incoming_channels[k];
+            incoming_.emplace_back(program, channel, channel.depth, split_bytes, comm);
+        }
+        for (std::int64_t k = 0; k < program.outgoing; ++k) {
+            const lw_channel &channel = program.outgoing_channels[k];
+            outgoing_.emplace_back(program, channel, channel.depth + spare_buffers, split_bytes, comm);
+        }
+    }
+
+    // How many messages of an incoming channel have come; the ways of new ones are recorded.
+    std::int64_t arrived(Mailbox &box, Position at, Trace &trace) {
+        return box.complete([&](std::int64_t number) {
+            const double sent = trace.here(Ring::stamp_of(box.ring.slot(number))), seen = now();
+            trace.record(LW_TRANSFER, {at, box.ring.channel().peer, box.ring.message_bytes(number)},
+                         std::min(sent, seen), seen);
+        });
+    }
+
+    static std::int64_t left(Mailbox &box) {
+        return box.complete([](std::int64_t) {});
+    }
+
+    Courier &courier_;
+    std::vector<Mailbox> incoming_, outgoing_;
+};
+
+} // namespace lapwing

@@ -1,0 +1,92 @@
+"""Which neighbours' arrays are mapped into this process, so that faces can be stored straight into them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lapwing.runtime import native
+from lapwing.runtime.program import RankProgram
+from lapwing.runtime.segments import import_segment
+from lapwing.runtime.storage import LocalArray
+
+
+@dataclass
+class Neighbours:
+    """Native arrays of other ranks, by rank; ``keep`` holds the mappings they point into."""
+
+    arrays: dict[int, Any]
+    keep: list[Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Exported:
+    """Where in a rank's segment an array lies. ``origin`` is relative to the segment's first byte."""
+
+    pid: int
+    fd: int
+    size: int
+    origin: int
+    strides: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def join_neighbours(
+    program: RankProgram, arrays: Mapping[str, LocalArray], written: Sequence[str], comm: Any
+) -> Neighbours:
+    """Let every channel between ranks of one node lead straight into the receiver's arrays, where that is possible.
+
+    Collective. It is all or nothing: both ends of a channel must agree, and one array that cannot be mapped tells of a system
+    on which none can.
+    """
+    from mpi4py import MPI
+
+    exported = comm.allgather(_exported(arrays, written) if program.c.apart else None)
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    on_node = set(node.allgather(comm.Get_rank()))
+    node.Free()
+    neighbours = Neighbours({}, [])
+    peers = {program.c.outgoing_channels[k].peer for k in range(program.c.outgoing)} & on_node
+    possible = all(e is not None for e in exported)
+    if possible:
+        possible = all(_import(neighbours, peer, exported[peer], list(arrays)) for peer in sorted(peers))
+    if not comm.allreduce(int(possible), op=MPI.MIN):
+        return Neighbours({}, [])
+    for k in range(program.c.outgoing):
+        channel = program.c.outgoing_channels[k]
+        if channel.peer in neighbours.arrays:
+            channel.there = ctypes.addressof(neighbours.arrays[channel.peer])
+    for k in range(program.c.incoming):
+        channel = program.c.incoming_channels[k]
+        if channel.peer in on_node:
+            channel.there = ctypes.addressof(program.c)  # any address: the peer knows where
+    return neighbours
+
+
+def _exported(arrays: Mapping[str, LocalArray], written: Sequence[str]) -> dict[str, _Exported] | None:
+    """The written arrays, or None if one of them is not in a segment."""
+    found = {}
+    for name in written:
+        local, segment = arrays[name], arrays[name].segment
+        if segment is None:
+            return None
+        origin = local.origin - segment.address
+        found[name] = _Exported(segment.pid, segment.fd, segment.memory.size, origin, local.strides, local.array.shape)
+    return found
+
+
+def _import(neighbours: Neighbours, peer: int, exported: Mapping[str, _Exported], names: Sequence[str]) -> bool:
+    table = (native.Array * len(names))()
+    for position, name in enumerate(names):
+        if name not in exported:
+            continue  # only read: nobody stores into it
+        there = exported[name]
+        memory = import_segment(there.pid, there.fd, there.size)
+        if memory is None:
+            return False
+        neighbours.keep.append(memory)
+        table[position] = native.array_at(int(memory.ctypes.data) + there.origin, there.strides, there.shape)
+    neighbours.arrays[peer] = table
+    return True

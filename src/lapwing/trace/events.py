@@ -1,0 +1,67 @@
+"""What the ranks of a run did, and when: the events the runtime recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# In the order of lw_phase in lapwing.h. "transfer" is a message on its way: from when its sender sent it to when this rank
+# saw that it had arrived. The others are what the rank itself did.
+PHASES = ("compute", "pack", "unpack", "post", "wait", "poll", "transfer")
+
+# lw_event of lapwing.h. begin and end are seconds of one clock for all ranks. seconds is the time spent: less than
+# end - begin where a step's slices and polls alternate. thread is 0 for the computing thread, 1 for the helper. peer is the
+# other rank or -1. exposed is the part of a wait, in seconds, in which a message was on its way (or a buffer still leaving).
+EVENT = np.dtype(
+    [
+        ("begin", np.float64),
+        ("end", np.float64),
+        ("seconds", np.float64),
+        ("exposed", np.float64),
+        ("sweep", np.int64),
+        ("step", np.int64),
+        ("bytes", np.int64),
+        ("phase", np.int32),
+        ("thread", np.int32),
+        ("peer", np.int32),
+        ("padding", np.int32),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class RankTrace:
+    """One rank of one run.
+
+    ``events`` has dtype EVENT, in order of their ends; ``dropped`` says how many more there were than room.
+    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, fill, drain, exposed), and
+    messages and bytes received; they count every event, dropped ones too. ``begin`` is when the run began on this rank.
+    """
+
+    rank: int
+    host: str
+    begin: float
+    times: dict[str, float]
+    events: npt.NDArray[Any] = field(repr=False)
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class RunTrace:
+    """All ranks of one run, by rank.
+
+    ``transfer_seconds`` is how long the same messages take with nothing else going on (None: not measured).
+    ``predicted``, if a model made one, has the same form as ``ranks``.
+    """
+
+    nest: str
+    engine: str
+    tile: int
+    grid: tuple[int, ...]
+    seconds: float
+    transfer_seconds: float | None
+    ranks: tuple[RankTrace, ...]
+    predicted: tuple[RankTrace, ...] | None = None

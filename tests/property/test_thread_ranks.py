@@ -1,0 +1,177 @@
+"""Random nests on ranks that are threads, under ThreadSanitizer and with delays: the flags of the one-sided transport and
+of the helper thread order all that they have to.
+
+LAPWING_EXAMPLES sets how many nests are run, LAPWING_SEED which ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from searching import first_seed, wanted
+
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.errors import BuildError
+from lapwing.runtime import native
+
+WORKER = Path(__file__).with_name("thread_worker.py")
+RACE = 66  # the exit status ThreadSanitizer gives a process
+SECONDS = 280
+
+RACING = """
+#include <thread>
+int shared;
+int main(int count, char **) {
+    std::thread other([&] { if (count > 1) shared = 1; });
+    if (count > 1) shared = 2;
+    other.join();
+}
+"""
+
+# What must not change in the headers, each with what it would be if it were forgotten.
+MUTATIONS = {
+    "finish without release": (
+        "link.hpp", "finished_.count.store(number, std::memory_order_release)",
+        "finished_.count.store(number, std::memory_order_relaxed)",
+    ),
+    "deliver without release": (
+        "link.hpp", "count.store(made.last, std::memory_order_release)",
+        "count.store(made.last, std::memory_order_relaxed)",
+    ),
+    "arrived without acquire": (
+        "link.hpp", "arrived_.count.load(std::memory_order_acquire)", "arrived_.count.load(std::memory_order_relaxed)"
+    ),
+    "room without acquire": (
+        "link.hpp", "finished_.count.load(std::memory_order_acquire)", "finished_.count.load(std::memory_order_relaxed)"
+    ),
+    "told before it is written": (
+        "onesided.hpp", "link->ring.opens_batch(at.sweep)) continue;\n            const Ring::Numbers made",
+        "true) continue;\n            const Ring::Numbers made",
+    ),
+    "one slot more than there is": ("link.hpp", ">= number + 1 - ring.depth()", ">= number - ring.depth()"),
+    "one content more than there is room for": (
+        "link.hpp", ">= content + 1 - channel.messages", ">= content - channel.messages"
+    ),
+    "given up at the first use": ("onesided.hpp", "step < message.last_step", "step < message.step"),
+    "given up a step early": ("onesided.hpp", "begin + channel.messages, at.step,", "begin + channel.messages, at.step + 1,"),
+    "old values of the first sweep not counted": (
+        "link.hpp", "number + channel.lag * channel.messages", "number"
+    ),
+    "slot given back in mid-batch": (
+        "onesided.hpp", "link->is_direct() || !link->ring.closes_batch(written_in)", "link->is_direct()"
+    ),
+    "helper: computed without release": (
+        "helper.hpp", "number(at) + 1, std::memory_order_release", "number(at) + 1, std::memory_order_relaxed"
+    ),
+    "helper: ready without release": (
+        "helper.hpp", "++ready, std::memory_order_release", "++ready, std::memory_order_relaxed"
+    ),
+    "helper: sent without release": (
+        "helper.hpp", "++sent, std::memory_order_release", "++sent, std::memory_order_relaxed"
+    ),
+    "helper: prepares across sweeps": ("helper.hpp", "program_.apart && opens_sweep ? 0 : 1", "1"),
+    "helper: prepares two steps ahead": ("helper.hpp", "program_.apart && opens_sweep ? 0 : 1", "program_.apart && opens_sweep ? 0 : 2"),
+    "helper: lags two steps behind": ("helper.hpp", ">= step - 1", ">= step - 2"),
+    "helper: unpacks where steps are not apart": ("helper.hpp", "program_.apart", "true"),
+    "helper: no room asked for": (
+        "helper.hpp", "if (!transport_.has_room(at, helper_trace_)) return false;\n        awaited_", "awaited_"
+    ),
+}  # fmt: skip
+
+
+@cache
+def sanitizer() -> Path:
+    """The library to be loaded first into a process that runs instrumented code."""
+    compiler = find_cxx_compiler()
+    asked = subprocess.run(
+        [*compiler.command, "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False
+    )
+    return Path(asked.stdout.strip())
+
+
+def environment(directory: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "LD_PRELOAD": str(sanitizer()),
+        "TSAN_OPTIONS": f"exitcode={RACE} halt_on_error=1 report_signal_unsafe=0 log_path={directory}/race",
+    }
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where there is no ThreadSanitizer, or none that finds a race and lets Python run."""
+    directory = tmp_path_factory.mktemp("sanitizer")
+    try:
+        compiler = find_cxx_compiler()
+        find_c_compiler()
+    except BuildError as error:
+        pytest.skip(str(error))
+    (directory / "racing.cpp").write_text(RACING)
+    program = directory / "racing"
+    build = [*compiler.command, "-std=c++20", "-fsanitize=thread", str(directory / "racing.cpp"), "-o", str(program)]
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(f"no ThreadSanitizer: {built.stderr.strip().splitlines()[-1:]}")
+    own = {**environment(directory), "LD_PRELOAD": ""}
+    if [subprocess.run([program, *more], env=own, check=False).returncode for more in ([], ["race"])] != [0, RACE]:
+        pytest.skip("ThreadSanitizer does not work on this system")
+    python = subprocess.run([sys.executable, "-c", "import numpy"], env=environment(directory), check=False)
+    if not sanitizer().is_absolute() or python.returncode != 0:
+        pytest.skip("Python does not run with ThreadSanitizer loaded")
+
+
+def run(directory: Path, examples: int, kind: str, seconds: int, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(WORKER), str(directory), str(examples), str(first_seed()), kind]
+    own = environment(directory) if kind == "sanitized" else dict(os.environ)
+    return subprocess.run(
+        command, env={**own, **more}, capture_output=True, text=True, timeout=seconds, check=False
+    )  # fmt: skip
+
+
+def check(directory: Path, examples: int, kind: str, seconds: int = SECONDS) -> None:
+    done = run(directory, examples, kind, seconds)
+    print(done.stdout)
+    if done.returncode != 0:
+        races = "\n".join(path.read_text()[:4000] for path in sorted(directory.glob("race*")))
+        nest = (directory / "current.py").read_text() if (directory / "current.py").exists() else "none"
+        pytest.fail(
+            f"status {done.returncode}\n{done.stderr[-4000:]}\n{races}\nThe nest at hand:\n{nest}", pytrace=False
+        )
+
+
+def test_threads_with_delays(tmp_path: Path) -> None:
+    check(tmp_path, wanted(30), "plain")
+
+
+@pytest.mark.usefixtures("works")
+def test_no_races(tmp_path: Path) -> None:
+    check(tmp_path, wanted(40), "sanitized")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("works")
+@pytest.mark.timeout(7200)
+def test_no_races_at_length(tmp_path: Path) -> None:
+    check(tmp_path, wanted(1500), "sanitized", 7000)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("works")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_protocol_is_found(name: str, tmp_path: Path) -> None:
+    file, right, wrong = MUTATIONS[name]
+    broken = tmp_path / "cpp"
+    shutil.copytree(native._NATIVE, broken)
+    text = (broken / file).read_text()
+    assert right in text, f"{file} has changed: {right}"
+    (broken / file).write_text(text.replace(right, wrong))
+    done = run(tmp_path, 150, "sanitized", 580, LAPWING_TEST_NATIVE=str(broken))
+    print(f"{name}: status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+    assert done.returncode != 0, f"not found: {name}"

@@ -1,0 +1,131 @@
+"""Ranks as threads of this process: plans run with the runtime's own headers, and no MPI (tests/cpp/thread_ranks.cpp)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.tile import tile_source
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.loopnest.binding import BoundNest
+from lapwing.planner.plan import Plan
+from lapwing.runtime import native
+from lapwing.runtime.execute import written_boxes
+from lapwing.runtime.program import rank_program
+from lapwing.runtime.storage import LocalArray, allocate, needed_box
+from lapwing.runtime.transfer import slices
+from lapwing.runtime.workspace import Workspace, merged
+from lapwing.tiling.faces import Faces, faces_of
+
+BROKEN = os.environ.get("LAPWING_TEST_NATIVE", "")  # a copy of the headers that was broken on purpose
+PATIENCE_SECONDS = 3.0 if BROKEN else 20.0
+NATIVE = Path(BROKEN or native._NATIVE)
+SUPPORT = Path(native.__file__).parent.parent / "codegen" / "support.h"
+OWN = Path(__file__).parent.parent / "cpp" / "thread_ranks.cpp"
+# Thread-local storage of libraries loaded late is freed behind ThreadSanitizer's back, unless it is of this model.
+SANITIZER = ("-fsanitize=thread", "-g", "-O1", "-ftls-model=initial-exec")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How ranks talk: straight into each other's arrays or through slots, with helper threads or by polling."""
+
+    direct: bool
+    helper: bool
+    spin: bool
+
+
+class RankThreads:
+    """``sanitized``: with ThreadSanitizer, which this process must have been started with."""
+
+    def __init__(self, sanitized: bool) -> None:
+        self.flags = SANITIZER if sanitized else ()
+
+    @cache  # noqa: B019  # one for a whole process
+    def runtime(self) -> ctypes.CDLL:
+        sources = {p.name: p.read_text() for p in NATIVE.iterdir() if p.suffix in (".h", ".hpp")}
+        path = build_shared_library(
+            name="thread-ranks",
+            sources={**sources, OWN.name: OWN.read_text()},
+            main=[OWN.name],
+            compiler=find_cxx_compiler(),
+            flags=[*native.RUNTIME_FLAGS, *self.flags, "-DLAPWING_DELAYS", "-pthread"],
+            announce=None,
+        )
+        return ctypes.CDLL(str(path))
+
+    def module(self, bound: BoundNest, plan: Plan) -> ctypes.CDLL:
+        path = build_shared_library(
+            name="tile-threads",
+            sources={
+                "tile.c": tile_source(bound, faces_of(bound), plan.dependences),
+                "lapwing.h": (NATIVE / "lapwing.h").read_text(),
+                "support.h": SUPPORT.read_text(),
+            },
+            main=["tile.c"],
+            compiler=find_c_compiler(),
+            flags=[*native.TILE_FLAGS, *self.flags],
+            announce=None,
+        )
+        return ctypes.CDLL(str(path))
+
+    def run(self, bound: BoundNest, plan: Plan, arguments: dict[str, Any], way: Way) -> dict[str, Any]:
+        """Run a plan on as many threads as it has ranks; written arrays are updated in place. Returns the reductions.
+
+        Raises AssertionError where a rank waits for ever.
+        """
+        library = self.module(bound, plan)
+        faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
+        ranks = range(plan.ranks)
+        locals_ = [_local_arrays(bound, plan, rank, arguments) for rank in ranks]
+        workspaces = [Workspace(bound, library, arrays) for arrays in locals_]
+        programs = [rank_program(faces, rank, plan.ranks) for rank in ranks]
+        if way.direct and all(p.c.apart for p in programs):
+            _connect(programs, workspaces)
+        options = native.Options(
+            engine=native.ENGINE_CODES["helper" if way.helper else "onesided"],
+            helper_cpu=-1,
+            spin=int(way.spin),
+            slice_seconds=1e-5,
+            patience_seconds=PATIENCE_SECONDS,
+        )
+        tiles = (ctypes.POINTER(native.Tile) * plan.ranks)(*(ctypes.pointer(w.tile) for w in workspaces))
+        failure = ctypes.create_string_buffer(4096)
+        status = self.runtime().lw_run_threads(
+            ctypes.c_int64(plan.ranks), (native.Program * plan.ranks)(*(p.c for p in programs)),
+            ctypes.byref(native.module_of(library)), tiles, ctypes.byref(options), failure, ctypes.c_int64(len(failure)),
+        )  # fmt: skip
+        assert status == native.DONE, failure.value.decode()
+        for name in bound.nest.written:
+            boxes = [written_boxes(bound, name, plan.partition.block(rank)) for rank in ranks]
+            for of_offset in zip(*boxes, strict=True):
+                for rank, box in enumerate(of_offset):
+                    arguments[name][slices(box)] = locals_[rank][name].view(box)
+        return merged(bound, [w.words for w in workspaces])
+
+
+def _local_arrays(bound: BoundNest, plan: Plan, rank: int, arguments: dict[str, Any]) -> dict[str, LocalArray]:
+    found = {}
+    for array in bound.arrays:
+        local = allocate(array, needed_box(bound, array.name, plan.partition.block(rank)))
+        local.values[...] = np.asarray(arguments[array.name])[slices(local.box)]
+        found[array.name] = local
+    return found
+
+
+def _connect(programs: Sequence[Any], workspaces: Sequence[Workspace]) -> None:
+    """Let every channel lead straight into the receiver's arrays, as neighbours.py does."""
+    for program in programs:
+        for k in range(program.c.outgoing):
+            channel = program.c.outgoing_channels[k]
+            channel.there = ctypes.addressof(workspaces[channel.peer]._arrays)
+        for k in range(program.c.incoming):
+            program.c.incoming_channels[k].there = ctypes.addressof(program.c)
