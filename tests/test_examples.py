@@ -27,6 +27,8 @@ SMALL = {
     "sqrt3d": [],
     "gauss_seidel": [],
     "sor3d": [],
+    "advection2d": [],
+    "advection3d": [],
     "alignment": ["--bases", "700"],
     "eikonal": ["--spacing", "600"],
 }
@@ -56,6 +58,8 @@ def cases() -> dict[str, tuple[lw.Nest, dict[str, Any]]]:
         "smooth": (example("gauss_seidel").smooth, plate),
         "residual": (example("gauss_seidel").residual, {"u": np.random.default_rng(3).random((17, 29))}),
         "sor": (example("sor3d").sor, example("sor3d").problem(n=11, sweeps=3)),
+        "advect in 2-D": (example("advection2d").advect, example("advection2d").problem(n=30, sweeps=35)),
+        "advect in 3-D": (example("advection3d").advect, example("advection3d").problem(n=12, sweeps=35)),
         "align": (example("alignment").align, example("alignment").problem(bases=120)),
         "down_right": (eikonal.down_right, walk),
         "up_right": (eikonal.up_right, walk),
@@ -213,6 +217,23 @@ def test_sor_comes_to_the_exact_solution() -> None:
     assert np.abs(arguments["u"] - sor3d.solution(33)).max() < 1e-3
 
 
+@pytest.mark.parametrize(("name", "courant"), [("advection2d", (0.5, 0.25)), ("advection3d", (0.5, 0.25, 0.125))])
+def test_advection_keeps_the_total_and_moves_the_centre(name: str, courant: tuple[float, ...]) -> None:
+    advection = example(name)
+    v = advection.problem(n=64)["v"]
+    total, start = v.sum(), np.array(advection.centre(v))
+    advection.advect(v, *courant, 20)
+    assert v.sum() == pytest.approx(total, rel=1e-6)
+    np.testing.assert_allclose(advection.centre(v), start + 20 * np.array(courant), atol=1e-4)
+    assert 0.0 <= v.min() <= v.max() <= 1.0
+
+
+def test_advection_is_pipelined_over_time() -> None:
+    for name, grid in (("advection2d", (2, 4)), ("advection3d", (2, 2, 2))):
+        plan = example(name).advect.plan(**example(name).problem(), ranks=8)
+        assert (plan.mapping_loop, sorted(plan.grid)) == ("t", sorted(grid))
+
+
 # -- the programs ------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +255,8 @@ def test_program_says_the_same_alone_and_on_two_ranks(name: str, tmp_path: Path)
         ("sqrt3d", ["k=2048"]),
         ("gauss_seidel", []),  # rows a power of two apart
         ("sor3d", ["n=40"]),
+        ("advection2d", ["n=200"]),
+        ("advection3d", ["n=40"]),
         ("alignment", ["bases=900"]),
         ("eikonal", []),
     ],
@@ -250,14 +273,14 @@ def test_lapwing_run_finds_it_identical(name: str, parameters: list[str], tmp_pa
     assert name != "alignment" or all(one["results"]["score"] > 900 for one in runs)
 
 
-@pytest.mark.parametrize("name", ["alignment", "eikonal"])
+@pytest.mark.parametrize("name", ["alignment", "eikonal", "advection2d"])
 def test_picture_is_made(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     run([sys.executable, str(EXAMPLES / f"{name}.py"), *SMALL[name], "--picture", "new/picture.png"], tmp_path)
     assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", ["alignment", "eikonal"])
+@pytest.mark.parametrize("name", ["alignment", "eikonal", "advection2d"])
 def test_without_matplotlib_a_picture_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     program = str(EXAMPLES / f"{name}.py")
     start = f"import runpy, sys; sys.modules['matplotlib'] = None; runpy.run_path({program!r}, {{}}, '__main__')"

@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import lapwing as lw
 from lapwing.api import ArrayShape
+from lapwing.planner.choose import grids
 from lapwing.tiling.partition import factorisations
 
 
@@ -31,6 +33,41 @@ def sqrt3d(a):
         for j in range(1, a.shape[1]):
             for k in range(1, a.shape[2]):
                 a[i, j, k] = np.sqrt(a[i - 1, j, k]) + np.sqrt(a[i, j - 1, k]) + np.sqrt(a[i, j, k - 1])
+
+
+@lw.nest
+def upwind(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = 0.5 * u[i, j] + 0.25 * u[i - 1, j] + 0.25 * u[i, j - 1]
+
+
+@lw.nest
+def upwind3d(u, rounds, sweeps):
+    for s in range(rounds):
+        for t in range(s, sweeps):
+            for i in range(1, u.shape[0]):
+                for j in range(1, u.shape[1]):
+                    for k in range(1, u.shape[2]):
+                        u[i, j, k] += 0.5 * u[i - 1, j, k] + 0.25 * u[i, j - 1, k] + 0.125 * u[i, j, k - 1]
+
+
+@lw.nest
+def from_the_right(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i, j + 1] + 0.5 * u[i - 1, j]
+
+
+@lw.nest
+def written_twice(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1]):
+                u[i, j] = v[i, j] + u[i, j - 1]
+                u[i + 1, j] = 0.5 * v[i, j]
 
 
 @lw.nest
@@ -134,6 +171,104 @@ def test_a_grid_that_exists_is_found(ranks: int) -> None:
             gauss_seidel.plan(of_shape(5, 6), 1, ranks=ranks)
 
 
+# -- time as the mapping dimension -------------------------------------------------------------------------------------
+
+
+def test_time_is_pipelined_where_sweeps_are_many() -> None:
+    plan = upwind.plan(of_shape(201, 201), 200, ranks=4)
+    assert (plan.mapping, plan.mapping_loop) == (None, "t")
+    assert plan.grid == plan.partition.grid == (2, 2)
+    few = upwind.plan(of_shape(201, 201), 31, ranks=4)
+    assert few.mapping_loop == "i"
+    assert any("31 sweeps are too few to keep 3 ranks in a row busy" in reason for reason in few.reasons)
+
+
+def test_one_sweep_and_one_rank_have_no_time_to_tile() -> None:
+    assert upwind.plan(of_shape(201, 201), 200, ranks=1).mapping == 0
+    assert upwind.plan(of_shape(201, 201), 1, ranks=2).mapping == 0
+    assert upwind.using(grid=(2, 2)).plan(of_shape(201, 201), 1, ranks=4).mapping is not None
+
+
+def test_equal_grids_leave_the_inner_loop_long() -> None:
+    assert upwind.plan(of_shape(201, 201), 200, ranks=2).grid == (2, 1)
+    assert upwind.plan(of_shape(101, 401), 200, ranks=2).grid == (1, 2)  # half as much to send
+
+
+def test_a_grid_over_all_loops_asks_for_time() -> None:
+    for grid in factorisations(12, 2):
+        plan = upwind.using(grid=grid).plan(of_shape(25, 25), 2, ranks=12)
+        assert (plan.mapping, plan.grid) == (None, grid)
+    assert upwind.using(grid=(12,)).plan(of_shape(25, 25), 2, ranks=12).mapping_loop == "i"
+    for grid in factorisations(8, 3):
+        plan = upwind3d.using(grid=grid).plan(of_shape(17, 17, 17), 2, 5, ranks=8)
+        assert (plan.mapping_loop, plan.grid) == ("t", grid)
+
+
+def test_ranks_that_fill_all_loops_pipeline_time() -> None:
+    plan = upwind.plan(of_shape(4, 5), 2, ranks=12)
+    assert (plan.mapping, plan.grid) == (None, (3, 4))
+    assert any("the space loops are all cut" in reason for reason in plan.reasons)
+
+
+def test_gauss_seidel_keeps_a_space_loop_pipelined() -> None:
+    for ranks, grid in ((2, (2, 1)), (4, (2, 2)), (4, (1, 4))):
+        plan = gauss_seidel.using(grid=grid).plan(of_shape(66, 66), 500, ranks=ranks)
+        assert plan.mapping is not None
+        assert plan.partition.grid == grid
+        assert any("t is not: the flow dependence [1, " in reason for reason in plan.reasons)
+    assert gauss_seidel.plan(of_shape(66, 66), 500, ranks=4).mapping is not None
+
+
+def test_a_dependence_backwards_along_a_loop_that_is_whole_does_no_harm() -> None:
+    plan = from_the_right.plan(of_shape(66, 66), 500, ranks=2)
+    assert (plan.mapping, plan.grid) == (None, (2, 1))
+    refused = from_the_right.using(grid=(1, 2)).plan(of_shape(66, 66), 500, ranks=2)
+    assert refused.mapping_loop == "i"
+    assert refused.reasons[0] == "t is not: the flow dependence [1, 0, -1] points backwards along j"
+
+
+def test_elements_written_by_two_ranks_keep_a_space_loop_pipelined() -> None:
+    """The later rank's value of the sweep before is in the way, although nobody reads it."""
+    assert all(c >= 0 for d in written_twice.dependences for c in d.vector)
+    shapes = (of_shape(66, 66), of_shape(66, 66))
+    assert written_twice.using(grid=(2, 1)).plan(*shapes, 500, ranks=2).mapping is not None
+    assert written_twice.using(grid=(1, 2)).plan(*shapes, 500, ranks=2).mapping is None
+
+
+def test_default_tiles_along_time() -> None:
+    """About POINTS_A_TILE points, and many tiles for each stage of the pipeline."""
+    assert upwind.plan(of_shape(1001, 1001), 10_000, ranks=2).tile == 1
+    assert upwind.plan(of_shape(101, 101), 10_000, ranks=2).tile == 40
+    assert upwind.plan(of_shape(101, 101), 160, ranks=2).tile == 10
+    assert upwind.using(grid=(2, 1)).plan(of_shape(101, 101), 2, ranks=2).tile == 1
+
+
+def test_a_tile_holds_no_more_sweeps_than_there_are() -> None:
+    plan = upwind.using(grid=(2, 1), tile=10**30).plan(of_shape(101, 101), 7, ranks=2)
+    assert (plan.tile, plan.steps) == (7, 1)
+    ragged = upwind3d.using(grid=(2, 1, 1), tile=4).plan(of_shape(9, 9, 9), 3, 4, ranks=2)
+    assert (ragged.tile, ragged.steps) == (4, 3)  # 4 + 3 + 2 sweeps
+
+
+def test_all_grids() -> None:
+    def found(nest: lw.Nest, *arguments: Any, ranks: int) -> list[tuple[int, ...]]:
+        return grids(nest.bind(nest.arguments(*arguments)), nest.dependences, ranks)
+
+    assert found(upwind, of_shape(201, 201), 200, ranks=4) == [(1, 4), (2, 2), (4, 1)]
+    assert found(upwind, of_shape(201, 4), 200, ranks=4) == [(2, 2), (4, 1)]
+    assert found(upwind, of_shape(201, 201), 1, ranks=4) == [(4,)]
+    assert found(gauss_seidel, of_shape(202, 202), 200, ranks=4) == [(4,)]
+    assert found(gauss_seidel, of_shape(4, 4), 200, ranks=4) == [(2, 2)]
+    assert found(sqrt3d, of_shape(17, 18, 190), ranks=6) == [(1, 6), (2, 3), (3, 2), (6, 1)]
+    assert found(from_the_right, of_shape(66, 66), 500, ranks=4) == [(4, 1)]
+    assert found(upwind, of_shape(1, 1), 200, ranks=3) == [(3,)]  # nothing to do
+    with pytest.raises(lw.RefusedError, match="do not fit"):
+        found(line, of_shape(3), ranks=3)
+    for nest, arguments in ((upwind, (of_shape(25, 25), 40)), (gauss_seidel, (of_shape(25, 25), 40))):
+        for grid in found(nest, *arguments, ranks=6):
+            assert nest.using(grid=grid).plan(*arguments, ranks=6).grid == grid
+
+
 # -- tiles -----------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +302,7 @@ def test_an_empty_space_has_a_plan_on_any_ranks(ranks: int) -> None:
 
 def test_plan_as_text() -> None:
     plan = gauss_seidel.using(engine="blocking", tile=20).plan(of_shape(9, 42), 3, ranks=2)
-    *told, reason = str(plan).splitlines()
+    *told, reason, against = str(plan).splitlines()
     assert told == [
         "gauss_seidel: i 7 × j 40 points a sweep on 2 ranks",
         "  dependences  [0, 1, 0] [0, 0, 1] [1, -1, 0] [1, 0, -1]",
@@ -178,6 +313,31 @@ def test_plan_as_text() -> None:
         "  engine       blocking",
     ]
     assert reason.startswith("  because      j is pipelined: ")
+    assert against == "  because      t is not: the flow dependence [1, 0, -1] points backwards along j"
+
+
+def test_plan_along_time_as_text() -> None:
+    plan = upwind.using(tile=3).plan(of_shape(41, 81), 64, ranks=2)
+    assert str(plan).splitlines() == [
+        "upwind: i 40 × j 80 points a sweep on 2 ranks",
+        "  dependences  [1, 0, 0] [0, 1, 0] [0, 0, 1]",
+        "  sweeps       t, in order",
+        "  pipelined    t, tiles of 3 sweeps, 22 steps",
+        "  grid         1x2 (j in 2)",
+        "  messages     about 960 bytes a step from one rank to the next",
+        "  engine       overlap",
+        "  because      t is pipelined: no dependence points backwards, and there are 64 sweeps",
+    ]
+    told = plan.to_json()
+    assert json.loads(json.dumps(told)) == told
+    assert {key: told[key] for key in ("mapping", "tile", "grid", "steps", "sweeps", "message_bytes")} == {
+        "mapping": "t",
+        "tile": 3,
+        "grid": [1, 2],
+        "steps": 22,
+        "sweeps": ["t"],
+        "message_bytes": 960,
+    }
 
 
 def test_plan_of_one_rank_as_text() -> None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from lapwing.api import Nest
 
 
-def _grid(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """``2x3`` as (2, 3); a single number is a grid along one loop."""
+Grid = tuple[int, ...] | Literal["all"]
+
+
+def _grid(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Grid | None:
+    """``2x3`` as (2, 3); a single number is a grid along one loop; ``all`` stays what it is."""
     if value is None:
         return None
+    if value == "all":
+        return "all"
     if not re.fullmatch(r"\d+([xX×]\d+)*", value, re.ASCII):
-        raise click.BadParameter(f"{value!r}: expected numbers of parts joined by x, such as 4 or 2x2.", ctx, parameter)
+        raise click.BadParameter(f"{value!r}: expected numbers of parts joined by x, such as 4 or 2x2, or all.", ctx, parameter)
     return tuple(int(part) for part in re.split("[xX×]", value))
 
 
@@ -48,13 +53,17 @@ SETTINGS = click.option(
     help="Set a parameter of the nest's problem; may be repeated.",
 )
 TILE = click.option(
-    "--tile", type=click.IntRange(min=1), metavar="Z", help="Tile height, in iterations of the pipelined loop."
+    "--tile",
+    type=click.IntRange(min=1),
+    metavar="Z",
+    help="Tile height, in iterations of the pipelined loop; where time is pipelined, in sweeps.",
 )
 GRID = click.option(
     "--grid",
     callback=_grid,
-    metavar="AxB",
-    help="Process grid: parts along each loop but the pipelined one, in their order (or along all loops).",
+    metavar="AxB|all",
+    help="Process grid: parts along each space loop but the pipelined one, in their order; or along all of them, which asks "
+    "for time to be pipelined where that is legal. all: every grid for this number of ranks.",
 )
 JSON = click.option(
     "--json",
@@ -85,19 +94,19 @@ def engine_names(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def check_grid(grid: tuple[int, ...] | None, ranks: int) -> None:
+def check_grid(grid: Grid | None, ranks: int) -> None:
     """Refuse a grid that is not for this number of ranks."""
-    if grid is not None and math.prod(grid) != ranks:
+    if grid is not None and grid != "all" and math.prod(grid) != ranks:
         text = "x".join(map(str, grid))
         raise click.BadParameter(
             f"{text} is for {math.prod(grid)} ranks, but there are {ranks} (-n).", param_hint="--grid"
         )
 
 
-def check_grid_fits(nest: Nest, grid: tuple[int, ...] | None) -> None:
+def check_grid_fits(nest: Nest, grid: Grid | None) -> None:
     """Refuse a grid with a number of parts that the nest's loops do not have, before its problem is made."""
     loops = [loop.name for loop in nest.loops.space_loops]
-    if grid is not None and len(grid) not in (len(loops), max(1, len(loops) - 1)):
+    if grid is not None and grid != "all" and len(grid) not in (len(loops), max(1, len(loops) - 1)):
         expected = f"{len(loops) - 1} (all but the pipelined one) or {len(loops)}" if len(loops) > 1 else "1"
         text = "x".join(map(str, grid))
         raise click.BadParameter(

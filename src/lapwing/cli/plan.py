@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lapwing.cli import options
+
+if TYPE_CHECKING:
+    from lapwing.planner.plan import Plan
 
 _HELP = """Show how the nest NEST of the Python file FILE would run: tiles, process grid, engine, and the reasons.
 
@@ -17,6 +22,7 @@ _EXAMPLES = """\b
 Examples:
   lapwing plan smooth.py -n 16
   lapwing plan waves.py:step -n 4 -p n=4096 --grid 2x2 --json plan.json
+  lapwing plan waves.py:step -n 16 --grid all
 """
 
 
@@ -28,13 +34,13 @@ def command(
     ranks: int,
     settings: tuple[tuple[str, str], ...],
     tile: int | None,
-    grid: tuple[int, ...] | None,
+    grid: options.Grid | None,
     json_path: Path | None,
     engine: str | None,
 ) -> None:
     from lapwing.cli.jsonfile import check_writable, write_json
     from lapwing.cli.loading import load_nest, problem_arguments
-    from lapwing.planner.choose import make_plan
+    from lapwing.planner.choose import grids, make_plan
 
     names = options.engine_names(engine)
     if len(names) > 1:
@@ -43,14 +49,32 @@ def command(
     if json_path is not None:
         check_writable(json_path)
     nest = load_nest(target)
-    nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
+    nest = nest.using(engine=names[0] if names else None, tile=tile, grid=None if grid == "all" else grid)
     bound = nest.bind(problem_arguments(nest, settings))
     plan = make_plan(bound, nest.dependences, ranks, nest.wishes())
-    if json_path is not None:
-        causes = [vars(dependence) for dependence in plan.dependences]
-        write_json(json_path, {**plan.to_json(), "causes": causes})
+    document = {**plan.to_json(), "causes": [vars(dependence) for dependence in plan.dependences]}
     click.echo(str(plan))
+    if grid == "all":
+        tried = [nest.using(grid=one).wishes() for one in grids(bound, nest.dependences, ranks)]
+        plans = [make_plan(bound, nest.dependences, ranks, wishes) for wishes in tried]
+        document["grids"] = [one.to_json() for one in plans]
+        _show_grids(plans, chosen=plan)
+    if json_path is not None:
+        write_json(json_path, document)
     if plan.dependences:
         click.echo("\ndependences, and the accesses that cause them:")
     for dependence in plan.dependences:
         click.echo(f"  {dependence}")
+
+
+def _show_grids(plans: Sequence[Plan], chosen: Plan) -> None:
+    """A line for every grid; the chosen one is marked."""
+    click.echo("\nall grids:")
+    width = max(len("x".join(map(str, plan.grid))) for plan in plans)
+    for plan in plans:
+        mark = "*" if (plan.mapping, plan.partition) == (chosen.mapping, chosen.partition) else " "
+        grid = "x".join(map(str, plan.grid))
+        click.echo(
+            f"{mark} {grid:<{width}}  {plan.mapping_loop} pipelined, tiles of {plan.tile}, {plan.steps} steps, "
+            f"messages of about {plan.message_bytes} bytes"
+        )

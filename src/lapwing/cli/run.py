@@ -23,6 +23,7 @@ _EXAMPLES = """\b
 Examples:
   lapwing run smooth.py -p n=4096 -n 4 --check
   lapwing run waves.py:step -n 2 --engine blocking,overlap --repeat 5 --json out/waves.json
+  lapwing run waves.py:step -n 8 --grid all --repeat 3
 """
 
 
@@ -96,7 +97,7 @@ def command(
     ranks: int,
     settings: tuple[tuple[str, str], ...],
     tile: int | None,
-    grid: tuple[int, ...] | None,
+    grid: options.Grid | None,
     json_path: Path | None,
     engines: str | None,
     hosts: Path | Lab | None,
@@ -110,6 +111,8 @@ def command(
     _refuse_inside_mpi()
     names = options.engine_names(engines)
     options.check_grid(grid, ranks)
+    if timeline is not None and json_path is not None and os.path.abspath(json_path) == os.path.abspath(timeline):
+        raise click.BadParameter(f"{timeline} is what --json names, too. Name another file.", param_hint="--timeline")
     # The first rank writes it, wherever that is started.
     drawing = None if timeline is None else os.path.abspath(timeline)
     return _run(Job(target, settings, names, tile, grid, repeat, check, drawing, helper_cpu), ranks, hosts, json_path)

@@ -6,11 +6,11 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from lapwing.cli.loading import problem_arguments
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
-from lapwing.planner.choose import make_plan
+from lapwing.planner.choose import grids, make_plan
 from lapwing.planner.plan import Plan
 from lapwing.run import check_aliases, run
 from lapwing.runtime import communicator
@@ -47,7 +47,7 @@ class Job:
     settings: tuple[tuple[str, str], ...]
     engines: tuple[str, ...]
     tile: int | None
-    grid: tuple[int, ...] | None
+    grid: tuple[int, ...] | Literal["all"] | None
     repeat: int
     check: bool
     timeline: str | None = None  # a file to write, .html or .json
@@ -65,14 +65,23 @@ class Job:
                 **fields,
                 "settings": tuple((key, value) for key, value in fields["settings"]),
                 "engines": tuple(fields["engines"]),
-                "grid": None if grid is None else tuple(grid),
+                "grid": tuple(grid) if isinstance(grid, list) else grid,
             }
         )
 
-    def variants(self, nest: Nest) -> list[Nest]:
-        """The nest with each engine asked for."""
+    def grids(self, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
+        """The process grids asked for; None is the nest's own choice."""
+        return [*grids(bound, nest.dependences, ranks)] if self.grid == "all" else [self.grid]
+
+    def variants(self, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> list[Nest]:
+        """The nest on each of the grids with each engine asked for."""
         tuning = Tuning(helper_cpu=helper_cpus(self.helper_cpu))
-        return [nest.using(engine=engine, tile=self.tile, grid=self.grid, tuning=tuning) for engine in self.engines or (nest.engine,)]
+        engines = self.engines or (nest.engine,)
+        return [nest.using(engine=e, tile=self.tile, grid=g, tuning=tuning) for g in grids for e in engines]
+
+    def label(self, variant: Nest) -> str:
+        """What tells a variant from the others."""
+        return f"{variant.engine} on {'x'.join(map(str, variant.grid or ()))}" if self.grid == "all" else variant.engine
 
 
 @dataclass(frozen=True)
@@ -84,18 +93,18 @@ class Report:
 
 
 def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | None:
-    """Run every engine ``job.repeat`` times, in turns, each time on a fresh copy of the problem's arrays.
+    """Run every engine on every grid ``job.repeat`` times, in turns, each time on a fresh copy of the problem's arrays.
 
     comm: the ranks (mpi4py), each of which calls this; None for this process alone. The report is given on the first
     rank, None elsewhere. ``emit`` is called on the first rank only.
     Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
     """
-    variants = job.variants(nest)
-    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, variants, 1 if comm is None else comm.Get_size(), emit))
+    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, 1 if comm is None else comm.Get_size(), emit))
+    variants = job.variants(nest, _from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
-            label = variant.engine if job.repeat == 1 else f"{variant.engine}, run {turn + 1} of {job.repeat}"
+            label = job.label(variant) + ("" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}")
             arguments = _on_first(comm, lambda: bench.fresh_arguments()) or {}
             outcome = _run(variant, arguments, comm, bench, measure, partial(_report_progress, emit, label))
             _on_first(comm, partial(_Bench.record, bench, position, outcome, arguments))
@@ -137,25 +146,22 @@ class _Bench:
 
     def __init__(
         self,
+        job: Job,
+        grids: list[tuple[int, ...] | None],
         variants: list[Nest],
         bound: BoundNest,
         arguments: dict[str, Any],
         plans: list[Plan],
         reference: Reference | None,
     ) -> None:
-        self.variants, self.bound, self.arguments, self.plans, self.reference = (
-            variants,
-            bound,
-            arguments,
-            plans,
-            reference,
-        )
+        self.job, self.grids, self.variants, self.bound = job, grids, variants, bound
+        self.arguments, self.plans, self.reference = arguments, plans, reference
         self.outcomes: list[list[Outcome]] = [[] for _ in variants]
-        self.differences: dict[str, list[str]] = {}
-        self.runs_left = 0
+        self.differences: list[list[str]] = [[] for _ in variants]
+        self.runs_left = job.repeat * len(variants)
 
     @staticmethod
-    def prepare(job: Job, nest: Nest, variants: list[Nest], ranks: int, emit: Emit) -> _Bench:
+    def prepare(job: Job, nest: Nest, ranks: int, emit: Emit) -> _Bench:
         arguments = problem_arguments(nest, job.settings)
         bound = nest.bind(arguments)
         for array in bound.arrays:
@@ -166,18 +172,25 @@ class _Bench:
                     "expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
+        tried = job.grids(nest, bound, ranks)
+        variants = job.variants(nest, tried)
         plans = [make_plan(bound, nest.dependences, ranks, variant.wishes()) for variant in variants]
-        for text in _plan_texts(plans):
+        # Of many grids the one that would be chosen stands for all.
+        shown = plans
+        if job.grid == "all":
+            chosen = job.variants(nest, [None])
+            shown = [make_plan(bound, nest.dependences, ranks, variant.wishes()) for variant in chosen]
+        for text in _plan_texts(shown):
             emit("plan", text)
+        if job.grid == "all":
+            emit("plan", f"  all grids    {', '.join('x'.join(map(str, grid or ())) for grid in tried)}, in turns")
         reference = None
         if job.check:
             emit("progress", ["the plain loop", None])
             reference = make_reference(nest.python, bound, arguments, communicator.announcer(True))
             if reference.raises:
                 emit("stops", reference.raises)
-        bench = _Bench(variants, bound, arguments, plans, reference)
-        bench.runs_left = job.repeat * len(variants)
-        return bench
+        return _Bench(job, tried, variants, bound, arguments, plans, reference)
 
     def fresh_arguments(self) -> dict[str, Any]:
         """The problem's arguments; what is written is a copy, but for the last run."""
@@ -195,9 +208,8 @@ class _Bench:
             found = [f"it finished, but the plain loop {self.reference.raises}"]
         else:
             found = differences(self.reference, arguments, outcome.results)
-        self.differences.setdefault(self.variants[position].engine, found)
         if found:
-            self.differences[self.variants[position].engine] = found
+            self.differences[position] = found
 
     def draw(self, path: str, emit: Emit) -> None:
         """Write the timeline of every engine's median run, and say what it shows."""
@@ -210,8 +222,8 @@ class _Bench:
 
     def report(self) -> Report:
         runs = [
-            self._run_document(variant.engine, outcomes)
-            for variant, outcomes in zip(self.variants, self.outcomes, strict=True)
+            self._run_document(outcomes, differing)
+            for outcomes, differing in zip(self.outcomes, self.differences, strict=True)
         ]
         plan = self.plans[0]
         document = {
@@ -220,10 +232,14 @@ class _Bench:
             "dependences": [list(v) for v in distance_vectors(plan.dependences)],
             "runs": runs,
         }
-        texts = [f"{engine}: {text}" for engine, found in self.differences.items() for text in found]
+        texts = [
+            f"{self.job.label(variant)}: {text}"
+            for variant, found in zip(self.variants, self.differences, strict=True)
+            for text in found
+        ]
         return Report(document, tuple(texts))
 
-    def _run_document(self, engine: str, outcomes: list[Outcome]) -> dict[str, Any]:
+    def _run_document(self, outcomes: list[Outcome], differing: list[str]) -> dict[str, Any]:
         plan = outcomes[-1].plan
         exposed, transfer = _communication(outcomes)
         return {
@@ -236,7 +252,7 @@ class _Bench:
             "hidden": hidden(exposed, transfer),
             "exposed_seconds": exposed,
             "transfer_seconds": transfer,
-            "identical": None if self.reference is None else not self.differences[engine],
+            "identical": None if self.reference is None else not differing,
             "results": {name: _json_number(outcomes[-1].results[name]) for name in self.bound.nest.returns},
         }
 
@@ -274,6 +290,13 @@ def _json_number(value: Any) -> bool | int | float | str:
         return str(plain)
     result: bool | int | float = plain
     return result
+
+
+def _from_first(comm: Any | None, value: Callable[[], Any]) -> Any:
+    """A value that the first rank knows, on all ranks."""
+    if comm is None:
+        return value()
+    return comm.bcast(value() if comm.Get_rank() == 0 else None, root=0)
 
 
 def _on_first(comm: Any | None, action: Callable[[], Any]) -> Any:

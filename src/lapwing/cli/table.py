@@ -15,7 +15,7 @@ _PIPED_WIDTH = 120  # characters, where there is no terminal to ask
 
 
 def show(document: Mapping[str, Any]) -> None:
-    """Print a table with a line per engine, and then the nest's results."""
+    """Print a table with a line per engine and grid, which of several grids was best, and then the nest's results."""
     runs = document["runs"]
     repeats = len(runs[0]["seconds"])
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -38,6 +38,10 @@ def show(document: Mapping[str, Any]) -> None:
         )
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     console.print(table)
+    if len({tuple(run["grid"]) for run in runs}) > 1:
+        best = min(runs, key=lambda run: run["median"])
+        grid = "x".join(map(str, best["grid"]))
+        console.print(f"best: {best['engine']} on {grid}, {_seconds(best['median'])} s", markup=False, highlight=False)
     for name, value in runs[-1]["results"].items():
         console.print(f"{name} = {value}", markup=False, highlight=False, soft_wrap=True)
 

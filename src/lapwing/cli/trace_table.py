@@ -37,11 +37,11 @@ def _totals(summary: Summary) -> str:
     ranks = summary.ranks
     time = sum(rank.seconds for rank in ranks)
     exposed, could = (sum(getattr(rank, name) for rank in ranks) for name in ("exposed", "could_overlap"))
-    hidden = "no operation was started ahead" if summary.hidden is None else f"hidden {summary.hidden:.0%} at most"
     share = exposed / time if time > 0 else 0.0
     return (
         f"\n{len(ranks)} rank{'s' * (len(ranks) != 1)}, {_seconds(summary.seconds)} s from MPI_Init to MPI_Finalize. "
-        f"Exposed {_seconds(exposed)} s ({share:.0%} of the ranks' time), of which {_seconds(could)} s could overlap; {hidden}.\n"
+        f"Exposed {_seconds(exposed)} s ({share:.0%} of the ranks' time), of which {_seconds(could)} s could overlap.\n"
+        f"Hidden behind computation at most {summary.hidden:.0%} of communication (overlapped / (overlapped + exposed)).\n"
         f"Parallel efficiency {summary.parallel_efficiency:.0%} = load balance {summary.load_balance:.0%} × "
         f"communication efficiency {summary.communication_efficiency:.0%} (POP)."
     )

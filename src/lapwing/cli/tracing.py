@@ -20,9 +20,9 @@ from lapwing.cli.jsonfile import check_writable, write_json
 from lapwing.cli.processes import die_with
 from lapwing.errors import RefusedError
 from lapwing.trace.pmpi.callsites import CallSite
-from lapwing.trace.pmpi.perfetto import chrome_trace
 from lapwing.trace.pmpi.exposure import Run, SiteMetrics, Summary, Wait, gather, summarise
 from lapwing.trace.pmpi.library import build_library, recording_environment
+from lapwing.trace.pmpi.perfetto import chrome_trace
 from lapwing.trace.pmpi.recording import Recording, read_recordings
 
 
@@ -171,7 +171,7 @@ def _notes(recordings: Sequence[Recording], summary: Summary, status: int) -> It
             yield f"rank {wait.rank} was still in {wait.site} after {wait.seconds:.3g} s."
     if summary.dropped:
         yield (
-            f"{summary.dropped} calls and messages came after a rank's first ones that were recorded one by one: they are "
+            f"{summary.dropped} calls came after a rank's first ones, which alone are recorded one by one: they are "
             "counted, but late partners, transfers, overlap and the longest waits are of the first only (--records)."
         )
     if status:

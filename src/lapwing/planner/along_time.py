@@ -59,21 +59,19 @@ class AlongTime:
         wanted = points // math.prod(block)
         return max(1, min(wanted, self.sweeps // (SWEEPS_A_STAGE * max(1, stages(grid)))))
 
-    def reason_against(self, grid: Sequence[int]) -> str | None:
-        """Why time is not the mapping dimension on such a grid, as the end of a sentence; None if it could be."""
-        if self.sweeps < 2:
-            return None
+    def reasons_against(self, grid: Sequence[int]) -> list[str]:
+        """Why time is not pipelined on such a grid; nothing where that goes without saying."""
+        if self.sweeps < 2 or math.prod(grid) == 1:
+            return []
         name = self.bound.nest.sweep_loops[-1].name
         found = against_time_tiles(self.bound.nest, self.dependences, grid)
         if found is not None:
             dependence, loop = found
-            return (
-                f"not {name}, since the {dependence.kind} dependence {list(dependence.vector)} points backwards along "
-                f"{loop.name}"
-            )
+            vector = list(dependence.vector)
+            return [f"{name} is not: the {dependence.kind} dependence {vector} points backwards along {loop.name}"]
         if self.is_legal(grid) and not self.pays(grid):
-            return f"not {name}, whose {self.sweeps} sweeps are too few to keep {stages(grid) + 1} ranks in a row busy"
-        return None
+            return [f"{name} is not: {self.sweeps} sweeps are too few to keep {stages(grid) + 1} ranks in a row busy"]
+        return []
 
 
 def stages(grid: Sequence[int]) -> int:

@@ -167,8 +167,8 @@ def _grid(
     bound = time.bound
     if wished is not None:
         mapping, grid = _wished_grid(time, ranks, wished, extents)
-        if mapping is not None and len(wished) == len(extents) and (against := time.reason_against(grid)):
-            reasons.append(f"{bound.nest.space_loops[mapping].name} is pipelined, {against}")
+        if mapping is not None and len(wished) == len(extents):
+            reasons += time.reasons_against(grid)
         return mapping, grid
     weights = _communication_weights(bound, time.dependences)
     over_all = [g for g in factorisations(ranks, len(extents)) if _fits(g, extents)]
@@ -188,9 +188,8 @@ def _grid(
                 reasons.append(f"{name} is pipelined: the space loops are all cut, for {ranks} ranks to fit")
                 return None, grid
             if ranks > 1:
-                against = time.reason_against(with_time or over_all[0])
-                ending = f"; {against}" if against else ""
-                reasons.append(_mapping_reason(bound, mapping, grid, extents) + ending)
+                reasons.append(_mapping_reason(bound, mapping, grid, extents))
+                reasons += time.reasons_against(with_time or over_all[0])
             return mapping, grid
     loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
     raise RefusedError(

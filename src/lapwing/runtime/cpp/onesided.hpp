@@ -84,7 +84,9 @@ public:
 
     void release(Position at) override {
         for (auto &link : incoming_) {
-            if (link->is_direct()) link->finish(contents_read(*link, at));
+            if (link->is_direct()) {
+                link->finish(at.sweep * link->ring.channel().messages + link->ring.read_by(at.step));
+            }
         }
     }
 
@@ -161,16 +163,6 @@ private:
         const double seen = now(), sent = trace.here(link.sent(needed.last - 1));
         trace.record(LW_TRANSFER, {at, link.ring.channel().peer, link.ring.message_bytes(needed.last - 1)},
                      std::min(sent, seen), seen);
-    }
-
-    // How many contents of a direct link no step after this one reads.
-    std::int64_t contents_read(const Inbound &link, Position at) const {
-        const lw_channel &channel = link.ring.channel();
-        const lw_message *begin = courier_.program().messages + channel.first_message;
-        const lw_message *end =
-            std::upper_bound(begin, begin + channel.messages, at.step,
-                             [](std::int64_t step, const lw_message &message) { return step < message.last_step; });
-        return at.sweep * channel.messages + (end - begin);
     }
 
     const Courier &courier_;

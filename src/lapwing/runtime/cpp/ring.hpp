@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "lapwing.h"
 #include "trace.hpp"
@@ -20,7 +21,8 @@ public:
 
     Ring(const lw_program &program, const lw_channel &channel, std::int64_t depth)
         : program_(&program), channel_(&channel), depth_(depth),
-          slot_bytes_(round_up(header_bytes + channel.largest * program.batch)) {}
+          slot_bytes_(round_up(header_bytes + channel.largest * program.batch)),
+          before_step_(counts_before(&lw_message::step)), read_before_step_(counts_before(&lw_message::last_step)) {}
 
     const lw_channel &channel() const { return *channel_; }
     std::int64_t depth() const { return depth_; }
@@ -33,7 +35,8 @@ public:
     char *slot(std::int64_t number) const { return base_ + slot_offset(number); }
     std::int64_t slot_offset(std::int64_t number) const { return number % depth_ * slot_bytes_; }
     char *slab(std::int64_t number, std::int64_t sweep) const {
-        return slot(number) + header_bytes + sweep % program_->batch * message(number).bytes;
+        const std::int64_t slab = program_->batch == 1 ? 0 : sweep % program_->batch * message(number).bytes;
+        return slot(number) + header_bytes + slab;
     }
 
     const lw_message &message(std::int64_t number) const {
@@ -42,6 +45,7 @@ public:
 
     // All bytes of a message, header and slabs.
     std::int64_t message_bytes(std::int64_t number) const {
+        if (program_->batch == 1) return header_bytes + message(number).bytes;
         const std::int64_t first = number / channel_->messages * program_->batch;
         return header_bytes + message(number).bytes * std::min(program_->batch, program_->sweeps - first);
     }
@@ -65,10 +69,13 @@ public:
         return at.sweep < channel_->lag ? Numbers{0, 0} : of_step(at.sweep - channel_->lag, at.step);
     }
 
-    bool opens_batch(std::int64_t sweep) const { return sweep % program_->batch == 0; }
+    bool opens_batch(std::int64_t sweep) const { return program_->batch == 1 || sweep % program_->batch == 0; }
     bool closes_batch(std::int64_t sweep) const {
-        return (sweep + 1) % program_->batch == 0 || sweep + 1 == program_->sweeps;
+        return program_->batch == 1 || (sweep + 1) % program_->batch == 0 || sweep + 1 == program_->sweeps;
     }
+
+    // How many messages' elements no step of a sweep after this one reads (incoming).
+    std::int64_t read_by(std::int64_t step) const { return read_before_step_[static_cast<std::size_t>(step) + 1]; }
 
     static void stamp(char *slot, double time) { std::memcpy(slot, &time, sizeof time); }
     static double stamp_of(const char *slot) {
@@ -82,22 +89,28 @@ private:
     static std::int64_t round_up(std::int64_t bytes) { return (bytes + line - 1) / line * line; }
 
     Numbers of_step(std::int64_t sweep, std::int64_t step) const {
-        const lw_message *begin = program_->messages + channel_->first_message;
-        const auto found = std::equal_range(begin, begin + channel_->messages, step, Earlier{});
-        const std::int64_t base = sweep / program_->batch * channel_->messages;
-        if (base >= count()) return {0, 0};
-        return {base + (found.first - begin), base + (found.second - begin)};
+        if (sweep + channel_->lag >= program_->sweeps) return {0, 0};
+        const std::int64_t base = (program_->batch == 1 ? sweep : sweep / program_->batch) * channel_->messages;
+        const std::int64_t *before = &before_step_[static_cast<std::size_t>(step)];
+        return {base + before[0], base + before[1]};
     }
 
-    // Messages of a channel are sorted by step.
-    struct Earlier {
-        bool operator()(const lw_message &a, std::int64_t b) const { return a.step < b; }
-        bool operator()(std::int64_t a, const lw_message &b) const { return a < b.step; }
-    };
+    // For every step, how many messages belong to earlier ones. Messages are sorted by step, and by last step too.
+    std::vector<std::int64_t> counts_before(std::int64_t lw_message::*step_of) const {
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(program_->steps) + 1);
+        const lw_message *messages = program_->messages + channel_->first_message;
+        std::int64_t count = 0;
+        for (std::int64_t step = 0; step <= program_->steps; ++step) {
+            while (count < channel_->messages && messages[count].*step_of < step) ++count;
+            counts[static_cast<std::size_t>(step)] = count;
+        }
+        return counts;
+    }
 
     const lw_program *program_;
     const lw_channel *channel_;
     std::int64_t depth_, slot_bytes_;
+    std::vector<std::int64_t> before_step_, read_before_step_;
     char *base_ = nullptr;
 };
 

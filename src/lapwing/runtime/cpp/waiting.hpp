@@ -32,14 +32,16 @@ inline void relax() {
 // Calls `done` until it is true. `describe` says, in case of an error, what was waited for.
 template <class Done, class Describe>
 void wait_until(const WaitingRules &rules, Done done, Describe describe) {
-    constexpr int spins = 64; // before other threads are let in, and between looks at the clock
+    constexpr int spins = 64;          // between looks at the clock
+    constexpr int patient_rounds = 64; // before other threads are let in, about 100 microseconds
     double last_look = 0, waited = 0;
-    for (;;) {
+    for (int round = 0;; ++round) {
         for (int spin = 0; spin < spins; ++spin) {
             if (done()) return;
             relax();
         }
-        if (!rules.spin) sched_yield();
+        // A thread may have a core of its own and yet share it with other programs.
+        if (!rules.spin || round >= patient_rounds) sched_yield();
         if (rules.patience_seconds > 0) {
             // A rank that was suspended, or a debugged one, has not waited: no look counts for more than a second.
             const double look = now();

@@ -1,0 +1,208 @@
+"""What a trace proves: how much communication was hidden, and where the rest of the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lapwing.trace.events import RankTrace, RunTrace
+from lapwing.trace.replay import ideal_seconds
+
+# Below this much transfer a single interruption decides what was hidden: it is one time slice of Linux's scheduler,
+# which is what a rank loses when another process gets its core.
+NOISE_SECONDS = 3e-3
+
+SHARES = ("compute", "pack", "unpack", "post", "wait", "poll")
+
+# One line for people on each figure.
+MEANINGS = {
+    "hidden": "1 − exposed / transfer: the part of the communication that cost no time, because ranks computed meanwhile",
+    "exposed": "the longest a rank could do nothing but wait for messages on their way, fill and drain apart",
+    "transfer": "how long the same messages take with nothing else going on",
+    "fill": "the longest a rank waited before its first computation",
+    "drain": "the longest a rank went on after its last computation",
+    "parallel efficiency": "POP: load balance × communication efficiency; the mean time in computation over the run time",
+    "load balance": "POP: the mean over the longest time any rank spent computing",
+    "communication efficiency": "POP: serialisation efficiency × transfer efficiency; the longest time any rank computed "
+    "over the run time",
+    "serialisation efficiency": "POP: the longest time any rank computed over the run time on a network that takes no time: "
+    "what is lost here goes to waiting for each other and to packing and posting",
+    "transfer efficiency": "POP: the run time on a network that takes no time over the real one: what is lost here goes to "
+    "messages on their way",
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over the ranks."""
+
+    min: float
+    mean: float
+    max: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Spread:
+        return Spread(min(values), sum(values) / len(values), max(values)) if values else Spread(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Efficiencies:
+    """The POP Centre of Excellence's standard metrics (pop-coe.eu), each between 0 and 1.
+
+    With c a rank's seconds in generated computation (packing and unpacking are not useful work), T the seconds of the
+    slowest rank and T0 those on an ideal network (replay.ideal_seconds; never less than max c nor more than T):
+
+    - load_balance = mean c / max c
+    - serialisation = max c / T0: lost because ranks wait for each other, and to packing, posting and polling
+    - transfer = T0 / T: lost because messages take time
+    - communication = serialisation × transfer = max c / T
+    - parallel = load_balance × communication = mean c / T
+
+    None where it cannot be told: nothing computed, or events dropped for those that need T0.
+    """
+
+    parallel: float | None
+    load_balance: float | None
+    communication: float | None
+    serialisation: float | None
+    transfer: float | None
+
+    def by_name(self) -> dict[str, float | None]:
+        """Under their POP names."""
+        return {
+            "parallel efficiency": self.parallel,
+            "load balance": self.load_balance,
+            "communication efficiency": self.communication,
+            "serialisation efficiency": self.serialisation,
+            "transfer efficiency": self.transfer,
+        }
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Figures of one run; seconds unless said otherwise.
+
+    ``hidden`` = 1 − exposed / transfer in steady state (None: nothing was transferred, or too little to tell).
+    ``exposed_seconds`` is the longest a rank could do nothing but wait for a message on its way or a buffer still
+    leaving, between its first and its last computation; ``transfer_seconds`` what the same messages take with nothing
+    else going on (None: not measured). ``fill_seconds`` and ``drain_seconds`` are the longest time before a rank's first
+    and after its last computation. ``compute_seconds`` is the spread over ranks and ``load_imbalance`` its max / mean − 1.
+    ``shares`` are parts of the ranks' time in each phase: with a helper thread they can add up to more than 1, and what is
+    left to 1 is the runtime's own. ``exposed_share`` is the part of their time in which ranks were exposed. ``dropped``
+    events are missing from the trace, but only from the efficiencies that need a replay.
+    """
+
+    engine: str
+    seconds: float
+    hidden: float | None
+    exposed_seconds: float | None
+    transfer_seconds: float | None
+    fill_seconds: float
+    drain_seconds: float
+    compute_seconds: Spread
+    load_imbalance: float
+    shares: dict[str, float]
+    exposed_share: float
+    messages: int
+    bytes: int
+    efficiencies: Efficiencies
+    dropped: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        pop = {name: percent(value) for name, value in self.efficiencies.by_name().items()}
+        return "\n".join(
+            [
+                f"{self.engine}: {self._hidden_text()}",
+                f"  ranks' time  {self.shares_text() or 'nothing traced'}; "
+                f"fill {duration(self.fill_seconds)}, drain {duration(self.drain_seconds)}",
+                f"  POP          parallel efficiency {pop['parallel efficiency']} = load balance {pop['load balance']} "
+                f"× communication efficiency {pop['communication efficiency']} "
+                f"(serialisation {pop['serialisation efficiency']} × transfer {pop['transfer efficiency']})",
+            ]
+        )
+
+    def shares_text(self) -> str:
+        """Where the ranks' time went, in the order of SHARES."""
+        texts = {name: f"{name} {percent(share)}" for name, share in self.shares.items() if share >= 0.0005}
+        if self.exposed_share >= 0.0005 and "wait" in texts:
+            texts["wait"] += f" (exposed {percent(self.exposed_share)})"
+        return ", ".join(texts.values())
+
+    def _hidden_text(self) -> str:
+        if self.exposed_seconds is None:
+            return "nothing to communicate"
+        exposed = f"{duration(self.exposed_seconds)} exposed"
+        if self.transfer_seconds is None:
+            return exposed
+        if self.hidden is None:
+            return f"{exposed} of {duration(self.transfer_seconds)} of transfer, too little to tell what was hidden"
+        return f"{percent(self.hidden)} of the communication hidden: {exposed} of {duration(self.transfer_seconds)}"
+
+
+def metrics(trace: RunTrace) -> Metrics:
+    """The figures of a run. Where nothing was sent, exposed and hidden are None."""
+    times = [rank.times for rank in trace.ranks]
+    total = sum(t["total"] for t in times)
+    compute = Spread.of([t["compute"] for t in times])
+    messages = int(sum(t["messages"] for t in times))
+    exposed = max(t["exposed"] for t in times) if messages else None
+    transfer = trace.transfer_seconds if messages else None
+    return Metrics(
+        engine=trace.engine,
+        seconds=trace.seconds,
+        hidden=hidden(exposed, transfer),
+        exposed_seconds=exposed,
+        transfer_seconds=transfer,
+        fill_seconds=max((t["fill"] for t in times), default=0.0),
+        drain_seconds=max((t["drain"] for t in times), default=0.0),
+        compute_seconds=compute,
+        load_imbalance=compute.max / compute.mean - 1 if compute.mean > 0 else 0.0,
+        shares={name: sum(t[name] for t in times) / total if total > 0 else 0.0 for name in SHARES},
+        exposed_share=sum(t["exposed"] for t in times) / total if total > 0 else 0.0,
+        messages=messages,
+        bytes=int(sum(t["bytes"] for t in times)),
+        efficiencies=_efficiencies(trace.ranks, compute),
+        dropped=sum(rank.dropped for rank in trace.ranks),
+    )
+
+
+def hidden(exposed: float | None, transfer: float | None) -> float | None:
+    """The part of the transfer that was hidden, 0 to 1; None where there is too little to tell."""
+    if exposed is None or transfer is None or transfer < NOISE_SECONDS:
+        return None
+    return min(1.0, max(0.0, 1 - exposed / transfer))
+
+
+def _efficiencies(ranks: Sequence[RankTrace], compute: Spread) -> Efficiencies:
+    elapsed = max((rank.times["total"] for rank in ranks), default=0.0)
+    if compute.max <= 0 or elapsed <= 0:
+        return Efficiencies(None, None, None, None, None)
+    replayed = ideal_seconds(ranks)
+    ideal = None if replayed is None else min(max(replayed, compute.max), elapsed)
+    return Efficiencies(
+        parallel=compute.mean / elapsed,
+        load_balance=compute.mean / compute.max,
+        communication=compute.max / elapsed,
+        serialisation=None if ideal is None else compute.max / ideal,
+        transfer=None if ideal is None else ideal / elapsed,
+    )
+
+
+def percent(share: float | None) -> str:
+    """A share as a person reads it; whole, but for what would look like nothing or all."""
+    if share is None:
+        return "–"
+    close = 0 < share < 0.01 or 0.99 < share < 0.9995
+    return f"{share:.1%}" if close else f"{share:.0%}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with a unit that suits them and three digits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if abs(seconds) > 0.9995 * scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return "0 s" if seconds == 0 else f"{seconds / 1e-9:.3g} ns"
