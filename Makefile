@@ -27,10 +27,10 @@ help: ## this text
 setup: ## .venv with Lapwing, MPI and the tools, and the system packages they need
 	@scripts/setup.sh
 
-demo: setup ## align two genomes on 2 ranks with both engines, check the result, draw it
+demo: setup ## align two genomes on 2 ranks with all engines, check the result, draw it and what each rank did
 	@mkdir -p out
-	@$(IN_VENV) lapwing run examples/alignment.py -n 2 --engine blocking,overlap --check --repeat 3 \
-		--json out/alignment.json
+	@$(IN_VENV) lapwing run examples/alignment.py -n 2 --engine blocking,overlap,onesided,helper --check \
+		--repeat 3 --json out/alignment.json --timeline out/alignment.html
 	@$(IN_VENV) python examples/alignment.py --picture out/alignment.png
 
 test: setup ## the tests, a few minutes

@@ -316,6 +316,13 @@ def test_plan_as_text() -> None:
     assert against == "  because      t is not: the flow dependence [1, 0, -1] points backwards along j"
 
 
+def test_old_values_are_told_of_where_they_are_exchanged() -> None:
+    exchanged = "; old values exchanged between them"
+    assert f"  sweeps       t, in order{exchanged}\n" in str(gauss_seidel.plan(of_shape(66, 66), 9, ranks=2))
+    for plan in (gauss_seidel.plan(of_shape(66, 66), 9), upwind.using(grid=(2,)).plan(of_shape(66, 66), 9, ranks=2)):
+        assert "  sweeps       t, in order\n" in str(plan)
+
+
 def test_plan_along_time_as_text() -> None:
     plan = upwind.using(tile=3).plan(of_shape(41, 81), 64, ranks=2)
     assert str(plan).splitlines() == [

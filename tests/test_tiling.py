@@ -223,7 +223,7 @@ def test_new_values_from_afar_are_used_for_long() -> None:
 def test_steps_are_apart_from_the_messages_around_them() -> None:
     def apart(nest: lw.Nest, *arguments: Any, grid: tuple[int, ...], mapping: int | None, tile: int) -> list[bool]:
         faces = faces_of(nest, *arguments, grid=grid, mapping=mapping, tile=tile)
-        return [faces.is_apart(rank) for rank in range(faces.partition.ranks)]
+        return [faces.is_apart(rank, faces.incoming(rank)) for rank in range(faces.partition.ranks)]
 
     assert apart(gauss_seidel, np.zeros((9, 14)), 3, grid=(2, 1), mapping=1, tile=4) == [True, True]
     assert apart(gauss_seidel, np.zeros((9, 14)), 3, grid=(2, 1), mapping=1, tile=12) == [False, False]  # one step

@@ -90,8 +90,9 @@ class Nest:
     ) -> Nest:
         """The same nest with choices made by hand.
 
-        engine: ``blocking``, ``overlap``, ``onesided`` or ``helper``; tile: its height; grid: of processes; tuning:
-        lapwing.runtime.tuning.Tuning.
+        engine: ``blocking``, ``overlap``, ``onesided`` or ``helper``; tile: its height, in iterations of the pipelined loop;
+        grid: parts along each space loop but the pipelined one, or along all of them, which asks for time to be pipelined
+        where that is legal; tuning: lapwing.runtime.tuning.Tuning.
         """
         other = Nest.__new__(Nest)
         other.__dict__.update(self.__dict__)

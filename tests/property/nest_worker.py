@@ -34,6 +34,7 @@ from searching import search
 
 import lapwing as lw
 from lapwing.planner.choose import make_plan
+from lapwing.planner.plan import ENGINES
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import run_alone
 
@@ -159,6 +160,7 @@ class Leader:
             check_refused_grid(case, self.comm.Get_size(), choice, error)
             return
         self.count["collective runs"] += 1
+        self.count["along time"] += nest.plan(**arguments, ranks=self.comm.Get_size()).mapping is None
         self.compare(arguments, results, expected)
 
     def compare(self, arguments: dict[str, object], results: dict[str, object], expected: Any) -> None:
@@ -188,7 +190,7 @@ def lead(comm: Any, directory: Path, examples: int, start: int) -> None:
 
     def check(data: st.DataObject) -> None:
         case = data.draw(cases(), label="nest")
-        cut = choices(case, comm.Get_size())
+        cut = choices(case, comm.Get_size(), ENGINES)
         leader.check(case, data.draw(st.lists(cut, min_size=RUNS, max_size=RUNS), label="cuts"))
 
     begin = time.perf_counter()

@@ -82,7 +82,7 @@ TABLE_LENGTH = 5
 
 @dataclass(frozen=True)
 class Case:
-    """One nest and one call of it. ``legal`` is whether the dependences allow tiling by construction."""
+    """One nest and one call of it. By construction the dependences allow tiling (``legal``), along time too (``forward``)."""
 
     source: str
     arrays: tuple[ArraySpec, ...]
@@ -90,6 +90,7 @@ class Case:
     extents: tuple[int, ...]
     points: int
     legal: bool
+    forward: bool = False
 
     def __str__(self) -> str:
         lines = [self.source]
@@ -628,6 +629,7 @@ class _Builder:
             extents,
             len(self.points),
             not self.illegal,
+            self.forward,
         )
 
 
@@ -653,7 +655,8 @@ def choices(draw: st.DrawFn, case: Case, ranks: int, engines: Sequence[str] = ("
     tile = draw(st.one_of(st.none(), st.integers(1, 6), st.integers(7, 100)))
     whole = fitting_grids(case, ranks)
     others = [g for g in grids(ranks, len(case.extents) - 1) if g]
-    return Choice(engine, tile, draw(st.sampled_from([None, *whole, *others])))
+    often = 3 if case.forward else 1  # these ask for tiles along time
+    return Choice(engine, tile, draw(st.sampled_from([None, *whole * often, *others])))
 
 
 def fitting_grids(case: Case, ranks: int) -> list[tuple[int, ...]]:

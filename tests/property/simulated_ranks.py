@@ -79,7 +79,7 @@ class Simulation:
     def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body) -> None:
         self.bound, self.plan, self.whole, self.body = bound, plan, whole, body
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
-        apart = all(self.faces.is_apart(rank) for rank in range(plan.ranks))
+        apart = all(self.faces.is_apart(rank, self.faces.incoming(rank)) for rank in range(plan.ranks))
         self.at_once = plan.engine == "blocking"
         self.direct = plan.engine == "onesided" and apart
         self.helped = plan.engine == "helper" and apart

@@ -96,7 +96,7 @@ def test_uint8_elements_wrap_as_in_numpy() -> None:
 @lw.nest
 def both_ends(u, r):
     for i in range(u.shape[0]):
-        u[i] = r[i - 3] if i >= 3 else r[i - 3]
+        u[i] = r[i - 3] if i >= 3 else 2.0 * r[i - 3]
 
 
 def test_one_index_from_both_ends_is_refused() -> None:

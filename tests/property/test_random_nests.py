@@ -1,4 +1,4 @@
-"""Random nests on 1, 2, 3, 4 and 6 ranks, with random tiles, grids and both engines: the very bits of the plain loop.
+"""Random nests on 1, 2, 3, 4 and 6 ranks, with random tiles, grids and all engines: the very bits of the plain loop.
 
 LAPWING_EXAMPLES sets how many nests are run in all, LAPWING_SEED which ones.
 """

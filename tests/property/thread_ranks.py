@@ -22,7 +22,7 @@ from lapwing.runtime.execute import written_boxes
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import LocalArray, allocate, needed_box
 from lapwing.runtime.transfer import slices
-from lapwing.runtime.workspace import Workspace, merged
+from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import Faces, faces_of
 
 BROKEN = os.environ.get("LAPWING_TEST_NATIVE", "")  # a copy of the headers that was broken on purpose
@@ -77,8 +77,9 @@ class RankThreads:
         )
         return ctypes.CDLL(str(path))
 
-    def run(self, bound: BoundNest, plan: Plan, arguments: dict[str, Any], way: Way) -> dict[str, Any]:
-        """Run a plan on as many threads as it has ranks; written arrays are updated in place. Returns the reductions.
+    def run(self, bound: BoundNest, plan: Plan, arguments: dict[str, Any], way: Way) -> bool:
+        """Run a plan on as many threads as it has ranks; written arrays are updated in place. Returns whether faces were
+        stored straight into the receivers' arrays.
 
         Raises AssertionError where a rank waits for ever.
         """
@@ -88,7 +89,8 @@ class RankThreads:
         locals_ = [_local_arrays(bound, plan, rank, arguments) for rank in ranks]
         workspaces = [Workspace(bound, library, arrays) for arrays in locals_]
         programs = [rank_program(faces, rank, plan.ranks) for rank in ranks]
-        if way.direct and all(p.c.apart for p in programs):
+        direct = way.direct and all(p.c.apart for p in programs)
+        if direct:
             _connect(programs, workspaces)
         options = native.Options(
             engine=native.ENGINE_CODES["helper" if way.helper else "onesided"],
@@ -109,7 +111,7 @@ class RankThreads:
             for of_offset in zip(*boxes, strict=True):
                 for rank, box in enumerate(of_offset):
                     arguments[name][slices(box)] = locals_[rank][name].view(box)
-        return merged(bound, [w.words for w in workspaces])
+        return direct
 
 
 def _local_arrays(bound: BoundNest, plan: Plan, rank: int, arguments: dict[str, Any]) -> dict[str, LocalArray]:

@@ -1,4 +1,6 @@
-"""Checks random nests on ranks that are threads: started by test_thread_ranks.py, under ThreadSanitizer or not.
+"""Checks nests on ranks that are threads: started by test_thread_ranks.py, under ThreadSanitizer or not.
+
+Half of the examples are random nests, the others are nests below on random shapes, which are compiled but once.
 
     python thread_worker.py DIRECTORY EXAMPLES SEED plain|sanitized
 """
@@ -17,15 +19,72 @@ import numpy as np
 from comparing import check_arrays
 from hypothesis import strategies as st
 from loading import load
-from random_nests import Case, Choice, cases, check_refused_grid, choices, fitting_grids
+from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
 from searching import engine, search
 from thread_ranks import BROKEN, RankThreads, Way
 
+import lapwing as lw
 from lapwing.errors import RefusedError
 from lapwing.planner.choose import Wishes, make_plan
 
-CUTS = 4  # tried on one compiled nest
+CUTS = 4  # tried on one nest
 SECONDS = 1500
+
+
+@lw.nest
+def smooth(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def far(u, sweeps):
+    for t in range(sweeps):
+        for i in range(2, u.shape[0] - 3):
+            for j in range(u.shape[1] - 2, 1, -1):
+                u[i, j] = 0.5 * u[i - 2, j + 1] + 0.25 * u[i + 3, j - 2] + u[i, j - 1]
+
+
+@lw.nest
+def two_reaches(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 3):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i - 1, j - 1] + v[i + 1, j]
+                v[i, j] = 0.5 * v[i + 3, j + 1] + u[i, j]
+
+
+@lw.nest
+def written_twice(u, sweeps):
+    for t in range(sweeps):
+        for i in range(2, u.shape[0] - 3):
+            for j in range(2, u.shape[1] - 3):
+                u[i, j] = u[i, j] + u[i - 1, j]
+                u[i + 2, j + 1] = 0.5 * u[i, j - 1]
+
+
+@lw.nest
+def advance(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1]) + 0.5 * u[i, j]
+
+
+KNOWN = (smooth, far, two_reaches, written_twice, advance)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[lw.Nest, Case]:
+    """One of the nests above with arrays for it."""
+    nest = draw(st.sampled_from(KNOWN))
+    shape = draw(st.tuples(st.integers(12, 30), st.integers(8, 14)))
+    arrays = tuple(ArraySpec(name, "float64", shape, "tame", seed) for seed, name in enumerate(nest.loops.parameters[:-1]))
+    sweeps = draw(st.integers(1, 6))
+    extents = (shape[0] - 5, shape[1] - 5)  # or more
+    return nest, Case(nest.loops.name, arrays, (("sweeps", sweeps),), extents, 1, True, nest is advance)
 
 
 @st.composite
@@ -44,11 +103,14 @@ class Checker:
         self.count: Counter[str] = Counter()
 
     def check(self, data: st.DataObject) -> None:
-        case = data.draw(cases(illegal=False, expressions=False), label="nest")
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "nest.py"
-            path.write_text(case.source)
-            nest = load(path).nest
+        if data.draw(st.booleans(), label="random"):
+            case = data.draw(cases(illegal=False, expressions=False), label="nest")
+            with tempfile.TemporaryDirectory() as directory:
+                path = Path(directory) / "nest.py"
+                path.write_text(case.source)
+                nest = load(path).nest
+        else:
+            nest, case = data.draw(calls(), label="nest")
         expected = case.arguments()
         with np.errstate(all="ignore"):
             nest.python(**expected)
@@ -61,11 +123,13 @@ class Checker:
             try:
                 plan = make_plan(bound, nest.dependences, ranks, Wishes(choice.engine, choice.tile, choice.grid))
             except RefusedError as error:
-                check_refused_grid(case, ranks, choice, error)
+                if nest not in KNOWN:
+                    check_refused_grid(case, ranks, choice, error)
                 continue
-            self.threads.run(bound, plan, arguments, way)
+            direct = self.threads.run(bound, plan, arguments, way)
             check_arrays(arguments, expected)
             self.count["along time" if plan.mapping is None else "along space"] += 1
+            self.count["stored directly"] += direct
 
 
 def main() -> int:

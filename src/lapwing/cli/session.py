@@ -212,8 +212,11 @@ class _Bench:
             self.differences[position] = found
 
     def draw(self, path: str, emit: Emit) -> None:
-        """Write the timeline of every engine's median run, and say what it shows."""
-        runs = [_median_run(outcomes) for outcomes in self.outcomes]
+        """Write the timeline of every variant's median run, and say what it shows."""
+        runs = [
+            replace(_median_run(outcomes), engine=self.job.label(variant))
+            for variant, outcomes in zip(self.variants, self.outcomes, strict=True)
+        ]
         figures = [metrics(run) for run in runs]
         for one in figures:
             emit("metrics", str(one))

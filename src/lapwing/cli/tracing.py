@@ -20,7 +20,8 @@ from lapwing.cli.jsonfile import check_writable, write_json
 from lapwing.cli.processes import die_with
 from lapwing.errors import RefusedError
 from lapwing.trace.pmpi.callsites import CallSite
-from lapwing.trace.pmpi.exposure import Run, SiteMetrics, Summary, Wait, gather, summarise
+from lapwing.trace.pmpi.exposure import SiteMetrics, Summary, Wait, summarise
+from lapwing.trace.pmpi.gathering import Run, gather
 from lapwing.trace.pmpi.library import build_library, recording_environment
 from lapwing.trace.pmpi.perfetto import chrome_trace
 from lapwing.trace.pmpi.recording import Recording, read_recordings
@@ -46,8 +47,9 @@ def trace(words: Sequence[str], wishes: Wishes) -> int:
     from lapwing.cli.trace_table import show
 
     program = _find(words[0])
-    for path in filter(None, (wishes.json_path, wishes.timeline_path)):
-        check_writable(path)
+    for option, path in (("--json", wishes.json_path), ("--timeline", wishes.timeline_path)):
+        if path is not None:
+            check_writable(path, option)
     library = build_library(_say)
     with _directory() as directory:
         # A copy: ranks on other hosts see the directory, not this user's cache.

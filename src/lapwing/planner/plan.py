@@ -73,7 +73,7 @@ class Plan:
         lines = [f"{self.nest}: {shape} points a sweep on {self.ranks} rank{'s' if self.ranks > 1 else ''}"]
         lines.append(f"  dependences  {vectors}")
         if self.sweep_loops:
-            exchanged = "" if self.mapping is None else "; old values exchanged between them"
+            exchanged = "; old values exchanged between them" if self._exchanges_old_values() else ""
             lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order{exchanged}")
         lines.append(f"  pipelined    {self.mapping_loop}, {self._tiles_text()}")
         lines.append(f"  grid         {self._grid_text()}")
@@ -82,6 +82,12 @@ class Plan:
         lines.append(f"  engine       {self.engine}")
         lines += [f"  because      {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+    def _exchanges_old_values(self) -> bool:
+        """Whether a rank needs values that a later one wrote in the sweep before."""
+        depth, grid = len(self.sweep_loops), self.partition.grid
+        inside = [dependence.vector[depth:] for dependence in self.dependences]
+        return any(c < 0 and parts > 1 for vector in inside for c, parts in zip(vector, grid, strict=True))
 
     def _tiles_text(self) -> str:
         if self.mapping is None:

@@ -106,9 +106,9 @@ class Runner:
         )
 
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
-        """How long the same messages take with nothing else going on: one after the other, nothing computed."""
+        """How long the same messages take with nothing else going on: nothing is computed, packed or unpacked."""
         times, trace = native.Times(), native.Trace(None, 0, 0)
-        options.engine, options.dry = native.ENGINE_CODES["blocking"], 1
+        options.engine, options.dry = native.ENGINE_CODES["overlap"], 1
         _check(self._run(runtime, options, None, trace, times), runtime)
         return float(times.total)
 

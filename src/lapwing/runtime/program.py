@@ -40,7 +40,8 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
     steps = faces.steps(rank)
     boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])
     tables = _Tables(depth, faces.batch)
-    incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in (faces.incoming(rank) if ranks > 1 else ())]
+    received = faces.incoming(rank) if ranks > 1 else ()
+    incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in received]
     outgoing = [tables.channel(c, c.target, lambda m: m.made) for c in (faces.outgoing(rank) if ranks > 1 else ())]
     if len(sweeps) < 2:
         incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
@@ -56,7 +57,7 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
         sweeps=len(sweeps),
         steps=len(steps),
         batch=faces.batch,
-        apart=int(faces.is_apart(rank)),
+        apart=int(faces.is_apart(rank, received)),
         slice_grain=MANY_LANES if depth == len(nest.loops) - 2 else 1,
         slice_loop=depth,
         sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),

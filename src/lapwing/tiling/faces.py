@@ -147,9 +147,11 @@ class Faces:
         depth = 2 if lag == 0 and same_column else len(messages)
         return Channel(source, target, lag, depth, tuple(messages))
 
-    def is_apart(self, rank: int) -> bool:
+    def is_apart(self, rank: int, incoming: Sequence[Channel]) -> bool:
         """Whether, inside a sweep, a step touches nothing that messages for the next step carry, and writes nothing that
         messages of the step before carry: then the next ones can be unpacked, and the last ones packed, while it runs.
+
+        incoming: the rank's channels.
         """
         if self.mapping is None or len(self.steps(rank)) < 2:
             return False  # the next step is the next sweep of the same points
@@ -158,7 +160,7 @@ class Faces:
         block = self.partition.block(rank)
         return all(
             message.needed <= self._touching(message.parts, block)[0]
-            for channel in self.incoming(rank)
+            for channel in incoming
             for message in channel.messages
         )
 

@@ -45,7 +45,7 @@ public:
                     rules_, [&] { return left(box) > n; },
                     [&] { return "rank " + std::to_string(peer) + " to take a message"; });
                 trace.count_message(bytes);
-                trace.lap_waiting({at, peer, bytes}, trace.mark());
+                trace.lap(LW_WAIT, {at, peer, bytes});
             }
         }
     }

@@ -29,11 +29,13 @@ inline std::uint64_t random_number() {
     return bits ^ (bits >> 31);
 }
 
-// Mostly nothing, sometimes a turn for others, now and then a long sleep.
+// Mostly nothing, sometimes a turn for others, now and then a long sleep; some threads sleep often, so that others get far
+// ahead of them.
 inline void dawdle() {
+    thread_local const std::uint64_t industry = random_number() % 4 == 0 ? 4 : 64;
     const std::uint64_t bits = random_number();
-    if (bits % 32 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(bits / 32 % 200));
+    if (bits % industry == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(bits / industry % 200));
     } else if (bits % 4 == 0) {
         sched_yield();
     }

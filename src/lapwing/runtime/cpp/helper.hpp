@@ -23,12 +23,15 @@
 namespace lapwing {
 
 // Ends a nap early. A ring that nobody hears is no loss: naps are short.
+//
+// While the computing thread computes on the same core, every waking of the helper costs it some 30 microseconds; what
+// the helper has to look after, a large message's handshake, can wait for half a millisecond (docs/performance.md).
 class Bell {
 public:
     void ring() { condition_.notify_one(); }
     void nap() {
         std::unique_lock lock(mutex_);
-        condition_.wait_for(lock, std::chrono::microseconds(40));
+        condition_.wait_for(lock, std::chrono::microseconds(500));
     }
 
 private:
@@ -62,9 +65,12 @@ public:
     void before_step(Position at) override {
         const std::int64_t step = number(at);
         if (!may_compute(step)) {
+            waiting_.store(true, std::memory_order_relaxed);
+            bell_.ring();
             wait_until(
                 rules_, [&] { return may_compute(step); },
                 [&] { return "a message from rank " + std::to_string(missing_.load(std::memory_order_relaxed)); });
+            waiting_.store(false, std::memory_order_relaxed);
             const Awaited &last = awaited_[static_cast<std::size_t>(step) % awaited_.size()];
             trace_.lap_waiting({at, last.peer, last.bytes}, trace_.here(last.sent));
         }
@@ -80,6 +86,8 @@ public:
     }
 
     void finish(Position at) override {
+        waiting_.store(true, std::memory_order_relaxed);
+        bell_.ring();
         wait_until(
             rules_, [&] { return finished_.load(std::memory_order_acquire) || has_failed(); },
             [] { return std::string("the last messages to leave"); });
@@ -177,6 +185,8 @@ private:
         helper_trace_.times().phase[LW_POLL] += helper_trace_.lap();
         if (rules_.spin) {
             relax();
+        } else if (waiting_.load(std::memory_order_relaxed)) {
+            sched_yield(); // the core is free
         } else {
             bell_.nap();
         }
@@ -206,6 +216,7 @@ private:
     alignas(64) std::atomic<std::int64_t> ready_{0}, sent_{0};
     std::array<Awaited, 4> awaited_{};
     std::atomic<std::int64_t> missing_{-1}; // the rank that is waited for
+    std::atomic<bool> waiting_{false};      // whether the computing thread waits
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false}, finished_{false}, stop_{false};
 };

@@ -56,7 +56,7 @@ public:
             wait_until(
                 rules_, [&] { return transport_.has_room(at, trace_); },
                 [&] { return "rank " + std::to_string(peer) + " to take earlier messages"; });
-            trace_.lap_waiting({at, peer}, trace_.mark()); // its buffer was still being sent: all of it is exposed
+            trace_.lap(LW_WAIT, {at, peer});
         }
         transport_.pack(at, trace_);
         transport_.send(at, trace_);

@@ -101,7 +101,6 @@ public:
     }
 
     void deliver(Ring::Numbers made, double now) override {
-        settle(); // the step before
         for (std::int64_t n = made.first; n < made.last; ++n) {
             Ring::stamp(ring.slot(n), now);
             dawdle();

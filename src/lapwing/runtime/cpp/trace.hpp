@@ -51,7 +51,8 @@ public:
         record(phase, subject, begin, restart());
     }
 
-    // As lap, of a wait for a message that was sent at a time of this rank's clock: the rest of it is exposed.
+    // As lap, of a wait for a message that was sent at a time of this rank's clock: the rest of it is exposed. A
+    // transfer is counted by who receives it; a sender that waits may be waiting for a receiver that is late.
     void lap_waiting(const Subject &subject, double sent) {
         const double begin = mark_, end = restart();
         record(LW_WAIT, subject, begin, end, end - begin, std::clamp(end - sent, 0.0, end - begin));

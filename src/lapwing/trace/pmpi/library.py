@@ -16,7 +16,7 @@ from lapwing.codegen.toolchain import find_mpi
 
 # The C++ library is linked in: the program may bring an older one of its own. What is exported are MPI's functions only.
 _FLAGS = (
-    "-std=c++20", "-O2", "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX", "-fvisibility=hidden",
+    "-std=c++20", "-O1", "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX", "-fvisibility=hidden",
     "-ftls-model=initial-exec", "-static-libstdc++", "-static-libgcc", "-Wl,--as-needed", "-ldl",
 )  # fmt: skip
 _SOURCES = Path(__file__).parent / "cpp"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.trace.pmpi.exposure import Run
+from lapwing.trace.pmpi.gathering import Run
 from lapwing.trace.pmpi.recording import CALL
 
 _BACKGROUND = 1000  # threads of MPI programs are numbered from 0

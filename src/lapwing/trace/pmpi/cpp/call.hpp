@@ -68,9 +68,9 @@ public:
     void start(const Operation &operation);
 
     // After the function has returned.
-    void arrived(const MPI_Status &status);  // the receive of this call has finished
-    void pending(MPI_Request request);       // the operation of this call goes on under this request
-    void restarted(MPI_Request request);     // a persistent one was started
+    void arrived(const MPI_Status &status); // the receive of this call has finished
+    void pending(MPI_Request request);      // the operation of this call goes on under this request
+    void restarted(MPI_Request request);    // a persistent one was started
     void finished(MPI_Request request, const MPI_Status &status);
     void flushed(MPI_Win window, int target); // -1: all targets
     void found();                             // a test was successful; said before what finished

@@ -20,7 +20,10 @@ struct Communicator {
 };
 
 // Handles are integers or pointers, depending on the MPI.
-template <class Handle> std::uint64_t key_of(Handle handle) { return (std::uint64_t)handle; }
+template <class Handle>
+std::uint64_t key_of(Handle handle) {
+    return (std::uint64_t)handle;
+}
 
 class Communicators {
 public:

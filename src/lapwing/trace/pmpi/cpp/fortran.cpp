@@ -1,7 +1,8 @@
 // Fortran's routines as the program calls them. They note the address of the calling line and go on to the library's
 // own routine, which comes back to this library through the C function (MPICH: MPI_Send, Open MPI: PMPI_Send).
 //
-// All arguments are addresses, with the mpi_f08 module too (descriptors), so the number of them is all there is to know.
+// All arguments are addresses, with the mpi_f08 module too (descriptors), so the number of them is all there is to
+// know.
 #include "call.hpp"
 #include "next.hpp"
 
@@ -53,20 +54,20 @@ private:
 #define LW_PARAMETERS_13 LW_PARAMETERS_12, void *m
 #define LW_GIVEN_13 LW_GIVEN_12, m
 
-#define LW_SYMBOL(symbol, arguments)                                                                                    \
-    extern "C" __attribute__((visibility("default"))) void symbol(LW_PARAMETERS_##arguments) {                          \
-        static const auto next = next_as<void (*)(LW_PARAMETERS_##arguments)>(#symbol);                                 \
-        const Caller caller(__builtin_extract_return_addr(__builtin_return_address(0)));                                \
-        next(LW_GIVEN_##arguments);                                                                                     \
+#define LW_SYMBOL(symbol, arguments)                                                                                   \
+    extern "C" __attribute__((visibility("default"))) void symbol(LW_PARAMETERS_##arguments) {                         \
+        static const auto next = next_as<void (*)(LW_PARAMETERS_##arguments)>(#symbol);                                \
+        const Caller caller(__builtin_extract_return_addr(__builtin_return_address(0)));                               \
+        next(LW_GIVEN_##arguments);                                                                                    \
     }
 
 // A routine under the names that compilers and the module mpi_f08 give it.
-#define LW_ROUTINE(lower, upper, arguments)                                                                             \
-    LW_SYMBOL(lower, arguments)                                                                                         \
-    LW_SYMBOL(lower##_, arguments)                                                                                      \
-    LW_SYMBOL(lower##__, arguments)                                                                                     \
-    LW_SYMBOL(upper, arguments)                                                                                         \
-    LW_SYMBOL(lower##_f08_, arguments)                                                                                  \
+#define LW_ROUTINE(lower, upper, arguments)                                                                            \
+    LW_SYMBOL(lower, arguments)                                                                                        \
+    LW_SYMBOL(lower##_, arguments)                                                                                     \
+    LW_SYMBOL(lower##__, arguments)                                                                                    \
+    LW_SYMBOL(upper, arguments)                                                                                        \
+    LW_SYMBOL(lower##_f08_, arguments)                                                                                 \
     LW_SYMBOL(lower##_f08ts_, arguments)
 
 #include "fortran.def"

@@ -39,16 +39,24 @@ struct SiteTotals {
     std::int64_t reserved;
 };
 
-enum class Kind : std::uint8_t { none = 0, call = 1, send = 2, receive = 3, collective = 4, one_sided = 5, cancelled = 6 };
+enum class Kind : std::uint8_t {
+    none = 0,
+    call = 1,
+    send = 2,
+    receive = 3,
+    collective = 4,
+    one_sided = 5,
+    cancelled = 6
+};
 
-// A call of an MPI function, or an operation: one message's or collective's part on this rank. An operation starts in one
-// call and finishes in the same or another. Records stand in order of their starts.
+// A call of an MPI function, or an operation: one message's or collective's part on this rank. An operation starts in
+// one call and finishes in the same or another. Records stand in order of their starts.
 struct Record {
-    double begin;               // entry into the call; of an operation: into the one that starts it
-    double end;                 // exit; 0 as long as it lasts
-    double seconds;             // call: inside MPI (less than end - begin where several polls are one record)
-    std::int64_t bytes;         // operation: payload
-    std::uint8_t kind, thread;  // Kind; 0 is the thread that called MPI_Init
+    double begin;              // entry into the call; of an operation: into the one that starts it
+    double end;                // exit; 0 as long as it lasts
+    double seconds;            // call: inside MPI (less than end - begin where several polls are one record)
+    std::int64_t bytes;        // operation: payload
+    std::uint8_t kind, thread; // Kind; 0 is the thread that called MPI_Init
     std::uint16_t reserved;
     std::int32_t site;          // of the call; of an operation: where it was started
     std::int32_t peer;          // rank in MPI_COMM_WORLD, or the root's; -1: any, all or none

@@ -25,27 +25,37 @@ void *map(int file, std::int64_t offset, std::int64_t bytes) {
     return memory == MAP_FAILED ? nullptr : memory;
 }
 
-template <std::size_t size> void copy_text(char (&target)[size], const char *text) {
+template <std::size_t size>
+void copy_text(char (&target)[size], const char *text) {
     std::strncpy(target, text, size - 1);
 }
 
 const char *role_name(Role role) {
     switch (role) {
-    case Role::block: return "block";
-    case Role::wait: return "wait";
-    case Role::start: return "start";
-    case Role::poll: return "poll";
+    case Role::block:
+        return "block";
+    case Role::wait:
+        return "wait";
+    case Role::start:
+        return "start";
+    case Role::poll:
+        return "poll";
     }
     return "";
 }
 
 const char *pattern_name(Pattern pattern) {
     switch (pattern) {
-    case Pattern::none: return "none";
-    case Pattern::all: return "all";
-    case Pattern::from_root: return "from_root";
-    case Pattern::to_root: return "to_root";
-    case Pattern::prefix: return "prefix";
+    case Pattern::none:
+        return "none";
+    case Pattern::all:
+        return "all";
+    case Pattern::from_root:
+        return "from_root";
+    case Pattern::to_root:
+        return "to_root";
+    case Pattern::prefix:
+        return "prefix";
     }
     return "";
 }
@@ -103,13 +113,15 @@ void Recorder::close(State state) {
     header_->state = state;
     on_ = false;
     // Blocks of the last chunk that were never used.
-    const std::int64_t used = header_bytes + totals_bytes + header_->records * static_cast<std::int64_t>(sizeof(Record));
+    const std::int64_t used =
+        header_bytes + totals_bytes + header_->records * static_cast<std::int64_t>(sizeof(Record));
     if (ftruncate(file_, used) != 0) return;
 }
 
 bool Recorder::map_chunk(int number) {
     if (number >= most_chunks) return false;
-    chunks_[number] = static_cast<Record *>(map(file_, header_bytes + totals_bytes + number * chunk_bytes, chunk_bytes));
+    chunks_[number] =
+        static_cast<Record *>(map(file_, header_bytes + totals_bytes + number * chunk_bytes, chunk_bytes));
     return chunks_[number] != nullptr;
 }
 
@@ -131,7 +143,8 @@ int Recorder::site(const Function &function, void *address) {
     const auto found = sites_.find(key);
     if (found != sites_.end()) return found->second;
     // The last number is shared by all sites that found no place.
-    const int number = static_cast<int>(std::min<std::int64_t>(static_cast<std::int64_t>(sites_.size()), most_sites - 1));
+    const int number =
+        static_cast<int>(std::min<std::int64_t>(static_cast<std::int64_t>(sites_.size()), most_sites - 1));
     sites_.emplace(key, number);
     Dl_info info{};
     link_map *module = nullptr;

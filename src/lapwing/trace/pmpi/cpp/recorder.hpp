@@ -26,7 +26,8 @@ double now();
 
 class Recorder {
 public:
-    // Opens the recording in the directory LAPWING_TRACE_DIRECTORY; without that, and after a failure, nothing is recorded.
+    // Opens the recording in the directory LAPWING_TRACE_DIRECTORY; without that, and after a failure, nothing is
+    // recorded.
     void open(int rank, int size, const char *library);
     void close(State state);
 

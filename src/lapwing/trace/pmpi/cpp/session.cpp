@@ -100,7 +100,7 @@ void refuse_other_mpi() {
     dl_iterate_phdr(find_mpi_library, &path);
     const char *found = find_next_function("ompi_mpi_comm_world") != nullptr ? "Open MPI"
                         : path.find("libmpi_abi.so") != std::string::npos    ? "an MPI with the standard ABI"
-                                                                              : "MPICH or one of its kind";
+                                                                             : "MPICH or one of its kind";
     if (std::strcmp(found, own_kind()) == 0) return;
     const char *directory = std::getenv("LAPWING_TRACE_DIRECTORY");
     if (directory == nullptr) return;

@@ -1,6 +1,7 @@
 // The functions of MPI as the program calls them: each notes what it does and calls the library's own.
 //
-// Both MPI_Send and PMPI_Send are replaced: Open MPI's Fortran routines call the latter. Only the outermost call is recorded.
+// Both MPI_Send and PMPI_Send are replaced: Open MPI's Fortran routines call the latter. Only the outermost call is
+// recorded.
 #include <mpi.h>
 
 #include <algorithm>
@@ -59,15 +60,18 @@ std::int64_t outgoing(int root, std::int64_t count, MPI_Datatype type) {
     return root == MPI_PROC_NULL ? 0 : size_of(count, type);
 }
 
-template <class Count> std::int64_t sum(const Count counts[], MPI_Comm comm) {
+template <class Count>
+std::int64_t sum(const Count counts[], MPI_Comm comm) {
     std::int64_t total = 0;
     for (std::int64_t rank = 0; rank < peers(comm); ++rank) total += counts[rank];
     return total;
 }
 
-template <class Count> std::int64_t sum(const Count counts[], const MPI_Datatype types[], MPI_Comm comm) {
+template <class Count>
+std::int64_t sum(const Count counts[], const MPI_Datatype types[], MPI_Comm comm) {
     std::int64_t total = 0;
-    for (std::int64_t rank = 0; rank < peers(comm); ++rank) total += counts[rank] > 0 ? size_of(counts[rank], types[rank]) : 0;
+    for (std::int64_t rank = 0; rank < peers(comm); ++rank)
+        total += counts[rank] > 0 ? size_of(counts[rank], types[rank]) : 0;
     return total;
 }
 
@@ -151,25 +155,25 @@ void some_finished(Call &call, const std::vector<MPI_Request> &started, int coun
 
 // function, role, pattern, parameters, arguments, what is noted before the library's function and what after it.
 // `call` is the call, `given` the status, `result` what the function returned.
-#define LW_FUNCTION(function, role, pattern, parameters, arguments, before, after)                                      \
+#define LW_FUNCTION(function, role, pattern, parameters, arguments, before, after)                                     \
     LW_DEFINE(function, role, pattern, parameters, arguments, before, after)
-#define LW_DEFINE(function, role, pattern, parameters, arguments, before, after)                                        \
-    extern "C" __attribute__((visibility("default"))) int function(LW_LIST parameters) {                                \
-        static constexpr Function about{#function, role, pattern};                                                      \
-        [[maybe_unused]] Status given;                                                                                  \
-        Call call(about, LW_ADDRESS);                                                                                   \
-        if (call) {                                                                                                     \
-            before;                                                                                                     \
-        }                                                                                                               \
-        const int result = LW_NEXT(function)(LW_LIST arguments);                                                        \
-        if (call) {                                                                                                     \
-            call.returned();                                                                                            \
-            if (result == MPI_SUCCESS) {                                                                                \
-                after;                                                                                                  \
-            }                                                                                                           \
-        }                                                                                                               \
-        return result;                                                                                                  \
-    }                                                                                                                   \
+#define LW_DEFINE(function, role, pattern, parameters, arguments, before, after)                                       \
+    extern "C" __attribute__((visibility("default"))) int function(LW_LIST parameters) {                               \
+        static constexpr Function about{#function, role, pattern};                                                     \
+        [[maybe_unused]] Status given;                                                                                 \
+        Call call(about, LW_ADDRESS);                                                                                  \
+        if (call) {                                                                                                    \
+            before;                                                                                                    \
+        }                                                                                                              \
+        const int result = LW_NEXT(function)(LW_LIST arguments);                                                       \
+        if (call) {                                                                                                    \
+            call.returned();                                                                                           \
+            if (result == MPI_SUCCESS) {                                                                               \
+                after;                                                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        return result;                                                                                                 \
+    }                                                                                                                  \
     extern "C" __attribute__((visibility("default"), alias(#function))) int P##function(LW_LIST parameters);
 
 #define NAME(function) function
@@ -196,107 +200,107 @@ void some_finished(Call &call, const std::vector<MPI_Request> &started, int coun
 // They need the requests as they were before: MPI sets those that are done to MPI_REQUEST_NULL.
 
 // The head of a wrapper: `function` with its parameters, passed on unrecorded where nothing is to be recorded.
-#define LW_COMPLETION(function, role, parameters, arguments)                                                            \
-    extern "C" __attribute__((visibility("default"), alias(#function))) int P##function parameters;                     \
-    extern "C" __attribute__((visibility("default"))) int function parameters {                                         \
-        static constexpr Function about{#function, role};                                                               \
-        Call call(about, LW_ADDRESS);                                                                                   \
+#define LW_COMPLETION(function, role, parameters, arguments)                                                           \
+    extern "C" __attribute__((visibility("default"), alias(#function))) int P##function parameters;                    \
+    extern "C" __attribute__((visibility("default"))) int function parameters {                                        \
+        static constexpr Function about{#function, role};                                                              \
+        Call call(about, LW_ADDRESS);                                                                                  \
         if (!call) return LW_NEXT(function) arguments;
 
 #define LW_REQUESTS const std::vector<MPI_Request> started(requests, requests + std::max(count, 0))
 
 LW_COMPLETION(MPI_Wait, Role::wait, (MPI_Request * request, MPI_Status *status), (request, status))
-    const MPI_Request started = *request;
-    Status given;
-    const int result = LW_NEXT(MPI_Wait)(request, given.of(status));
-    call.returned();
-    if (result == MPI_SUCCESS) call.finished(started, *given.of(status));
-    return result;
+const MPI_Request started = *request;
+Status given;
+const int result = LW_NEXT(MPI_Wait)(request, given.of(status));
+call.returned();
+if (result == MPI_SUCCESS) call.finished(started, *given.of(status));
+return result;
 }
 
 LW_COMPLETION(MPI_Waitall, Role::wait, (int count, MPI_Request requests[], MPI_Status *statuses),
               (count, requests, statuses))
-    LW_REQUESTS;
-    Statuses given;
-    const int result = LW_NEXT(MPI_Waitall)(count, requests, given.of(statuses, count));
-    call.returned();
-    if (result == MPI_SUCCESS) all_finished(call, started, given.of(statuses, count));
-    return result;
+LW_REQUESTS;
+Statuses given;
+const int result = LW_NEXT(MPI_Waitall)(count, requests, given.of(statuses, count));
+call.returned();
+if (result == MPI_SUCCESS) all_finished(call, started, given.of(statuses, count));
+return result;
 }
 
 LW_COMPLETION(MPI_Waitany, Role::wait, (int count, MPI_Request requests[], int *index, MPI_Status *status),
               (count, requests, index, status))
-    LW_REQUESTS;
-    Status given;
-    const int result = LW_NEXT(MPI_Waitany)(count, requests, index, given.of(status));
-    call.returned();
-    if (result == MPI_SUCCESS && *index != MPI_UNDEFINED)
-        call.finished(started[static_cast<std::size_t>(*index)], *given.of(status));
-    return result;
+LW_REQUESTS;
+Status given;
+const int result = LW_NEXT(MPI_Waitany)(count, requests, index, given.of(status));
+call.returned();
+if (result == MPI_SUCCESS && *index != MPI_UNDEFINED)
+    call.finished(started[static_cast<std::size_t>(*index)], *given.of(status));
+return result;
 }
 
 LW_COMPLETION(MPI_Waitsome, Role::wait,
               (int count, MPI_Request requests[], int *done, int indices[], MPI_Status *statuses),
               (count, requests, done, indices, statuses))
-    LW_REQUESTS;
-    Statuses given;
-    const int result = LW_NEXT(MPI_Waitsome)(count, requests, done, indices, given.of(statuses, count));
-    call.returned();
-    if (result == MPI_SUCCESS && *done != MPI_UNDEFINED)
-        some_finished(call, started, *done, indices, given.of(statuses, count));
-    return result;
+LW_REQUESTS;
+Statuses given;
+const int result = LW_NEXT(MPI_Waitsome)(count, requests, done, indices, given.of(statuses, count));
+call.returned();
+if (result == MPI_SUCCESS && *done != MPI_UNDEFINED)
+    some_finished(call, started, *done, indices, given.of(statuses, count));
+return result;
 }
 
 LW_COMPLETION(MPI_Test, Role::poll, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status))
-    const MPI_Request started = *request;
-    Status given;
-    const int result = LW_NEXT(MPI_Test)(request, flag, given.of(status));
-    call.returned();
-    if (result == MPI_SUCCESS && *flag) {
-        call.found();
-        call.finished(started, *given.of(status));
-    }
-    return result;
+const MPI_Request started = *request;
+Status given;
+const int result = LW_NEXT(MPI_Test)(request, flag, given.of(status));
+call.returned();
+if (result == MPI_SUCCESS && *flag) {
+    call.found();
+    call.finished(started, *given.of(status));
+}
+return result;
 }
 
 LW_COMPLETION(MPI_Testall, Role::poll, (int count, MPI_Request requests[], int *flag, MPI_Status *statuses),
               (count, requests, flag, statuses))
-    LW_REQUESTS;
-    Statuses given;
-    const int result = LW_NEXT(MPI_Testall)(count, requests, flag, given.of(statuses, count));
-    call.returned();
-    if (result == MPI_SUCCESS && *flag) {
-        call.found();
-        all_finished(call, started, given.of(statuses, count));
-    }
-    return result;
+LW_REQUESTS;
+Statuses given;
+const int result = LW_NEXT(MPI_Testall)(count, requests, flag, given.of(statuses, count));
+call.returned();
+if (result == MPI_SUCCESS && *flag) {
+    call.found();
+    all_finished(call, started, given.of(statuses, count));
+}
+return result;
 }
 
 LW_COMPLETION(MPI_Testany, Role::poll, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
               (count, requests, index, flag, status))
-    LW_REQUESTS;
-    Status given;
-    const int result = LW_NEXT(MPI_Testany)(count, requests, index, flag, given.of(status));
-    call.returned();
-    if (result == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED) {
-        call.found();
-        call.finished(started[static_cast<std::size_t>(*index)], *given.of(status));
-    }
-    return result;
+LW_REQUESTS;
+Status given;
+const int result = LW_NEXT(MPI_Testany)(count, requests, index, flag, given.of(status));
+call.returned();
+if (result == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED) {
+    call.found();
+    call.finished(started[static_cast<std::size_t>(*index)], *given.of(status));
+}
+return result;
 }
 
 LW_COMPLETION(MPI_Testsome, Role::poll,
               (int count, MPI_Request requests[], int *done, int indices[], MPI_Status *statuses),
               (count, requests, done, indices, statuses))
-    LW_REQUESTS;
-    Statuses given;
-    const int result = LW_NEXT(MPI_Testsome)(count, requests, done, indices, given.of(statuses, count));
-    call.returned();
-    if (result == MPI_SUCCESS && *done != MPI_UNDEFINED && *done > 0) {
-        call.found();
-        some_finished(call, started, *done, indices, given.of(statuses, count));
-    }
-    return result;
+LW_REQUESTS;
+Statuses given;
+const int result = LW_NEXT(MPI_Testsome)(count, requests, done, indices, given.of(statuses, count));
+call.returned();
+if (result == MPI_SUCCESS && *done != MPI_UNDEFINED && *done > 0) {
+    call.found();
+    some_finished(call, started, *done, indices, given.of(statuses, count));
+}
+return result;
 }
 
 // --- the beginning and the end --------------------------------------------------
