@@ -144,7 +144,7 @@ class Faces:
         for k in range(1, len(messages)):
             messages[k] = replace(messages[k], last=max(messages[k].last, messages[k - 1].last))
         # Double buffers where each step's message is used at once; room for a whole sweep where it waits for its turn.
-        depth = 2 if lag == 0 and same_column else len(messages)
+        depth = (2 if self.batch == 1 else 3) if lag == 0 and same_column else len(messages)
         return Channel(source, target, lag, depth, tuple(messages))
 
     def is_apart(self, rank: int, incoming: Sequence[Channel]) -> bool:

@@ -29,8 +29,8 @@ inline std::uint64_t random_number() {
     return bits ^ (bits >> 31);
 }
 
-// Mostly nothing, sometimes a turn for others, now and then a long sleep; some threads sleep often, so that others get far
-// ahead of them.
+// Mostly nothing, sometimes a turn for others, now and then a long sleep; some threads sleep often, so that others get
+// far ahead of them.
 inline void dawdle() {
     thread_local const std::uint64_t industry = random_number() % 4 == 0 ? 4 : 64;
     const std::uint64_t bits = random_number();

@@ -59,7 +59,7 @@ public:
     }
 
     void before_sweep(Position) override {}
-    void between_slices(Position) override {}
+    double between_slices(Position) override { return 0; }
     bool slices_steps() const override { return false; }
 
     void before_step(Position at) override {

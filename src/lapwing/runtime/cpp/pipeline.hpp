@@ -66,7 +66,7 @@ private:
             module_.compute(&tile_, &slice);
             const double spent = trace_.lap();
             seconds += spent;
-            if (progress_.slices_steps()) progress_.between_slices(at);
+            if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
             goes_on = tile_.trap == 0 && !stop_requested(at);
             return goes_on ? spent : Slicer::stop;
         });

@@ -11,11 +11,11 @@ public:
     virtual ~Progress() = default;
     virtual void start() = 0;
     virtual void before_sweep(Position at) = 0;
-    virtual void before_step(Position at) = 0; // returns when all the step needs is in place
-    virtual void between_slices(Position at) = 0;
-    virtual void after_step(Position at) = 0; // what the step produced is, or will be, on its way
-    virtual void finish(Position at) = 0;     // after the last step
-    virtual bool slices_steps() const = 0;    // whether between_slices has to be called often
+    virtual void before_step(Position at) = 0;      // returns when all the step needs is in place
+    virtual double between_slices(Position at) = 0; // the seconds it took
+    virtual void after_step(Position at) = 0;       // what the step produced is, or will be, on its way
+    virtual void finish(Position at) = 0;           // after the last step
+    virtual bool slices_steps() const = 0;          // whether between_slices has to be called often
 };
 
 // The computing thread does it all: it polls between slices of a step.
@@ -39,10 +39,12 @@ public:
         transport_.recycle(at);
     }
 
-    void between_slices(Position at) override {
+    double between_slices(Position at) override {
         if (poll_seconds_ == 0) first_poll_ = trace_.mark();
         transport_.poll(at, trace_);
-        poll_seconds_ += trace_.lap();
+        const double seconds = trace_.lap();
+        poll_seconds_ += seconds;
+        return seconds;
     }
 
     void after_step(Position at) override {

@@ -98,7 +98,10 @@ private:
     }
 
     End make_end(const lw_channel &channel) const {
-        return {Ring(program_, channel, channel.depth), node_rank_[static_cast<std::size_t>(channel.peer)], {}, {}, {}};
+        const int node_rank = node_rank_[static_cast<std::size_t>(channel.peer)];
+        // Between nodes the receiver hears of a message a step late, and the sender of its slot too.
+        const std::int64_t depth = channel.depth + (node_rank == MPI_UNDEFINED ? 1 : 0);
+        return {Ring(program_, channel, depth), node_rank, {}, {}, {}};
     }
 
     void allocate() {

@@ -1,0 +1,116 @@
+// Ranks as threads of one process, without MPI: the one-sided transport over shared memory, driven by polling or by helper
+// threads. Built with -fsanitize=thread, so that every hand-over that is not one is found.
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "helper.hpp"
+#include "onesided.hpp"
+#include "run.hpp"
+
+namespace lapwing {
+namespace {
+
+// The two counters of a channel, and its slots if it is not direct.
+struct Wires {
+    Signal arrived, finished;
+    std::vector<char> slots;
+};
+
+using Name = std::tuple<std::int64_t, std::int64_t, std::int64_t>; // source, target, lag
+using AllWires = std::map<Name, std::unique_ptr<Wires>>;
+
+AllWires wires_between(const lw_program *programs, std::int64_t ranks) {
+    AllWires all;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const lw_program &program = programs[rank];
+        for (std::int64_t k = 0; k < program.incoming; ++k) {
+            const lw_channel &channel = program.incoming_channels[k];
+            auto &wires = all[{channel.peer, rank, channel.lag}];
+            wires = std::make_unique<Wires>();
+            wires->slots.resize(static_cast<std::size_t>(Ring(program, channel, channel.depth).bytes()));
+        }
+    }
+    return all;
+}
+
+// As Windows makes them for ranks of one node.
+OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires &all) {
+    const lw_program &program = courier.program();
+    OneSided::Inbounds incoming;
+    OneSided::Outbounds outgoing;
+    for (std::int64_t k = 0; k < program.incoming; ++k) {
+        const lw_channel &channel = program.incoming_channels[k];
+        Wires &wires = *all.at({channel.peer, rank, channel.lag});
+        Ring ring(program, channel, channel.depth);
+        ring.place(wires.slots.data());
+        if (channel.there != nullptr) {
+            incoming.push_back(std::make_unique<DirectInbound>(ring, wires.arrived, wires.finished));
+        } else {
+            incoming.push_back(std::make_unique<SharedInbound>(ring, wires.arrived, wires.finished));
+        }
+    }
+    for (std::int64_t k = 0; k < program.outgoing; ++k) {
+        const lw_channel &channel = program.outgoing_channels[k];
+        Wires &wires = *all.at({rank, channel.peer, channel.lag});
+        Ring ring(program, channel, channel.depth);
+        ring.place(wires.slots.data());
+        if (channel.there != nullptr) {
+            outgoing.push_back(std::make_unique<DirectOutbound>(ring, wires.arrived, wires.finished));
+        } else {
+            outgoing.push_back(std::make_unique<SharedOutbound>(ring, wires.arrived, wires.finished));
+        }
+    }
+    return {courier, std::move(incoming), std::move(outgoing), nullptr, nullptr};
+}
+
+int run_rank(const Run &run, std::int64_t rank, const AllWires &all) {
+    Courier courier(run.program, run.module, run.tile, false);
+    Trace trace(run.kept.capacity, 0, 0);
+    OneSided transport = transport_of(courier, rank, all);
+    if (run.options.engine == LW_HELPER) {
+        Trace helper_trace(run.kept.capacity, 0, 1);
+        HelperThread progress(run.program, transport, trace, helper_trace, run.rules(), run.options.helper_cpu);
+        return run.execute(courier, progress, trace);
+    }
+    Polling progress(transport, trace, run.rules());
+    return run.execute(courier, progress, trace);
+}
+
+} // namespace
+} // namespace lapwing
+
+// Runs the programs of all ranks at once. Returns LW_DONE, or LW_FAILED and why in failure.
+extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, const lw_module *module,
+                              lw_tile *const *tiles, const lw_options *options, char *failure, std::int64_t size) {
+    using namespace lapwing;
+    const AllWires all = wires_between(programs, ranks);
+    std::vector<std::string> failures(static_cast<std::size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        threads.emplace_back([&, rank] {
+            lw_event events[64];
+            lw_trace trace{events, 64, 0};
+            lw_times times{};
+            const Run run{programs[rank], *module, *tiles[rank], *options, nullptr, trace, times};
+            try {
+                const int status = run_rank(run, rank, all);
+                if (status != LW_DONE) failures[static_cast<std::size_t>(rank)] = "status " + std::to_string(status);
+            } catch (const std::exception &error) {
+                failures[static_cast<std::size_t>(rank)] = error.what();
+            }
+        });
+    }
+    for (std::thread &thread : threads) thread.join();
+    std::string text;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const std::string &what = failures[static_cast<std::size_t>(rank)];
+        if (!what.empty()) text += "rank " + std::to_string(rank) + ": " + what + "\n";
+    }
+    text.copy(failure, static_cast<std::size_t>(size) - 1);
+    return text.empty() ? LW_DONE : LW_FAILED;
+}
