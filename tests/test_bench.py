@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from lapwing.cli.lab import find_lab
+from lapwing.errors import LapwingError
+
 BENCH = Path(__file__).parents[1] / "bench"
 
 
@@ -40,7 +43,7 @@ def numbers(node: Any) -> Iterator[float]:
         yield node
 
 
-@pytest.mark.parametrize("program", ["core.py", "scaling.py"])
+@pytest.mark.parametrize("program", ["core.py", "scaling.py", "overlap.py"])
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
@@ -75,3 +78,67 @@ def test_scaling(tmp_path: Path) -> None:
         assert found["bound"] > 0
         assert all(found[engine]["speedup"] > 0 for engine in ("blocking", "overlap"))
         assert found["overlap_over_blocking"]["median"] > 0
+
+
+def lab_is_up() -> bool:
+    try:
+        return len(find_lab().hosts) > 1
+    except LapwingError:
+        return False
+
+
+def check_races(document: dict[str, Any], part: str) -> list[dict[str, Any]]:
+    """The races of a part: every contender ran as often as the others, and times add up."""
+    races = [race for race in document["races"] if race["part"] == part]
+    for race in races:
+        assert set(race["runs"]) == {c["name"] for c in race["job"]["contenders"]}
+        for runs in race["runs"].values():
+            assert len(runs) == document["repeat"] == 2
+            for times in (times for run in runs for times in run["ranks"]):
+                assert 0 < times["fill"] + times["drain"] <= times["total"] * 1.001
+                assert times["compute"] <= times["total"]
+        messages = {name: runs[0]["ranks"][0]["messages"] for name, runs in race["runs"].items()}
+        assert messages.pop("compute") == 0
+        assert min(messages.values()) == max(messages.values()) > 1  # the peer and the limits send what Lapwing sends
+    return races
+
+
+@pytest.mark.mpi
+def test_overlap_on_one_node(tmp_path: Path) -> None:
+    parts = ("--part", "node", "--part", "cost", "--part", "helper")
+    document = quick("overlap.py", tmp_path, *parts, "--setting", "advection3d-large=8x3", "--setting", "sqrt3d=8x32")
+    assert {race["job"]["case"]["tile"] for race in check_races(document, "node")} == {4, 8}
+    helper = check_races(document, "helper")
+    assert {"helper, auto", "helper, none"} < set(helper[0]["runs"])
+    assert {race["plan"]["mapping"] for race in helper} == {"k", "t"}
+    split = next(race for race in check_races(document, "cost") if "peer, 16 KiB" in race["runs"])
+    assert split["job"]["case"]["tile"] == 3
+    for race in helper:
+        assert min(times["compute"] for times in race["runs"]["compute"][0]["ranks"]) > 0
+        assert max(times["compute"] for times in race["runs"]["wire"][0]["ranks"]) < 1e-3
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not lab_is_up(), reason="needs the lab: make lab-up, as root")
+def test_overlap_in_the_lab(tmp_path: Path) -> None:
+    document = quick("overlap.py", tmp_path, "--part", "lab", "--setting", "sqrt3d", "--setting", "advection3d")
+    races = check_races(document, "lab")
+    assert [race["job"]["case"]["nest"] for race in races] == ["sqrt3d", "advection3d"]
+    engines = {"blocking", "overlap", "onesided", "helper", "peer", "peer, blocking"}
+    assert all(engines < set(race["runs"]) and race["place"] == "lab" for race in races)
+    assert all(search[0]["compute"] > 0 < search[0]["transfer"] for search in document["searches"].values())
+
+
+def test_overlap_needs_the_lab_for_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPWING_LAB", "nosuchlab")
+    done = run("overlap.py", "--part", "lab")
+    assert done.returncode == 1
+    assert "part lab cannot run: no lab is up" in done.stderr
+    assert "make lab-up" in done.stderr
+
+
+@pytest.mark.parametrize("setting", ["sor", "sqrt3d=0x4", "sqrt3d=4"])
+def test_overlap_names_its_settings(setting: str) -> None:
+    done = run("overlap.py", "--setting", setting)
+    assert done.returncode == 2
+    assert "expected sqrt3d, advection3d, sqrt3d-large, advection3d-large" in done.stderr

@@ -18,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,10 +35,35 @@ from searching import search
 import lapwing as lw
 from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import communicator
+from lapwing.runtime import communicator, storage
 from lapwing.runtime.execute import run_alone
+from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 RUNS = 3  # cuts tried on one compiled nest
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a run is carried out beyond how it is cut. ``without_segments``: ranks whose memory others cannot map; ``kept``:
+    the nest is called twice, on arrays that stay distributed in between.
+    """
+
+    tuning: Tuning
+    without_segments: tuple[int, ...]
+    kept: bool
+
+
+@st.composite
+def manners(draw: st.DrawFn, ranks: int) -> Manner:
+    cpus = allowed_cpus()
+    pinned = tuple(cpus[rank % len(cpus)] for rank in range(ranks))
+    tuning = Tuning(
+        helper_cpu=draw(st.sampled_from(["auto", "none", pinned])),
+        split_bytes=draw(st.sampled_from([0, 16, 64, 1000])),
+        slice_seconds=draw(st.sampled_from([1e-6, 75e-6, 1.0])),
+    )
+    without = draw(st.sampled_from([(), (), tuple(range(ranks)), (ranks - 1,)]))
+    return Manner(tuning, without, draw(st.sampled_from([False, False, True])))
 
 
 @dataclass(frozen=True)
@@ -48,7 +73,25 @@ class Order:
     path: str
     scalars: tuple[tuple[str, object], ...]
     arrays: tuple[str, ...]
-    choice: Choice
+    choices: tuple[Choice, ...]
+    manner: Manner
+
+
+def carry_out(order: Order, module: ModuleType, rank: int, arrays: dict[str, Any]) -> Any:
+    """Call the nest once for every choice; what the last call returns."""
+    export = storage.export_segment
+    if rank in order.manner.without_segments:
+        storage.export_segment = lambda size: None
+    try:
+        result = None
+        for choice in order.choices:
+            nest = module.nest.using(
+                engine=choice.engine, tile=choice.tile, grid=choice.grid, tuning=order.manner.tuning
+            )
+            result = nest(**arrays, **dict(order.scalars))
+        return result
+    finally:
+        storage.export_segment = export
 
 
 def follow(comm: Any) -> None:
@@ -63,9 +106,13 @@ def follow(comm: Any) -> None:
         if order.path != known:
             module, known = load(Path(order.path)), order.path
         assert module is not None
-        nest = module.nest.using(engine=order.choice.engine, tile=order.choice.tile, grid=order.choice.grid)
+        kept = order.manner.kept
+        arrays: dict[str, Any] = {name: lw.DistributedArray(None) if kept else None for name in order.arrays}
         with contextlib.suppress(lw.LapwingError):  # rank 0 sees the same error and judges it
-            nest(**{name: None for name in order.arrays}, **dict(order.scalars))
+            carry_out(order, module, comm.Get_rank(), arrays)
+        for array in arrays.values():
+            if array is not None:
+                array.numpy()
 
 
 class Leader:
@@ -77,7 +124,7 @@ class Leader:
         self.numbers = itertools.count()
         self.first_failure = directory / "failing.py"
 
-    def check(self, case: Case, cuts: list[Choice]) -> None:
+    def check(self, case: Case, cuts: list[tuple[Choice, Manner]]) -> None:
         """Raise AssertionError where the nest is not right."""
         try:
             self.check_one(case, cuts)
@@ -86,7 +133,7 @@ class Leader:
                 self.first_failure.write_text(f"{case}\n# {cuts}\n# {type(error).__name__}: {error}\n")
             raise
 
-    def check_one(self, case: Case, cuts: list[Choice]) -> None:
+    def check_one(self, case: Case, cuts: list[tuple[Choice, Manner]]) -> None:
         path = self.directory / f"nest_{next(self.numbers)}.py"
         path.write_text(case.source)
         (self.directory / "current.py").write_text(str(case))
@@ -98,9 +145,13 @@ class Leader:
         expected = self.expectation(case, module)
         self.alone(case, module, expected)
         self.count["run"] += 1
-        for choice in cuts:
-            (self.directory / "current.py").write_text(f"{case}\n# {choice}\n")
-            self.together(case, module, path, choice, expected)
+        twice = self.after_two_calls(case, module) if any(manner.kept for _, manner in cuts) else None
+        for k, (choice, manner) in enumerate(cuts):
+            (self.directory / "current.py").write_text(f"{case}\n# {cuts[: k + 1]}\n")
+            if manner.kept and twice is not None:
+                self.together(case, module, path, (cuts[k - 1][0], choice), manner, (twice, None))
+            else:
+                self.together(case, module, path, (choice,), replace(manner, kept=False), expected)
 
     def expectation(self, case: Case, module: ModuleType) -> tuple[dict[str, object], dict[str, object]] | None:
         """Arguments and reductions after the plain loop; None where it raises or casts what does not fit."""
@@ -146,22 +197,54 @@ class Leader:
         assert expected is not None or not case.points, "the plain loop raises or casts what does not fit"
         self.compare(arguments, outcome.results, expected)
 
-    def together(self, case: Case, module: ModuleType, path: Path, choice: Choice, expected: Any) -> None:
+    def after_two_calls(self, case: Case, module: ModuleType) -> dict[str, object] | None:
+        """The arguments after the nest was called twice; None where the second call raises or casts what does not fit."""
+        arguments = case.arguments()
+        nest = module.nest
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.filterwarnings("error", "invalid value encountered in cast")
+                nest.python(**arguments)
+                alone = {n: np.array(v) if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
+                nest.python(**arguments)
+            bound = nest.bind(alone)
+            plan = make_plan(bound, nest.dependences, 1, nest.wishes())
+            run_alone(bound, plan, {a.name: {**vars(module), **alone}[a.name] for a in bound.arrays}, None)
+        except (ArithmeticError, ValueError, IndexError, TypeError, RuntimeWarning, lw.LapwingError):
+            return None
+        return arguments
+
+    def together(
+        self, case: Case, module: ModuleType, path: Path, choices: tuple[Choice, ...], manner: Manner, expected: Any
+    ) -> None:
+        """Call the nest on all ranks, once for every choice; ``expected`` without reductions compares arrays alone."""
+        size = self.comm.Get_size()
         arguments = case.arguments()
         names = tuple(a.name for a in case.arrays)
-        for rank in range(1, self.comm.Get_size()):
-            self.comm.send(Order(str(path), case.scalars, names, choice), dest=rank)
-        nest = module.nest.using(engine=choice.engine, tile=choice.tile, grid=choice.grid)
+        order = Order(str(path), case.scalars, names, choices, manner)
+        for rank in range(1, size):
+            self.comm.send(order, dest=rank)
+        arrays = {name: lw.DistributedArray(arguments[name]) if manner.kept else arguments[name] for name in names}
+        refusal, value = None, None
         try:
-            results = by_name(nest, nest(**arguments))
+            value = carry_out(order, module, 0, arrays)
         except lw.RefusedError as error:
-            check_arrays(arguments, case.arguments())
+            refusal = error
+        if manner.kept:
+            arguments.update({name: array.numpy() for name, array in arrays.items()})
+        if refusal is not None:
             self.count["too many ranks"] += 1
-            check_refused_grid(case, self.comm.Get_size(), choice, error)
+            if manner.kept:  # by the first call or by the second
+                assert "every rank needs at least one" in str(refusal), f"refused: {refusal}"
+            else:
+                check_arrays(arguments, case.arguments())
+                check_refused_grid(case, size, choices[0], refusal)
             return
         self.count["collective runs"] += 1
-        self.count["along time"] += nest.plan(**arguments, ranks=self.comm.Get_size()).mapping is None
-        self.compare(arguments, results, expected)
+        self.count["kept"] += manner.kept
+        plan = module.nest.using(tile=choices[-1].tile, grid=choices[-1].grid).plan(**case.arguments(), ranks=size)
+        self.count["along time"] += plan.mapping is None
+        self.compare(arguments, {} if manner.kept else by_name(module.nest, value), expected)
 
     def compare(self, arguments: dict[str, object], results: dict[str, object], expected: Any) -> None:
         right_arguments, right_results = expected
@@ -185,22 +268,31 @@ def by_name(nest: Any, value: Any) -> dict[str, object]:
     return dict(zip(names, value if nest.loops.returns_tuple else (value,), strict=True)) if names else {}
 
 
-def lead(comm: Any, directory: Path, examples: int, start: int) -> None:
+def lead(comm: Any, directory: Path, examples: int, start: int, node: int) -> None:
     leader = Leader(comm, directory)
 
     def check(data: st.DataObject) -> None:
         case = data.draw(cases(), label="nest")
-        cut = choices(case, comm.Get_size(), ENGINES)
+        cut = st.tuples(choices(case, comm.Get_size(), ENGINES), manners(comm.Get_size()))
         leader.check(case, data.draw(st.lists(cut, min_size=RUNS, max_size=RUNS), label="cuts"))
 
     begin = time.perf_counter()
     try:
         search(check, examples, start)
     finally:
-        report = {**leader.count, "seconds": round(time.perf_counter() - begin, 1)}
+        report = {**leader.count, "ranks of this node": node, "seconds": round(time.perf_counter() - begin, 1)}
         (directory / "report.json").write_text(json.dumps(report))
         for rank in range(1, comm.Get_size()):
             comm.send(None, dest=rank)
+
+
+def ranks_of_this_node(comm: Any) -> int:
+    from mpi4py import MPI
+
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    size: int = node.Get_size()
+    node.Free()
+    return size
 
 
 def main() -> int:
@@ -209,11 +301,12 @@ def main() -> int:
     faulthandler.dump_traceback_later(seconds, exit=True)
     warnings.simplefilter("ignore", RuntimeWarning)
     comm = communicator.world().Dup()  # orders never meet the nests' own messages
+    node = ranks_of_this_node(comm)
     if comm.Get_rank() > 0:
         follow(comm)
         return 0
     try:
-        lead(comm, directory, examples, start)
+        lead(comm, directory, examples, start, node)
     except Exception:
         traceback.print_exc()
         return 1

@@ -6,8 +6,10 @@ LAPWING_EXAMPLES sets how many nests are run in all, LAPWING_SEED which ones.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,35 @@ from lapwing.errors import BuildError
 
 # Shares of the nests: many ranks on few cores take turns, so most nests are run on few.
 SHARES = {1: 140, 2: 90, 3: 50, 4: 40, 6: 20}
+
+# MPICH can be told to take ranks of one machine for those of several nodes, so that they talk over TCP.
+OVER_TCP = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "MPIR_CVAR_CH4_NETMOD": "ofi"}
+DELAYS = {"LAPWING_RUNTIME_DEFINES": "LAPWING_DELAYS"}
+APART = {"MPIR_CVAR_NOLOCAL": "1", **OVER_TCP}
+PAIRS = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", **OVER_TCP}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Ranks that are run otherwise: with settings of the environment, and how many of them are to share a node."""
+
+    ranks: int
+    nests: int
+    settings: dict[str, str] = field(default_factory=dict)
+    seed: int = 0
+    to_a_node: int | None = None
+
+
+VARIANTS = {
+    "delays, 2 ranks": Variant(2, 40, DELAYS, 1),
+    "delays, 4 ranks": Variant(4, 25, DELAYS, 2),
+    "delays, 6 ranks": Variant(6, 12, DELAYS, 3),
+    "no shared memory, 2 ranks": Variant(2, 30, APART, 4, 1),
+    "no shared memory and delays, 3 ranks": Variant(3, 30, {**APART, **DELAYS}, 5, 1),
+    "two nodes, 4 ranks": Variant(4, 20, PAIRS, 6, 2),
+    "two nodes and delays, 4 ranks": Variant(4, 20, {**PAIRS, **DELAYS}, 7, 2),
+}
+TIMES_LONGER = 12  # in long tests
 SHORT, LONG = 340, 4000
 SECONDS_A_NEST = 3  # a limit for a loaded machine, not an estimate
 
@@ -34,14 +65,17 @@ def mpiexec() -> Path:
         pytest.skip(str(error))
 
 
-def check(ranks: int, nests: int, directory: Path) -> None:
+def check(variant: Variant, directory: Path) -> None:
     """Run the worker; a rank that hangs or dies is a failure that shows the nest at hand."""
+    ranks, nests = variant.ranks, variant.nests
     worker = Path(__file__).with_name("nest_worker.py")
     limit = 120 + SECONDS_A_NEST * nests
-    command = [mpiexec(), "-n", ranks, sys.executable, worker, directory, nests, first_seed(), limit]
+    command = [mpiexec(), "-n", ranks, sys.executable, worker, directory, nests, first_seed() + variant.seed, limit]
     log = directory / "log.txt"
     with log.open("w") as stream:
-        process = subprocess.Popen(list(map(str, command)), stdout=stream, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=stream, stderr=subprocess.STDOUT, env={**os.environ, **variant.settings}
+        )
         try:
             status = process.wait(limit + 30)
         finally:
@@ -56,6 +90,8 @@ def check(ranks: int, nests: int, directory: Path) -> None:
         )
     report = json.loads((directory / "report.json").read_text())
     print(f"{ranks} ranks: {report}")
+    if variant.to_a_node not in (None, report["ranks of this node"]):
+        pytest.skip("this MPI does not let ranks of one machine stand for several nodes")
     assert report["run"] >= 0.9 * nests
 
 
@@ -63,7 +99,23 @@ def check(ranks: int, nests: int, directory: Path) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("ranks", SHARES)
 def test_bits_of_the_plain_loop(ranks: int, tmp_path: Path) -> None:
-    check(ranks, examples(SHORT, ranks), tmp_path)
+    check(Variant(ranks, examples(SHORT, ranks)), tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_bits_otherwise(name: str, tmp_path: Path) -> None:
+    check(VARIANTS[name], tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+@pytest.mark.timeout(14400)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_bits_otherwise_at_length(name: str, tmp_path: Path) -> None:
+    variant = VARIANTS[name]
+    check(replace(variant, nests=TIMES_LONGER * variant.nests), tmp_path)
 
 
 @pytest.mark.mpi
@@ -71,4 +123,4 @@ def test_bits_of_the_plain_loop(ranks: int, tmp_path: Path) -> None:
 @pytest.mark.timeout(14400)
 @pytest.mark.parametrize("ranks", SHARES)
 def test_bits_of_the_plain_loop_at_length(ranks: int, tmp_path: Path) -> None:
-    check(ranks, examples(LONG, ranks), tmp_path)
+    check(Variant(ranks, examples(LONG, ranks)), tmp_path)

@@ -28,11 +28,12 @@ from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus
 from lapwing.trace.events import RunTrace
-from lapwing.trace.metrics import hidden, metrics
+from lapwing.trace.metrics import exposed_seconds, hidden, metrics
 from lapwing.trace.perfetto import perfetto_json
 from lapwing.trace.timeline import MAX_EVENTS, timeline_page
 
-_FEWEST_EVENTS = 1000  # kept of each rank for a timeline, however many there are
+_FEWEST_EVENTS = 1000  # kept of each rank, however many there are
+_MOST_EVENTS = 100_000  # kept of all ranks where no timeline is drawn: enough to tell what was hidden
 
 # What becomes known on the way, as (kind, value), values being fit for JSON: "plan" a text; "progress" a label and the
 # fraction done or None; "stops" what the plain loop raises; "metrics" a text on where a run's time went.
@@ -115,7 +116,8 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
 
 def _measure(job: Job, variants: int, comm: Any) -> Measure:
     ranks = 1 if comm is None else comm.Get_size()
-    events = 0 if job.timeline is None else max(_FEWEST_EVENTS, MAX_EVENTS // (ranks * variants))
+    most = _MOST_EVENTS if job.timeline is None else MAX_EVENTS // variants
+    events = max(_FEWEST_EVENTS, most // ranks)
     return Measure(transfer=ranks > 1, events=events)
 
 
@@ -157,6 +159,7 @@ class _Bench:
         self.job, self.grids, self.variants, self.bound = job, grids, variants, bound
         self.arguments, self.plans, self.reference = arguments, plans, reference
         self.outcomes: list[list[Outcome]] = [[] for _ in variants]
+        self.exposed: list[list[float]] = [[] for _ in variants]
         self.differences: list[list[str]] = [[] for _ in variants]
         self.runs_left = job.repeat * len(variants)
 
@@ -201,6 +204,9 @@ class _Bench:
         return {**self.arguments, **copies}
 
     def record(self, position: int, outcome: Outcome, arguments: Mapping[str, Any]) -> None:
+        self.exposed[position].append(exposed_seconds(outcome.trace))
+        if self.job.timeline is None:
+            outcome = replace(outcome, trace=outcome.trace.without_events())
         self.outcomes[position].append(outcome)
         if self.reference is None:
             return
@@ -225,8 +231,8 @@ class _Bench:
 
     def report(self) -> Report:
         runs = [
-            self._run_document(outcomes, differing)
-            for outcomes, differing in zip(self.outcomes, self.differences, strict=True)
+            self._run_document(outcomes, exposed, differing)
+            for outcomes, exposed, differing in zip(self.outcomes, self.exposed, self.differences, strict=True)
         ]
         plan = self.plans[0]
         document = {
@@ -242,9 +248,9 @@ class _Bench:
         ]
         return Report(document, tuple(texts))
 
-    def _run_document(self, outcomes: list[Outcome], differing: list[str]) -> dict[str, Any]:
+    def _run_document(self, outcomes: list[Outcome], waits: list[float], differing: list[str]) -> dict[str, Any]:
         plan = outcomes[-1].plan
-        exposed, transfer = _communication(outcomes)
+        exposed, transfer = _communication(outcomes, waits)
         return {
             "engine": plan.engine,
             "tile": plan.tile,
@@ -260,12 +266,12 @@ class _Bench:
         }
 
 
-def _communication(outcomes: list[Outcome]) -> tuple[float | None, float | None]:
+def _communication(outcomes: list[Outcome], exposed: list[float]) -> tuple[float | None, float | None]:
     """Median exposed and transfer seconds; None where nothing is transferred."""
     transfers = [o.trace.transfer_seconds for o in outcomes if o.trace.transfer_seconds is not None]
     if not transfers or not any(rank.times["messages"] for rank in outcomes[-1].trace.ranks):
         return None, None
-    return statistics.median(o.exposed_seconds for o in outcomes), statistics.median(transfers)
+    return statistics.median(exposed), statistics.median(transfers)
 
 
 def _median_run(outcomes: list[Outcome]) -> RunTrace:

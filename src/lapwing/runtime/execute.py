@@ -58,11 +58,6 @@ class Outcome:
     seconds: float
     trace: RunTrace = field(repr=False)
 
-    @property
-    def exposed_seconds(self) -> float:
-        """The longest that any rank waited for messages on their way, between its first and last computation."""
-        return max((rank.times["exposed"] for rank in self.trace.ranks), default=0.0)
-
 
 class Runner:
     """One rank's share of a plan, ready to run: module loaded, local arrays allocated."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,3 +65,7 @@ class RunTrace:
     transfer_seconds: float | None
     ranks: tuple[RankTrace, ...]
     predicted: tuple[RankTrace, ...] | None = None
+
+    def without_events(self) -> RunTrace:
+        """The same run's totals alone."""
+        return replace(self, ranks=tuple(replace(rank, events=rank.events[:0]) for rank in self.ranks))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lapwing.trace import replay
 from lapwing.trace.events import RankTrace, RunTrace
-from lapwing.trace.replay import ideal_seconds
 
 # Below this much transfer a single interruption decides what was hidden: it is one time slice of Linux's scheduler,
 # which is what a rank loses when another process gets its core.
@@ -18,7 +18,8 @@ SHARES = ("compute", "pack", "unpack", "post", "wait", "poll")
 # One line for people on each figure.
 MEANINGS = {
     "hidden": "1 − exposed / transfer: the part of the communication that cost no time, because ranks computed meanwhile",
-    "exposed": "the longest a rank could do nothing but wait for messages on their way, fill and drain apart",
+    "exposed": "how much longer a rank took from its first computation to its last than it would have, had messages taken no "
+    "time",
     "transfer": "how long the same messages take with nothing else going on",
     "fill": "the longest a rank waited before its first computation",
     "drain": "the longest a rank went on after its last computation",
@@ -84,8 +85,8 @@ class Metrics:
     """Figures of one run; seconds unless said otherwise.
 
     ``hidden`` = 1 − exposed / transfer in steady state (None: nothing was transferred, or too little to tell).
-    ``exposed_seconds`` is the longest a rank could do nothing but wait for a message on its way or a buffer still
-    leaving, between its first and its last computation; ``transfer_seconds`` what the same messages take with nothing
+    ``exposed_seconds`` is what communication cost between a rank's first and last computation (see exposed_seconds);
+    ``transfer_seconds`` what the same messages take with nothing
     else going on (None: not measured). ``fill_seconds`` and ``drain_seconds`` are the longest time before a rank's first
     and after its last computation. ``compute_seconds`` is the spread over ranks and ``load_imbalance`` its max / mean − 1.
     ``shares`` are parts of the ranks' time in each phase: with a helper thread they can add up to more than 1, and what is
@@ -149,7 +150,7 @@ def metrics(trace: RunTrace) -> Metrics:
     total = sum(t["total"] for t in times)
     compute = Spread.of([t["compute"] for t in times])
     messages = int(sum(t["messages"] for t in times))
-    exposed = max(t["exposed"] for t in times) if messages else None
+    exposed = exposed_seconds(trace) if messages else None
     transfer = trace.transfer_seconds if messages else None
     return Metrics(
         engine=trace.engine,
@@ -170,6 +171,13 @@ def metrics(trace: RunTrace) -> Metrics:
     )
 
 
+def exposed_seconds(trace: RunTrace) -> float:
+    """What communication cost in steady state: by a replay of the events (replay.exposed_seconds), or, without all of them, the
+    longest a rank waited while a message was on its way, which also counts waiting for a neighbour that is behind."""
+    replayed = replay.exposed_seconds(trace.ranks)
+    return max((rank.times["exposed"] for rank in trace.ranks), default=0.0) if replayed is None else replayed
+
+
 def hidden(exposed: float | None, transfer: float | None) -> float | None:
     """The part of the transfer that was hidden, 0 to 1; None where there is too little to tell."""
     if exposed is None or transfer is None or transfer < NOISE_SECONDS:
@@ -181,7 +189,7 @@ def _efficiencies(ranks: Sequence[RankTrace], compute: Spread) -> Efficiencies:
     elapsed = max((rank.times["total"] for rank in ranks), default=0.0)
     if compute.max <= 0 or elapsed <= 0:
         return Efficiencies(None, None, None, None, None)
-    replayed = ideal_seconds(ranks)
+    replayed = replay.ideal_seconds(ranks)
     ideal = None if replayed is None else min(max(replayed, compute.max), elapsed)
     return Efficiencies(
         parallel=compute.mean / elapsed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +26,30 @@ def ideal_seconds(ranks: Sequence[RankTrace]) -> float | None:
     packs and posts a step after the step is computed, and the step is computed after what the helper unpacked for it;
     in between the helper's idle time is left out.
     """
+    replay = _replayed(ranks)
+    return None if replay is None else replay.seconds()
+
+
+def exposed_seconds(ranks: Sequence[RankTrace]) -> float | None:
+    """The seconds that communication cost in steady state; None where events were dropped or there are none.
+
+    For every rank, how much longer the time from its first computation's begin to its last one's end was than in the
+    replay on an ideal network (ideal_seconds); the most of any rank. A rank that would have had to wait just as long for its
+    neighbour to get there has not waited for communication, even if a message was on its way meanwhile.
+    """
+    replay = _replayed(ranks)
+    if replay is None or not any(len(rank.events) for rank in ranks):
+        return None
+    return max((max(0.0, span) for span in replay.lost()), default=0.0)
+
+
+def _replayed(ranks: Sequence[RankTrace]) -> _Replay | None:
     if any(rank.dropped for rank in ranks):
         return None
     replay = _Replay(ranks)
     for rank, event in _in_order(ranks):
         replay.advance(rank, event)
-    return replay.seconds()
+    return replay
 
 
 def _in_order(ranks: Sequence[RankTrace]) -> list[_Event]:
@@ -41,6 +60,16 @@ def _in_order(ranks: Sequence[RankTrace]) -> list[_Event]:
     end = np.concatenate([r.events["end"] for r in ranks])
     order = np.lexsort((end, begin))
     return list(zip(rank[order].tolist(), event[order].tolist(), strict=True))
+
+
+@dataclass
+class _Span:
+    """From the begin of a rank's first computation to the end of its last, as it was and in the replay."""
+
+    begin: float
+    ideal_begin: float
+    end: float = 0.0
+    ideal_end: float = 0.0
 
 
 class _Replay:
@@ -54,6 +83,7 @@ class _Replay:
         self.sent: dict[_Event, float] = {}
         self.computed: dict[_Step, float] = {}
         self.unpacked: dict[_Step, float] = {}
+        self.spans: dict[int, _Span] = {}
 
     def advance(self, rank: int, event: int) -> None:
         phase, thread, sweep, step, begin, end = self.events[rank][event]
@@ -79,6 +109,7 @@ class _Replay:
         self.clock[rank][thread] = max(self.clock[rank][thread], finish)
         if phase == COMPUTE:
             self.computed[at] = finish
+            self._note_computation(rank, begin, end, finish)
         elif phase == UNPACK and thread == 1:
             self.unpacked[at] = finish
         self.sent[rank, event] = start if phase == POST else finish
@@ -86,6 +117,15 @@ class _Replay:
     def _skip(self, rank: int, begin: float, end: float) -> None:
         self.clock[rank][0] += max(0.0, begin - self.measured[rank])
         self.measured[rank] = max(self.measured[rank], end)
+
+    def _note_computation(self, rank: int, begin: float, end: float, finish: float) -> None:
+        span = self.spans.setdefault(rank, _Span(begin, finish - (end - begin)))
+        span.end, span.ideal_end = end, finish
+
+    def lost(self) -> Iterator[float]:
+        """Per rank that computed, what the time between its first and last computation lost to communication."""
+        for span in self.spans.values():
+            yield (span.end - span.begin) - (span.ideal_end - span.ideal_begin)
 
     def seconds(self) -> float:
         ends = []
