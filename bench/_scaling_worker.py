@@ -48,9 +48,9 @@ def main() -> None:
 def variants(nest: lw.Nest, arguments: Arguments, ranks: int, job: dict[str, Any]) -> list[dict[str, Any]]:
     """Every engine with every tile height; heights are wished for as a number of tiles along the pipelined loop."""
     plan = nest.plan(**arguments, ranks=ranks)
-    low, high = plan.partition.block(0)[plan.mapping]
+    low, high = plan.partition.block(0)[plan.mapping]  # none of the nests is pipelined over time
     heights = sorted({-(-(high - low) // min(tiles, high - low)) for tiles in job["tiles"]})
-    fixed = {"grid": list(plan.grid), "pipelined": plan.space_loops[plan.mapping]}
+    fixed = {"grid": list(plan.grid), "pipelined": plan.mapping_loop}
     return [
         {"engine": engine, "tile": height, **fixed, "seconds": [], "exposed_seconds": []}
         for height in heights

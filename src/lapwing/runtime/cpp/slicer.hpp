@@ -8,10 +8,9 @@
 namespace lapwing {
 
 // Runs f(slice) over a box in slices that last about `target` seconds each, by what earlier ones took: f returns the
-// seconds it computed, or `stop`. Where pauses between slices are expensive, slices are up to three times longer, so
-// that pauses cost little more than one part in a hundred. Slices are whole multiples of `grain` rows of one loop,
-// because tiles work on that many rows together; where even those take much longer, they are cut along the innermost
-// loop as well.
+// seconds it computed, or `stop`. Where the pauses between slices are expensive, slices are longer, so that pauses cost
+// about one part in a hundred. Slices are whole multiples of `grain` rows of one loop, because tiles work on that many
+// rows together; where even those take much longer, they are cut along the innermost loop as well.
 class Slicer {
 public:
     static constexpr double stop = -1;
@@ -20,10 +19,10 @@ public:
         : rows_(program.slice_loop), grain_(program.slice_grain), columns_(program.loops - 1), shortest_(target),
           target_(target) {}
 
-    // How long a pause took. The least one counts: in others something was done that had to be done.
+    // How long a pause took.
     void note_pause(double seconds) {
-        cheapest_pause_ = std::min(cheapest_pause_ * 1.01, seconds);
-        target_ = std::clamp(slices_per_pause * cheapest_pause_, shortest_, 3 * shortest_);
+        mean_pause_ += 0.05 * (seconds - mean_pause_);
+        target_ = std::clamp(slices_per_pause * mean_pause_, shortest_, longest_stretch * shortest_);
     }
 
     template <class Compute>
@@ -49,7 +48,7 @@ public:
 
 private:
     static constexpr std::int64_t shortest_row = 512;
-    static constexpr double slices_per_pause = 75;
+    static constexpr double slices_per_pause = 100, longest_stretch = 6;
 
     static std::int64_t extent(const lw_box &box, std::int64_t loop) { return box.hi[loop] - box.lo[loop]; }
 
@@ -72,7 +71,7 @@ private:
 
     std::int64_t rows_, grain_, columns_;
     double shortest_, target_;
-    double cheapest_pause_ = 1;
+    double mean_pause_ = 0;
     double seconds_per_point_ = 1e-9;
 };
 
