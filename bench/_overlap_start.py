@@ -17,7 +17,7 @@ from _pipelines import WIRE, Case, Contender, Job
 from _report import say, summary
 
 from lapwing.cli.lab import Lab
-from lapwing.cli.launch import _placed
+from lapwing.cli.launch import placed
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError
 from lapwing.trace.metrics import hidden
@@ -102,7 +102,7 @@ class Place:
             worker = [sys.executable, str(WORKER), json.dumps(asdict(job)), str(result)]
             try:
                 mpiexec = find_mpi().mpiexec
-                command = [str(mpiexec), *_placed(mpiexec, RANKS, self.lab, worker)]
+                command = [str(mpiexec), *placed(mpiexec, RANKS, self.lab, worker)]
                 environment = {**os.environ, **(self.lab.settings() if self.lab else {})}
                 status = subprocess.run(command, env=environment, timeout=LIMIT_SECONDS, check=False).returncode
             except LapwingError as error:

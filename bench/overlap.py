@@ -181,7 +181,8 @@ def part_lab(options: Options, document: Document, out: Console) -> list[Race]:
 def part_node(options: Options, document: Document, out: Console) -> list[Race]:
     sides, tiles = ((4,), (4, 8)) if options.quick else (NODE_SIDES, NODE_TILES)
     steps = 50 if options.quick else NODE_STEPS
-    contenders = (engine("overlap"), engine("onesided"), PEER, COMPUTE, WIRE)
+    engines = (replace(engine(name), events=0) for name in ("overlap", "onesided"))
+    contenders = (*engines, PEER, COMPUTE, WIRE)
     races = [
         Place().race(
             Case("sqrt3d", (side + 1, side + 1, tile * steps + 1), 1, tile, (2, 1)), contenders, options.repeat

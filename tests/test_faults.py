@@ -25,8 +25,8 @@ from lapwing.planner.plan import ENGINES
 from lapwing.runtime import execute, segments
 from lapwing.runtime.tuning import Tuning, allowed_cpus, patience_seconds
 
-SECONDS = 60  # for a run that ends by itself
-GONE = 30  # for a run to end after something has happened to it: seconds, on a machine that is busy
+SECONDS = 120  # for a run that ends by itself, on a machine that is busy
+GONE = 60  # for a run to end after something has happened to it
 SCENARIOS: dict[str, Callable[..., None]] = {}
 
 

@@ -362,7 +362,7 @@ def test_other_launchers_are_refused(tmp_path: Path) -> None:
     launcher.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
     launcher.chmod(0o755)
     with pytest.raises(RefusedError, match=r"works with MPICH.*mpirun \(Open MPI\) 4\.1\.4.*LAPWING_MPICXX"):
-        launch._placed(launcher, 2, finding.Lab("p", ("p-h0",)), [])
+        launch.placed(launcher, 2, finding.Lab("p", ("p-h0",)), [])
 
 
 # -- running on it ---------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// Ranks as threads of one process, without MPI: the one-sided transport over shared memory, driven by polling or by helper
-// threads. Built with -fsanitize=thread, so that every hand-over that is not one is found.
+// Ranks as threads of one process, without MPI: the one-sided transport over shared memory, driven by polling or by
+// helper threads. Built with -fsanitize=thread, so that every hand-over that is not one is found.
 #include <exception>
 #include <map>
 #include <memory>

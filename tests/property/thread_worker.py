@@ -89,7 +89,9 @@ def calls(draw: st.DrawFn) -> tuple[lw.Nest, Case]:
     """One of the nests above with arrays for it."""
     nest = draw(st.sampled_from(KNOWN))
     shape = draw(st.tuples(st.integers(8, 24), st.integers(8, 14)))
-    arrays = tuple(ArraySpec(name, "float64", shape, "tame", seed) for seed, name in enumerate(nest.loops.parameters[:-1]))
+    arrays = tuple(
+        ArraySpec(name, "float64", shape, "tame", seed) for seed, name in enumerate(nest.loops.parameters[:-1])
+    )
     sweeps = draw(st.integers(1, 9))
     extents = (shape[0] - 5, shape[1] - 5)  # or more
     return nest, Case(nest.loops.name, arrays, (("sweeps", sweeps),), extents, 1, True, nest is advance)

@@ -69,7 +69,7 @@ def launch(
     mpiexec = find_mpi().mpiexec
     token = secrets.token_hex(16)
     worker = [sys.executable, "-m", "lapwing.cli.worker", token, job.to_json()]
-    command = [str(mpiexec), *_placed(mpiexec, ranks, hosts, worker)]
+    command = [str(mpiexec), *placed(mpiexec, ranks, hosts, worker)]
     settings = {**_launcher_settings(), **(hosts.settings() if isinstance(hosts, Lab) else {})}
     watch = hosts.watch(ranks) if isinstance(hosts, Lab) else contextlib.nullcontext()
     with watch as wires, _Signals() as signals:
@@ -290,7 +290,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _placed(mpiexec: Path, ranks: int, hosts: Path | Lab | None, worker: list[str]) -> list[str]:
+def placed(mpiexec: Path, ranks: int, hosts: Path | Lab | None, worker: list[str]) -> list[str]:
     """What mpiexec is told in order to start a worker on every rank."""
     if hosts is None:
         return ["-n", str(ranks), *worker]

@@ -11,6 +11,7 @@
 #include "courier.hpp"
 #include "delays.hpp"
 #include "link.hpp"
+#include "packing.hpp"
 #include "transport.hpp"
 
 namespace lapwing {
@@ -61,15 +62,7 @@ public:
 
     void unpack(Position at, Trace &trace) override {
         for (auto &link : incoming_) {
-            const Ring::Numbers needed = link->ring.needed_at(at);
-            if (needed.empty() || link->is_direct()) continue;
-            const std::int64_t written_in = at.sweep - link->ring.channel().lag;
-            std::int64_t bytes = 0;
-            for (std::int64_t n = needed.first; n < needed.last; ++n) {
-                courier_.unpack(link->ring.message(n), written_in, link->ring.slab(n, written_in));
-                bytes += link->ring.message(n).bytes;
-            }
-            trace.lap(LW_UNPACK, {at, link->ring.channel().peer, bytes});
+            if (!link->is_direct()) unpack_slabs(courier_, link->ring, at, trace);
         }
     }
 
@@ -105,21 +98,7 @@ public:
     }
 
     void pack(Position at, Trace &trace) override {
-        for (auto &link : outgoing_) {
-            const Ring::Numbers made = link->ring.made_at(at);
-            if (made.empty()) continue;
-            std::int64_t bytes = 0;
-            for (std::int64_t n = made.first; n < made.last; ++n) {
-                const lw_message &message = link->ring.message(n);
-                if (link->there() != nullptr) {
-                    courier_.put(message, at.sweep, link->there());
-                } else {
-                    courier_.pack(message, at.sweep, link->ring.slab(n, at.sweep));
-                }
-                bytes += message.bytes;
-            }
-            trace.lap(LW_PACK, {at, link->ring.channel().peer, bytes});
-        }
+        for (auto &link : outgoing_) pack_slabs(courier_, link->ring, link->there(), at, trace);
     }
 
     void send(Position at, Trace &trace) override {

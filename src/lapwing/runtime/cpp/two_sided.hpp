@@ -7,6 +7,7 @@
 
 #include "courier.hpp"
 #include "mailbox.hpp"
+#include "packing.hpp"
 #include "transport.hpp"
 
 namespace lapwing {
@@ -34,30 +35,11 @@ public:
     }
 
     void unpack(Position at, Trace &trace) override {
-        for (Mailbox &box : incoming_) {
-            const Ring::Numbers needed = box.ring.needed_at(at);
-            if (needed.empty()) continue;
-            const std::int64_t written_in = at.sweep - box.ring.channel().lag;
-            std::int64_t bytes = 0;
-            for (std::int64_t n = needed.first; n < needed.last; ++n) {
-                courier_.unpack(box.ring.message(n), written_in, box.ring.slab(n, written_in));
-                bytes += box.ring.message(n).bytes;
-            }
-            trace.lap(LW_UNPACK, {at, box.ring.channel().peer, bytes});
-        }
+        for (Mailbox &box : incoming_) unpack_slabs(courier_, box.ring, at, trace);
     }
 
     void pack(Position at, Trace &trace) override {
-        for (Mailbox &box : outgoing_) {
-            const Ring::Numbers made = box.ring.made_at(at);
-            if (made.empty()) continue;
-            std::int64_t bytes = 0;
-            for (std::int64_t n = made.first; n < made.last; ++n) {
-                courier_.pack(box.ring.message(n), at.sweep, box.ring.slab(n, at.sweep));
-                bytes += box.ring.message(n).bytes;
-            }
-            trace.lap(LW_PACK, {at, box.ring.channel().peer, bytes});
-        }
+        for (Mailbox &box : outgoing_) pack_slabs(courier_, box.ring, nullptr, at, trace);
     }
 
 protected:
