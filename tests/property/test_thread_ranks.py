@@ -56,7 +56,8 @@ MUTATIONS = {
         "link.hpp", ">= content + 1 - channel.messages", ">= content - channel.messages"
     ),
     "given up at the first use": ("ring.hpp", "&lw_message::last_step", "&lw_message::step"),
-    "given up a step early": ("ring.hpp", "static_cast<std::size_t>(step) + 1]", "std::min(read_before_step_.size() - 1, static_cast<std::size_t>(step) + 2)]"),
+    "given up a step early": ("ring.hpp", "static_cast<std::size_t>(step) + 1]",
+        "std::min(read_before_step_.size() - 1, static_cast<std::size_t>(step) + 2)]",),
     "old values of the first sweep not counted": (
         "link.hpp", "number + channel.lag * channel.messages", "number"
     ),

@@ -24,7 +24,9 @@ def _grid(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     if value == "all":
         return "all"
     if not re.fullmatch(r"\d+([xX×]\d+)*", value, re.ASCII):
-        raise click.BadParameter(f"{value!r}: expected numbers of parts joined by x, such as 4 or 2x2, or all.", ctx, parameter)
+        raise click.BadParameter(
+            f"{value!r}: expected numbers of parts joined by x, such as 4 or 2x2, or all.", ctx, parameter
+        )
     return tuple(int(part) for part in re.split("[xX×]", value))
 
 

@@ -60,8 +60,12 @@ def _helper_cpu(ctx: click.Context, parameter: click.Parameter, text: str) -> st
 
 @click.command(help=_HELP, epilog=_EXAMPLES)
 @options.common
-@click.option("--engine", "engines", metavar="E[,E...]", help="Engines to run: blocking, overlap, onesided, helper. "
-    "Several take turns.")
+@click.option(
+    "--engine",
+    "engines",
+    metavar="E[,E...]",
+    help="Engines to run: blocking, overlap, onesided, helper. Several take turns.",
+)
 @click.option(
     "--hosts",
     type=_Hosts(exists=True, dir_okay=False, path_type=Path),

@@ -57,16 +57,16 @@ private:
         std::int64_t bytes = 0;
         for (Mailbox &box : incoming_) {
             if (box.ring.channel().lag == 0) continue;
-            MPI_Irecv(box.ring.base(), static_cast<int>(box.ring.bytes()), MPI_BYTE,
-                      static_cast<int>(box.ring.channel().peer), 1, comm_, &requests.emplace_back());
+            checked(MPI_Irecv(box.ring.base(), static_cast<int>(box.ring.bytes()), MPI_BYTE,
+                              static_cast<int>(box.ring.channel().peer), 1, comm_, &requests.emplace_back()));
         }
         for (Mailbox &box : outgoing_) {
             if (box.ring.channel().lag == 0) continue;
             for (std::int64_t n = 0; n < box.ring.depth(); ++n) {
                 Ring::stamp(box.ring.slot(n), trace.stamp());
             }
-            MPI_Issend(box.ring.base(), static_cast<int>(box.ring.bytes()), MPI_BYTE,
-                       static_cast<int>(box.ring.channel().peer), 1, comm_, &requests.emplace_back());
+            checked(MPI_Issend(box.ring.base(), static_cast<int>(box.ring.bytes()), MPI_BYTE,
+                               static_cast<int>(box.ring.channel().peer), 1, comm_, &requests.emplace_back()));
             trace.count_message(box.ring.bytes());
             bytes += box.ring.bytes();
         }
@@ -75,7 +75,7 @@ private:
             rules_,
             [&] {
                 int done = 0;
-                MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+                checked(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
                 return done != 0;
             },
             [] { return std::string("the old values of the sweep before"); });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "checked.hpp"
 #include "delays.hpp"
 #include "ring.hpp"
 
@@ -29,21 +30,21 @@ public:
 
     void receive_next() {
         each_part(posted, [&](char *part, int bytes, MPI_Request *request) {
-            MPI_Irecv(part, bytes, MPI_BYTE, peer(), tag(), comm_, request);
+            checked(MPI_Irecv(part, bytes, MPI_BYTE, peer(), tag(), comm_, request));
         });
         ++posted;
     }
 
     void send_next() {
         each_part(posted, [&](char *part, int bytes, MPI_Request *request) {
-            MPI_Isend(part, bytes, MPI_BYTE, peer(), tag(), comm_, request);
+            checked(MPI_Isend(part, bytes, MPI_BYTE, peer(), tag(), comm_, request));
         });
         ++posted;
     }
 
     void send_next_synchronously() {
         each_part(posted, [&](char *part, int bytes, MPI_Request *request) {
-            MPI_Issend(part, bytes, MPI_BYTE, peer(), tag(), comm_, request);
+            checked(MPI_Issend(part, bytes, MPI_BYTE, peer(), tag(), comm_, request));
         });
         ++posted;
     }
@@ -56,7 +57,7 @@ public:
         while (complete_ < posted && !looks_away()) {
             std::vector<MPI_Request> &parts = requests(complete_);
             int done = 0;
-            MPI_Testall(static_cast<int>(parts.size()), parts.data(), &done, MPI_STATUSES_IGNORE);
+            checked(MPI_Testall(static_cast<int>(parts.size()), parts.data(), &done, MPI_STATUSES_IGNORE));
             if (!done) break;
             seen(complete_);
             ++complete_;

@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "checked.hpp"
 #include "delays.hpp"
 #include "link.hpp"
 
@@ -41,10 +42,10 @@ public:
         dawdle();
         Turn &turn = turns_[static_cast<std::size_t>(slot)];
         turn = turn_of(number, depth_);
-        MPI_Put(&turn, 1, MPI_BYTE, peer_, at_ + slot, 1, MPI_BYTE, window_);
+        checked(MPI_Put(&turn, 1, MPI_BYTE, peer_, at_ + slot, 1, MPI_BYTE, window_));
     }
 
-    void flush() { MPI_Win_flush(peer_, window_); }
+    void flush() { checked(MPI_Win_flush(peer_, window_)); }
 
 private:
     MPI_Win window_;
@@ -104,8 +105,8 @@ public:
         for (std::int64_t n = made.first; n < made.last; ++n) {
             Ring::stamp(ring.slot(n), now);
             dawdle();
-            MPI_Put(ring.slot(n), static_cast<int>(ring.message_bytes(n)), MPI_BYTE, peer(),
-                    slots_ + ring.slot_offset(n), static_cast<int>(ring.message_bytes(n)), MPI_BYTE, window_);
+            checked(MPI_Put(ring.slot(n), static_cast<int>(ring.message_bytes(n)), MPI_BYTE, peer(),
+                            slots_ + ring.slot_offset(n), static_cast<int>(ring.message_bytes(n)), MPI_BYTE, window_));
         }
         told_ = made.first;
         delivered_ = made.last;
@@ -114,7 +115,7 @@ public:
 
     void settle() override {
         if (settled_) return;
-        MPI_Win_flush(peer(), window_);
+        checked(MPI_Win_flush(peer(), window_));
         settled_ = told_ == delivered_;
         for (; told_ < delivered_; ++told_) arrivals_.write(told_);
     }

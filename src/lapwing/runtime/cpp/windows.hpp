@@ -111,7 +111,7 @@ private:
         MPI_Info_set(apart, "alloc_shared_noncontig", "true");
         const int status = MPI_Win_allocate_shared(shared_bytes_ + line, 1, apart, node_, &shared_here_, &shared_);
         MPI_Info_free(&apart);
-        check(status, "no shared memory for " + std::to_string(shared_bytes_) + " bytes of halo segments");
+        fail_together(status, "no shared memory for " + std::to_string(shared_bytes_) + " bytes of halo segments");
         shared_here_ = align(shared_here_);
         for (std::int64_t at = 0; at < shared_bytes_; ++at) shared_here_[at] = 0;
         for (End &end : inbound_) place_signal(end);
@@ -126,8 +126,7 @@ private:
     void allocate_remote() {
         MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
         const int status = MPI_Win_allocate(remote_bytes_, 1, MPI_INFO_NULL, comm_, &remote_here_, &remote_);
-        MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
-        check(status, "no window for " + std::to_string(remote_bytes_) + " bytes of halo segments");
+        fail_together(status, "no window for " + std::to_string(remote_bytes_) + " bytes of halo segments");
         int *model = nullptr, found = 0;
         MPI_Win_get_attr(remote_, MPI_WIN_MODEL, &model, &found);
         if (!found || *model != MPI_WIN_UNIFIED) {
@@ -139,15 +138,13 @@ private:
     }
 
     // All ranks fail together: one that went on would wait for the others.
-    void check(int status, const std::string &what) const {
+    void fail_together(int status, const std::string &what) const {
         int worst = MPI_SUCCESS;
         int failed = status != MPI_SUCCESS;
         MPI_Allreduce(&failed, &worst, 1, MPI_INT, MPI_MAX, comm_);
         if (!worst) return;
-        char text[MPI_MAX_ERROR_STRING] = "another rank failed";
-        int length = 0;
-        if (failed) MPI_Error_string(status, text, &length);
-        throw Failure(what + " (" + text + "). Use --engine overlap, which needs none");
+        throw Failure(what + " (" + (failed ? error_text(status) : "on another rank") +
+                      "). Use --engine overlap, which needs none");
     }
 
     void place_signal(End &end) {
@@ -174,7 +171,7 @@ private:
         };
         swap(inbound_, of_inbound, of_outbound);
         swap(outbound_, of_outbound, of_inbound);
-        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+        checked(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
     }
 
     // The segment of a rank of this node, mapped here.
