@@ -116,3 +116,17 @@ def test_a_sum_that_may_be_narrow_or_wide_is_refused() -> None:
     """0 + 0 + an int32 is an int32, an int64 + an int64 + an int32 is not."""
     with pytest.raises(lw.RefusedError, match="depends on the values"):
         narrow_or_wide(NINE.astype(np.int32), NINE.astype(np.int64) << 40)
+
+
+@lw.nest
+def greatest(u, r):
+    best = 0.0
+    for i in range(u.shape[0]):
+        best = max(best, r[i], u[i])
+    return best
+
+
+def test_a_nan_before_a_number_hides_it_from_no_maximum() -> None:
+    """max(0, nan, 0.25) is 0.25: the nan is not greater than 0."""
+    numbers, nans = np.full(NINE.shape, 0.25), np.full(NINE.shape, np.nan)
+    assert greatest(numbers, nans) == greatest.python(numbers, nans) == 0.25

@@ -73,7 +73,6 @@ MUTATIONS = {
     "helper: sent without release": (
         "helper.hpp", "++sent, std::memory_order_release", "++sent, std::memory_order_relaxed"
     ),
-    "helper: prepares across sweeps": ("helper.hpp", "program_.apart && opens_sweep ? 0 : 1", "1"),
     "helper: lags two steps behind": ("helper.hpp", ">= step - 1", ">= step - 2"),
     "helper: unpacks where steps are not apart": ("helper.hpp", "program_.apart", "true"),
     "helper: no room asked for": (

@@ -83,7 +83,7 @@ class _Parser:
         nodes = [node for statement in body for node in ast.walk(statement)]
         self.assigned_in_body = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         accumulators = tuple(n for n in self.scope.setup_names if n in self.assigned_in_body)
-        parsed = tuple(self._statement(s, accumulators) for s in body)
+        parsed = tuple(statement for s in body for statement in self._statements(s, accumulators))
         returns, returns_tuple = self._returns(statements[position + 1 :], accumulators)
         written = tuple(dict.fromkeys(s.target.array for s in parsed if isinstance(s, ir.Store)))
         if not written and not accumulators:
@@ -233,7 +233,7 @@ class _Parser:
 
     # -- the loop body -----------------------------------------------------------------------------------------------
 
-    def _statement(self, node: ast.stmt, accumulators: tuple[str, ...]) -> ir.Statement:
+    def _statements(self, node: ast.stmt, accumulators: tuple[str, ...]) -> tuple[ir.Statement, ...]:
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 operator = None
@@ -256,35 +256,39 @@ class _Parser:
             parsed = ir.Binary(operator, self._expression(_as_load(target)), parsed, line=node.lineno)
         if isinstance(target, ast.Subscript):
             access = self._access(_as_load(target))
-            return ir.Store(node.lineno, self._source(node), access, parsed)
+            return (ir.Store(node.lineno, self._source(node), access, parsed),)
         if not isinstance(target, ast.Name):
             self._refuse(node, f"assignment to {self._source(target)}", "assign to an array element or to a name")
         name = target.id
         if name in self._loop_names() or name in self.scope.parameters:
             self._refuse(node, f"{name} is assigned in the loops", "loop indices and arguments keep their value")
         self.scope.temporaries.add(name)
-        return ir.SetTemporary(node.lineno, self._source(node), name, parsed)
+        return (ir.SetTemporary(node.lineno, self._source(node), name, parsed),)
 
-    def _accumulate(self, node: ast.stmt, name: str, operator: str | None, value: ast.expr) -> ir.Accumulate:
-        """Recognise a reduction: ``s += e``, ``s = s + e``, ``s = e + s``, ``s = max(s, e, …)`` and min alike."""
-        term: ir.Expression | None = None
+    def _accumulate(
+        self, node: ast.stmt, name: str, operator: str | None, value: ast.expr
+    ) -> tuple[ir.Accumulate, ...]:
+        """Recognise a reduction: ``s += e``, ``s = s + e``, ``s = e + s``, ``s = max(s, e, …)`` and min alike.
+
+        max and min take their terms one after the other, as Python does: with a NaN among them the order decides.
+        """
+        terms: tuple[ir.Expression, ...] = ()
         kind = operator
         match value:
             case _ if operator in ("+", "-"):
-                term = self._expression(value)
+                terms = (self._expression(value),)
             case ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=right) if left == name:
-                kind, term = _BINARY[type(op)], self._expression(right)
+                kind, terms = _BINARY[type(op)], (self._expression(right),)
             case ast.BinOp(left=left_value, op=ast.Add(), right=ast.Name(id=right_name)) if right_name == name:
-                kind, term = "+", self._expression(left_value)
+                kind, terms = "+", (self._expression(left_value),)
             case ast.Call(func=function, args=arguments, keywords=[]) if operator is None:
                 kind = canonical_name(self._resolve(function))
                 own = [k for k, a in enumerate(arguments) if isinstance(a, ast.Name) and a.id == name]
                 if kind in ("max", "min") and own == [0] and len(arguments) > 1:
-                    others = tuple(self._expression(a) for a in arguments[1:])
-                    term = others[0] if len(others) == 1 else ir.Call(kind, others, line=node.lineno)
+                    terms = tuple(self._expression(a) for a in arguments[1:])
                 elif kind in ("max", "min") and len(own) == 1:
                     self._refuse(node, self._source(node), f"put the reduction first: {name} = {kind}({name}, …)")
-        if term is None or kind not in ("+", "-", "max", "min"):
+        if not terms or kind not in ("+", "-", "max", "min"):
             self._refuse(
                 node,
                 f"{self._source(node)} updates {name}, which was set before the loops",
@@ -292,8 +296,8 @@ class _Parser:
                 "other scalars are set and used within one iteration",
             )
         if kind == "-":
-            kind, term = "+", ir.Unary("-", term, line=node.lineno)
-        return ir.Accumulate(node.lineno, self._source(node), name, kind, term)
+            kind, terms = "+", tuple(ir.Unary("-", term, line=node.lineno) for term in terms)
+        return tuple(ir.Accumulate(node.lineno, self._source(node), name, kind, term) for term in terms)
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
