@@ -102,13 +102,14 @@ public:
     }
 
     void send(Position at, Trace &trace) override {
+        if (drive_ != nullptr) {
+            // Earlier messages have had a step to arrive in.
+            for (auto &link : outgoing_) link->settle();
+            trace.lap(LW_WAIT, {at});
+        }
         for (auto &link : outgoing_) {
             const Ring::Numbers made = link->ring.made_at(at);
             if (made.empty() || !link->ring.closes_batch(at.sweep)) continue;
-            if (drive_ != nullptr) {
-                link->settle(); // the message before has had a step to arrive in
-                trace.lap(LW_WAIT, {at, link->ring.channel().peer});
-            }
             link->deliver(made, trace.stamp());
             std::int64_t bytes = 0;
             for (std::int64_t n = made.first; n < made.last; ++n) {
