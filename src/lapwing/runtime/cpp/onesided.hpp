@@ -102,8 +102,8 @@ public:
     }
 
     void send(Position at, Trace &trace) override {
-        if (drive_ != nullptr) {
-            // Earlier messages have had a step to arrive in.
+        if (drive_ != nullptr && !outgoing_.empty() && outgoing_.front()->ring.closes_batch(at.sweep)) {
+            // Earlier messages have had a step, or a batch, to arrive in.
             for (auto &link : outgoing_) link->settle();
             trace.lap(LW_WAIT, {at});
         }

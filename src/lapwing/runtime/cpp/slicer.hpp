@@ -9,8 +9,8 @@ namespace lapwing {
 
 // Runs f(slice) over a box in slices that last about `target` seconds each, by what earlier ones took: f returns the
 // seconds it computed, or `stop`. Where the pauses between slices are expensive, slices are longer, so that pauses cost
-// about one part in a hundred. Slices are whole multiples of `grain` rows of one loop, because tiles work on that many
-// rows together; where even those take much longer, they are cut along the innermost loop as well.
+// less than one part in a hundred. Slices are whole multiples of `grain` rows of one loop, because tiles work on that
+// many rows together; where even those take much longer, they are cut along the innermost loop as well.
 class Slicer {
 public:
     static constexpr double stop = -1;
@@ -48,7 +48,7 @@ public:
 
 private:
     static constexpr std::int64_t shortest_row = 512;
-    static constexpr double slices_per_pause = 100, longest_stretch = 6;
+    static constexpr double slices_per_pause = 200, longest_stretch = 10;
 
     static std::int64_t extent(const lw_box &box, std::int64_t loop) { return box.hi[loop] - box.lo[loop]; }
 
