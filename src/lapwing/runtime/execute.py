@@ -21,7 +21,7 @@ from lapwing.runtime import native
 from lapwing.runtime.communicator import abort, agree, clock_offset, host
 from lapwing.runtime.distributed import DistributedArray, owner_layout
 from lapwing.runtime.interrupt import noted_interrupts
-from lapwing.runtime.neighbours import Neighbours, join_neighbours
+from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowded, needed_box
 from lapwing.runtime.transfer import gather, scatter, slices
@@ -190,7 +190,11 @@ def run_on_ranks(
         return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
 
     runtime, library = agree(comm, build)
-    arrays = {a.name: _distribute(bound, plan, a, sources[a.name], comm) for a in bound.arrays}
+    exported = plan.engine == "onesided" and any_share_memory(comm)
+    arrays = {
+        a.name: _distribute(bound, plan, a, sources[a.name], exported and a.name in bound.nest.written, comm)
+        for a in bound.arrays
+    }
     runner = agree(comm, lambda: Runner(bound, plan, rank, library, arrays))
     if plan.engine == "onesided":
         runner.neighbours = join_neighbours(runner.program, arrays, bound.nest.written, comm)
@@ -244,11 +248,10 @@ def _idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
     return _outcome(plan, {a.name: bound.parameters[a.name] for a in bound.body.accumulators}, 0.0, [], None)
 
 
-def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, comm: Any) -> LocalArray:
-    """This rank's part of an array, with the elements of its neighbours that it reads."""
+def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exported: bool, comm: Any) -> LocalArray:
+    """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
     boxes = [needed_box(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
     written = array.name in bound.nest.written
-    exported = written and plan.engine == "onesided"
     if isinstance(source, DistributedArray):
         layout = owner_layout(bound, array.name, plan.partition) if written else source.layout
         if layout is not None:

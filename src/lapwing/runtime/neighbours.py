@@ -33,6 +33,16 @@ class _Exported:
     shape: tuple[int, ...]
 
 
+def any_share_memory(comm: Any) -> bool:
+    """Whether some ranks are on one node: else exporting arrays brings nothing, and their small pages cost. Collective."""
+    from mpi4py import MPI
+
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    most: int = comm.allreduce(node.Get_size(), op=MPI.MAX)
+    node.Free()
+    return most > 1
+
+
 def join_neighbours(
     program: RankProgram, arrays: Mapping[str, LocalArray], written: Sequence[str], comm: Any
 ) -> Neighbours:
