@@ -6,8 +6,10 @@
 // helper makes the messages move. MPI is called by the helper alone.
 #pragma once
 
+#ifdef __linux__
 #include <pthread.h>
 #include <sys/prctl.h>
+#endif
 
 #include <array>
 #include <atomic>
@@ -120,7 +122,9 @@ private:
     void run() {
         try {
             pin();
-            prctl(PR_SET_TIMERSLACK, 1000UL); // nanoseconds; the usual 50 microseconds would double every nap
+#ifdef __linux__
+            prctl(PR_SET_TIMERSLACK, 1000UL); // nanoseconds: naps end when they should
+#endif
             helper_trace_.restart();
             transport_.start(helper_trace_);
             std::int64_t ready = 0, sent = 0;
@@ -195,10 +199,14 @@ private:
 
     void pin() const {
         if (cpu_ < 0) return;
+        bool pinned = false;
+#ifdef __linux__
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(static_cast<int>(cpu_), &set);
-        if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0) {
+        pinned = pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+#endif
+        if (!pinned) {
             throw Failure("the helper thread cannot be pinned to CPU " + std::to_string(cpu_) +
                           ": this process may not run there. --helper-cpu none leaves it where it likes");
         }
