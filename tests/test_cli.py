@@ -513,7 +513,7 @@ def test_plan_explains_itself_without_mpi(folder: Path) -> None:
         ("smooth.py --grid every", "expected numbers of parts joined by x, such as 4 or 2x2, or all"),
         ("smooth.py --grid 2x2", "2x2 is for 4 ranks, but there are 2"),
         ("smooth.py --grid 2x1x1", "2x1x1 has 3 entries; the space loops of smooth are i, j"),
-        ("smooth.py --engine swift", "expected blocking or overlap"),
+        ("smooth.py --engine swift", "expected some of blocking, overlap, onesided, helper"),
         ("smooth.py --tile 0", "0 is not in the range"),
         ("smooth.py -n 0", "0 is not in the range"),
         ("smooth.py --frob", "No such option"),
