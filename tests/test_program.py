@@ -69,7 +69,7 @@ def test_time_pipelined() -> None:
     assert (box.lo[1:3], box.hi[1:3]) == ([5, 6], [9, 11])
     assert (program.incoming, program.outgoing) == (2, 0)
     assert channel(program, "incoming", 0) == {
-        "peer": 1, "lag": 0, "depth": 2, "largest": 40, "there": None, "messages": [(0, 0, 40)],
+        "peer": 1, "lag": 0, "depth": 3, "largest": 40, "there": None, "messages": [(0, 0, 40)],
     }  # fmt: skip
     assert channel(program, "incoming", 1)["messages"] == [(0, 0, 32)]
 

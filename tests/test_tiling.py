@@ -303,7 +303,7 @@ def test_tiles_along_time_send_whole_faces() -> None:
     assert not reads_ahead(faces.bound, (2, 2))
     channels = all_channels(faces)
     assert set(channels) == {(0, 1), (0, 2), (1, 3), (2, 3)}
-    assert all((c.lag, c.depth) == (0, 2) for c in channels.values())
+    assert all((c.lag, c.depth) == (0, 3) for c in channels.values())
     assert messages(channels[0, 2]) == [(0, 0, [((4, 5), (1, 6))], 40)]
     assert messages(channels[0, 1]) == [(0, 0, [((1, 5), (5, 6))], 32)]
 
