@@ -344,6 +344,7 @@ def test_hosts_are_found_in_the_order_of_their_numbers(tmp_path: Path, monkeypat
     monkeypatch.setattr(finding, "_NAMESPACES", tmp_path)
     monkeypatch.delenv("LAPWING_LAB", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(finding.shutil, "which", lambda command: f"/usr/sbin/{command}")
     assert finding.find_lab().hosts == ("lapwing-h9", "lapwing-h10")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(RefusedError, match="needs root"):
