@@ -20,8 +20,8 @@ import pytest
 from lapwing import check
 from lapwing.api import Nest
 from lapwing.cli import loading, session
+from lapwing.cli.files import check_writable, write_json
 from lapwing.cli.frames import FrameReader, FrameWriter
-from lapwing.cli.jsonfile import check_writable, write_json
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, LapwingError, RefusedError
 from lapwing.trace.metrics import hidden

@@ -76,7 +76,7 @@ MUTATIONS = {
     "helper: lags two steps behind": ("helper.hpp", ">= step - 1", ">= step - 2"),
     "helper: unpacks where steps are not apart": ("helper.hpp", "program_.apart", "true"),
     "helper: no room asked for": (
-        "helper.hpp", "if (!transport_.has_room(at, helper_trace_)) return false;\n        awaited_", "awaited_"
+        "helper.hpp", "if (!transport_.has_room(at)) return false;\n        awaited_", "awaited_"
     ),
 }  # fmt: skip
 

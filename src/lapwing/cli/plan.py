@@ -38,7 +38,7 @@ def command(
     json_path: Path | None,
     engine: str | None,
 ) -> None:
-    from lapwing.cli.jsonfile import check_writable, write_json
+    from lapwing.cli.files import check_writable, write_json
     from lapwing.cli.loading import load_nest, problem_arguments
     from lapwing.planner.choose import grids, make_plan
 

@@ -123,7 +123,7 @@ def command(
 
 
 def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None) -> int:
-    from lapwing.cli.jsonfile import check_writable, write_json
+    from lapwing.cli.files import check_writable, write_json
     from lapwing.cli.table import show
 
     if json_path is not None:

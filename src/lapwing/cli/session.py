@@ -16,7 +16,7 @@ import numpy as np
 
 from lapwing.api import Nest
 from lapwing.check import Reference, differences, make_reference
-from lapwing.cli.jsonfile import write_text
+from lapwing.cli.files import write_text
 from lapwing.cli.loading import problem_arguments
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from lapwing.cli import options
+
 _HELP = """Run COMMAND, which starts an MPI program (C, C++ or Fortran, not recompiled), and show for each place that
 calls MPI how long ranks were blocked there, why, and how much of it computation could hide.
 
@@ -62,13 +64,7 @@ Open the timeline at https://ui.perfetto.dev.
     metavar="N",
     help="Calls and messages a rank records one by one, 64 bytes each (default: 1048576).",
 )
-@click.option(
-    "--json",
-    "json_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="PATH",
-    help="Also write everything to PATH as JSON.",
-)
+@options.JSON
 @click.option(
     "--timeline",
     "timeline_path",

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from lapwing.cli.jsonfile import check_writable, write_json
+from lapwing.cli.files import check_writable, write_json
 from lapwing.cli.processes import die_with
 from lapwing.errors import RefusedError
 from lapwing.trace.pmpi.callsites import CallSite

@@ -7,7 +7,6 @@ where the run was refused: the status that counts is the command's.
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import sys
 import threading
@@ -47,7 +46,7 @@ def main() -> None:
 
 
 def _work(job: Job, comm: Any, frames: Emit) -> None:
-    processes = comm.gather((platform.node(), os.getpid()), root=0)
+    processes = comm.gather((communicator.host(), os.getpid()), root=0)
     if comm.Get_rank() == 0:
         frames("ranks", processes)
     try:

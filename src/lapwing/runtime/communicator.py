@@ -75,19 +75,27 @@ def agree(comm: Any, action: Callable[[], Result]) -> Result:
 
 
 @cache
+def ranks_of_node() -> frozenset[int]:
+    """The ranks that share memory with this one, itself included. Collective on the first call."""
+    from mpi4py import MPI
+
+    comm = world()
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    ranks = frozenset(node.allgather(comm.Get_rank()))
+    node.Free()
+    return ranks
+
+
+@cache
 def clock_offset() -> float:
     """Seconds to add to this rank's clock so that it agrees with rank 0's. Collective on the first call.
 
     Ranks of one machine share a clock. Between machines the offset is taken from the quickest of several round trips.
     """
-    from mpi4py import MPI
 
     comm = world()
     clock = native.mpi_runtime(None).lw_clock
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    one_machine = node.Get_size() == comm.Get_size()
-    node.Free()
-    if one_machine:
+    if len(ranks_of_node()) == comm.Get_size():
         return 0.0
     offset = 0.0
     for rank in range(1, comm.Get_size()):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapwing.runtime import native
+from lapwing.runtime.communicator import ranks_of_node
 from lapwing.runtime.program import RankProgram
 from lapwing.runtime.segments import import_segment
 from lapwing.runtime.storage import LocalArray
@@ -35,12 +36,7 @@ class _Exported:
 
 def any_share_memory(comm: Any) -> bool:
     """Whether some ranks are on one node: else exporting arrays brings nothing, and their small pages cost. Collective."""
-    from mpi4py import MPI
-
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    most: int = comm.allreduce(node.Get_size(), op=MPI.MAX)
-    node.Free()
-    return most > 1
+    return any(comm.allgather(len(ranks_of_node()) > 1))
 
 
 def join_neighbours(
@@ -54,9 +50,7 @@ def join_neighbours(
     from mpi4py import MPI
 
     exported = comm.allgather(_exported(arrays, written) if program.c.apart else None)
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    on_node = set(node.allgather(comm.Get_rank()))
-    node.Free()
+    on_node = ranks_of_node()
     neighbours = Neighbours({}, [])
     peers = {program.c.outgoing_channels[k].peer for k in range(program.c.outgoing)} & on_node
     possible = all(e is not None for e in exported)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import RefusedError
+from lapwing.runtime.communicator import host
 
 # Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
 # (docs/performance.md).
@@ -42,7 +43,7 @@ class Place:
 
 def place_of(comm: Any) -> Place:
     """This rank's place. Collective over comm (mpi4py)."""
-    here = os.uname().nodename
+    here = host()
     # By name, not by shared memory: ranks of one machine that do not share memory share its CPUs all the same.
     everyone = comm.allgather((here, allowed_cpus()))
     masks = [cpus for name, cpus in everyone if name == here]
@@ -74,14 +75,14 @@ def helper_cpu(tuning: Tuning, place: Place) -> int:
     assert not isinstance(wanted, str)
     if place.number >= len(wanted):
         raise RefusedError(
-            f"helper CPUs {','.join(map(str, wanted))}: {len(wanted)} for {place.ranks} ranks on {os.uname().nodename}. "
+            f"helper CPUs {','.join(map(str, wanted))}: {len(wanted)} for {place.ranks} ranks on {host()}. "
             "Give one for each."
         )
     cpu = wanted[place.number]
     if cpu not in place.cpus:
         raise RefusedError(
             f"the helper thread cannot be pinned to CPU {cpu}: this process may use {_ranges(place.cpus)} on "
-            f"{os.uname().nodename}. Choose among these, or none."
+            f"{host()}. Choose among these, or none."
         )
     return cpu
 

@@ -29,8 +29,7 @@ public:
         return all;
     }
 
-    bool has_room(Position, Trace &) override { return true; } // every send has ended before the next step
-    std::int64_t blocked_by(Position) override { return -1; }
+    std::int64_t blocked_by(Position) override { return -1; } // every send has ended before the next step
 
     void send(Position at, Trace &trace) override {
         for (Mailbox &box : outgoing_) {

@@ -160,7 +160,7 @@ private:
     bool send(Position at) {
         if (program_.apart) {
             transport_.release(at);
-            if (!transport_.has_room(at, helper_trace_)) return false;
+            if (!transport_.has_room(at)) return false;
             transport_.pack(at, helper_trace_);
         } else {
             transport_.recycle(at);
@@ -179,7 +179,7 @@ private:
             return true;
         }
         // The computing thread packs without asking for room.
-        if (!transport_.has_room(at, helper_trace_)) return false;
+        if (!transport_.has_room(at)) return false;
         awaited_[static_cast<std::size_t>(step) % awaited_.size()] = transport_.awaited(at);
         return true;
     }

@@ -36,8 +36,6 @@ public:
         }
     }
 
-    bool has_room(Position at, Trace &) override { return blocked_by(at) < 0; }
-
     std::int64_t blocked_by(Position at) override {
         if (!outgoing_.empty() && !outgoing_.front().ring.opens_batch(at.sweep)) return -1;
         for (Mailbox &box : outgoing_) {

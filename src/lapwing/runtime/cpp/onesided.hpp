@@ -50,12 +50,7 @@ public:
     Awaited awaited(Position at) override {
         Awaited latest;
         for (auto &link : incoming_) {
-            const Ring::Numbers needed = link->ring.needed_at(at);
-            if (needed.empty() || !link->ring.opens_batch(at.sweep)) continue;
-            const double sent = link->sent(needed.last - 1);
-            if (sent >= latest.sent) {
-                latest = {sent, link->ring.channel().peer, link->ring.message_bytes(needed.last - 1)};
-            }
+            latest.consider(link->ring, at, [&](std::int64_t number) { return link->sent(number); });
         }
         return latest;
     }
@@ -82,8 +77,6 @@ public:
             }
         }
     }
-
-    bool has_room(Position at, Trace &) override { return blocked_by(at) < 0; }
 
     std::int64_t blocked_by(Position at) override {
         for (auto &link : outgoing_) {

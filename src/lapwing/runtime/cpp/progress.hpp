@@ -53,10 +53,10 @@ public:
             poll_seconds_ = 0;
         }
         transport_.release(at);
-        if (!transport_.has_room(at, trace_)) {
+        if (!transport_.has_room(at)) {
             const std::int64_t peer = transport_.blocked_by(at);
             wait_until(
-                rules_, [&] { return transport_.has_room(at, trace_); },
+                rules_, [&] { return transport_.has_room(at); },
                 [&] { return "rank " + std::to_string(peer) + " to take earlier messages"; });
             trace_.lap(LW_WAIT, {at, peer});
         }

@@ -6,16 +6,10 @@
 //     has_arrived → unpack → recycle → (the step is computed) → release → has_room → pack → send
 #pragma once
 
+#include "awaited.hpp"
 #include "trace.hpp"
 
 namespace lapwing {
-
-// A message that is waited for: when the last one needed was sent (by the clock of all ranks), and by whom.
-struct Awaited {
-    double sent = 0;
-    std::int64_t peer = -1;
-    std::int64_t bytes = 0;
-};
 
 class Transport {
 public:
@@ -30,9 +24,9 @@ public:
     virtual void unpack(Position at, Trace &trace) = 0;      // puts them where the step reads them
     virtual void recycle(Position) {}                        // their buffers may be used again
 
-    virtual void release(Position) {}                     // the step has read what it reads
-    virtual bool has_room(Position at, Trace &trace) = 0; // whether there is room for what the step produced
-    virtual std::int64_t blocked_by(Position at) = 0;     // the rank that has not made room
+    virtual void release(Position) {}                 // the step has read what it reads
+    virtual std::int64_t blocked_by(Position at) = 0; // a rank that has not made room for what the step produced, or -1
+    bool has_room(Position at) { return blocked_by(at) < 0; }
     virtual void pack(Position at, Trace &trace) = 0;
     virtual void send(Position at, Trace &trace) = 0;
 
@@ -47,7 +41,6 @@ public:
     std::int64_t missing(Position) override { return -1; }
     Awaited awaited(Position) override { return {}; }
     void unpack(Position, Trace &) override {}
-    bool has_room(Position, Trace &) override { return true; }
     std::int64_t blocked_by(Position) override { return -1; }
     void pack(Position, Trace &) override {}
     void send(Position, Trace &) override {}

@@ -24,12 +24,7 @@ public:
     Awaited awaited(Position at) override {
         Awaited latest;
         for (Mailbox &box : incoming_) {
-            const Ring::Numbers needed = box.ring.needed_at(at);
-            if (needed.empty() || !box.ring.opens_batch(at.sweep)) continue;
-            const double sent = Ring::stamp_of(box.ring.slot(needed.last - 1));
-            if (sent >= latest.sent) {
-                latest = {sent, box.ring.channel().peer, box.ring.message_bytes(needed.last - 1)};
-            }
+            latest.consider(box.ring, at, [&](std::int64_t number) { return Ring::stamp_of(box.ring.slot(number)); });
         }
         return latest;
     }
