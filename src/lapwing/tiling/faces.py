@@ -101,14 +101,23 @@ class Faces:
 
     def steps(self, rank: int) -> tuple[Box, ...]:
         """What a rank does in a sweep, in order: its block, cut along the mapping loop into tiles."""
+        return tuple(self.step(rank, k) for k in range(self.step_count(rank)))
+
+    def step_count(self, rank: int) -> int:
+        """The number of steps of a rank's sweep."""
+        if self.mapping is None:
+            return 1
+        low, high = self.partition.block(rank)[self.mapping]
+        return -(-(high - low) // self.tile)
+
+    def step(self, rank: int, number: int) -> Box:
+        """What a rank does in one step of a sweep."""
         block = self.partition.block(rank)
         if self.mapping is None:
-            return (block,)
+            return block
         low, high = block[self.mapping]
-        starts = range(low, high, self.tile)
-        return tuple(
-            (*block[: self.mapping], (s, min(s + self.tile, high)), *block[self.mapping + 1 :]) for s in starts
-        )
+        begin = low + number * self.tile
+        return (*block[: self.mapping], (begin, min(begin + self.tile, high)), *block[self.mapping + 1 :])
 
     def incoming(self, rank: int) -> tuple[Channel, ...]:
         """Channels into a rank: next-sweep ones first, then by the order in which the senders come in a sweep."""
@@ -123,17 +132,9 @@ class Faces:
 
     def channel(self, source: int, target: int) -> Channel | None:
         """What one rank sends another in a sweep, or None if it sends nothing."""
-        order_s, order_t = self.partition.order(source), self.partition.order(target)
-        lag = 0 if all(s <= t for s, t in zip(order_s, order_t, strict=True)) else 1
-        same_column = self.mapping is None or order_s[self.mapping] == order_t[self.mapping]
-        block = self.partition.block(target)
-        messages = []
-        for made, step in enumerate(self.steps(source)):
-            parts = tuple(p for k, face in enumerate(self.faces) if (p := self._part(k, face, step, block)) is not None)
-            if parts:
-                first, last = self._touching(parts, block)
-                needed = first if lag else made if same_column else 0
-                messages.append(Message(made, needed, max(needed, last), parts))
+        lag = self.lag(source, target)
+        numbers = range(self.step_count(source))
+        messages = [message for made in numbers if (message := self.message(source, target, made)) is not None]
         if not messages:
             return None
         assert self.mapping is not None or lag == 0, f"rank {target} needs old values of rank {source}"
@@ -144,8 +145,30 @@ class Faces:
         for k in range(1, len(messages)):
             messages[k] = replace(messages[k], last=max(messages[k].last, messages[k - 1].last))
         # Double buffers where each step's message is used at once; room for a whole sweep where it waits for its turn.
-        depth = (2 if self.batch == 1 else 3) if lag == 0 and same_column else len(messages)
+        at_once = lag == 0 and self._in_step(source, target)
+        depth = (2 if self.batch == 1 else 3) if at_once else len(messages)
         return Channel(source, target, lag, depth, tuple(messages))
+
+    def lag(self, source: int, target: int) -> int:
+        """How many sweeps later a rank needs what another one wrote: 0 where it comes later in the same sweep, else 1."""
+        order = zip(self.partition.order(source), self.partition.order(target), strict=True)
+        return 0 if all(s <= t for s, t in order) else 1
+
+    def message(self, source: int, target: int, made: int) -> Message | None:
+        """What a rank sends another after a step, or None if it sends nothing; taken by itself, whatever comes before."""
+        step, block = self.step(source, made), self.partition.block(target)
+        parts = tuple(p for k, face in enumerate(self.faces) if (p := self._part(k, face, step, block)) is not None)
+        if not parts:
+            return None
+        first, last = self._touching(parts, block)
+        needed = first if self.lag(source, target) else made if self._in_step(source, target) else 0
+        return Message(made, needed, max(needed, last), parts)
+
+    def _in_step(self, source: int, target: int) -> bool:
+        """Whether two ranks pass the same places along the mapping loop."""
+        if self.mapping is None:
+            return True
+        return self.partition.order(source)[self.mapping] == self.partition.order(target)[self.mapping]
 
     def is_apart(self, rank: int, incoming: Sequence[Channel]) -> bool:
         """Whether, inside a sweep, a step touches nothing that messages for the next step carry, and writes nothing that
@@ -153,7 +176,7 @@ class Faces:
 
         incoming: the rank's channels.
         """
-        if self.mapping is None or len(self.steps(rank)) < 2:
+        if self.mapping is None or self.step_count(rank) < 2:
             return False  # the next step is the next sweep of the same points
         if len({face.array for face in self.faces}) < len(self.faces):
             return False  # elements written at one offset are written again at another
