@@ -14,7 +14,7 @@ C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
 HOSTS := 2
 RATE := 200mbit
 
-.PHONY: help setup demo test test-long lint format bench lab-up lab-down clean
+.PHONY: help setup demo test test-long lint format bench papers lab-up lab-down clean
 
 help: ## this text
 	@echo "Lapwing runs plain loop nests across MPI ranks and hides communication behind computation."
@@ -53,6 +53,12 @@ format: setup ## put the style right
 bench: ## time against plain C, numba and one rank; prints figures, tests nothing
 	@scripts/setup.sh bench
 	@set -e; for program in bench/[a-z]*.py; do $(IN_VENV) python "$$program"; done
+
+papers: setup ## the papers' figures again, as tables and pictures (docs/papers); needs SimGrid (apt install libsimgrid-dev)
+	@mkdir -p out/papers
+	@set -e; for paper in p0 p1 p4; do \
+		$(IN_VENV) python bench/papers/$$paper.py --json out/papers/$$paper.json --pictures docs/papers; done
+	@$(IN_VENV) python bench/papers/p3.py --json out/papers/p3.json --pictures docs/papers --disk out/papers
 
 lab-up: ## a cluster in this machine, for `lapwing run --hosts lab`: HOSTS=2 RATE=200mbit (as root)
 	@python3 lab/lab.py up --hosts="$(HOSTS)" --rate="$(RATE)"

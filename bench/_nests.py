@@ -53,6 +53,20 @@ def smith_waterman(h, a, b, match=2, mismatch=-1, gap=1):
     return best
 
 
+@lw.nest
+def advection3d(u, sweeps, cx, cy, cz):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                for k in range(1, u.shape[2]):
+                    u[i, j, k] = (
+                        u[i, j, k]
+                        - cx * (u[i, j, k] - u[i - 1, j, k])
+                        - cy * (u[i, j, k] - u[i, j - 1, k])
+                        - cz * (u[i, j, k] - u[i, j, k - 1])
+                    )
+
+
 @dataclass(frozen=True)
 class Problem:
     """A nest with a way to make its arguments from the shape of its array and a number of sweeps."""
@@ -85,10 +99,15 @@ def _smith_waterman(shape: tuple[int, ...], sweeps: int) -> dict[str, Any]:
     return {"h": np.zeros(shape, np.int32), "a": a, "b": b}
 
 
+def _advection3d(shape: tuple[int, ...], sweeps: int) -> dict[str, Any]:
+    return {"u": _random().random(shape), "sweeps": sweeps, "cx": 0.25, "cy": 0.2, "cz": 0.15}
+
+
 def _random() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+ADVECTION3D = Problem("upwind advection 3-D f64", advection3d, _advection3d)
 PROBLEMS = {
     "sqrt3d": Problem("sqrt3d f32", sqrt3d, _sqrt3d),
     "gauss_seidel": Problem("Gauss-Seidel 5-point f64", gauss_seidel, _gauss_seidel),

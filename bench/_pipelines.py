@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _nests import sqrt3d
+from _nests import advection3d, sqrt3d
 
 import lapwing as lw
-from lapwing.runtime.tuning import SLICE_SECONDS
+from lapwing.planner.plan import SLICE_SECONDS
 
 ENGINES = ("blocking", "overlap", "onesided", "helper")
 
@@ -21,20 +21,6 @@ def sqrt3d_repeated(a, sweeps):
             for j in range(1, a.shape[1]):
                 for k in range(1, a.shape[2]):
                     a[i, j, k] = np.sqrt(a[i - 1, j, k]) + np.sqrt(a[i, j - 1, k]) + np.sqrt(a[i, j, k - 1])
-
-
-@lw.nest
-def advection3d(u, sweeps, cx, cy, cz):
-    for t in range(sweeps):
-        for i in range(1, u.shape[0]):
-            for j in range(1, u.shape[1]):
-                for k in range(1, u.shape[2]):
-                    u[i, j, k] = (
-                        u[i, j, k]
-                        - cx * (u[i, j, k] - u[i - 1, j, k])
-                        - cy * (u[i, j, k] - u[i, j - 1, k])
-                        - cz * (u[i, j, k] - u[i, j, k - 1])
-                    )
 
 
 @dataclass(frozen=True)

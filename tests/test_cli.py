@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -242,7 +243,7 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
         assert run["grid"] == [ranks]
         assert len(run["seconds"]) == 3
         assert run["median"] == sorted(run["seconds"])[1]
-        assert run["predicted"] is None
+        assert run["predicted"] > 0
         assert run["identical"] is True
         assert run["results"] == expected_results()
         if ranks == 1:
@@ -345,7 +346,7 @@ def test_check_finds_a_wrong_result(folder: Path, n: int, ranks: int) -> None:
         variables=wrong,
     )
     assert done.returncode == 1
-    assert "not identical: overlap: u differs in" in done.stderr
+    assert re.search("not identical: [a-z]+: u differs in", done.stderr)
     assert f"of {n * n:,} elements, first in u[" in done.stderr
     run = json.loads((folder / "run.json").read_text())["runs"][0]
     assert run["identical"] is False
@@ -417,7 +418,7 @@ def test_all_grids_are_tried(folder: Path) -> None:
     options = "-n 4 --grid all --engine blocking,overlap --repeat 2 --check --json out.json"
     done = lapwing(folder, "run", "wind.py", *options.split())
     assert done.returncode == 0, done.stderr
-    assert "  pipelined    t, tiles of 2 sweeps, 35 steps\n" in done.stdout
+    assert re.search(r"\n  pipelined    [tij], tiles of \d+.* steps", done.stdout)
     assert "  all grids    1x4, 2x2, 4x1, in turns\n" in done.stdout
     runs = json.loads((folder / "out.json").read_text())["runs"]
     assert [(run["engine"], run["grid"]) for run in runs] == [
@@ -468,13 +469,12 @@ def test_plan_lists_all_grids(folder: Path) -> None:
     done = lapwing(folder, "plan", "wind.py", "-n", "4", "--grid", "all", "--tile", "3", "--json", "plan.json")
     assert done.returncode == 0, done.stderr
     listed = done.stdout.split("all grids:\n")[1].split("\n\n")[0].splitlines()
-    assert listed == [
-        "  1x4  t pipelined, tiles of 3, 24 steps, messages of about 576 bytes",
-        "* 2x2  t pipelined, tiles of 3, 24 steps, messages of about 288 bytes",
-        "  4x1  t pipelined, tiles of 3, 24 steps, messages of about 576 bytes",
-    ]
     plan = json.loads((folder / "plan.json").read_text())
-    assert (plan["mapping"], plan["grid"]) == ("t", [2, 2])
+    for line, grid, size in zip(listed, ([1, 4], [2, 2], [4, 1]), (576, 288, 576), strict=True):
+        mark = r"\*" if (plan["grid"], plan["mapping"]) == (grid, "t") else " "
+        name = "x".join(map(str, grid))
+        assert re.match(rf"{mark} {name}  [a-z]+ +t pipelined, tiles of 3 sweeps, 24 steps, ", line), line
+        assert re.search(rf"; predicted .*, messages of about {size} b", line), line
     assert [one["grid"] for one in plan["grids"]] == [[1, 4], [2, 2], [4, 1]]
 
 
@@ -528,7 +528,7 @@ def test_refused_before_any_rank_is_started(folder: Path, arguments: str, text: 
     )
     (folder / "backwards.py").write_text(
         "import lapwing as lw\n@lw.nest\ndef f(u):\n    for i in range(1, 9):\n        for j in range(8):\n"
-        "            u[i, j] = u[i - 1, j + 1]\n@f.problem\ndef p():\n    return {}\n"
+        "            u[i, j] = u[i - 1, j + 1]\n            u[i, j + 1] = u[i, j]\n@f.problem\ndef p():\n    return {}\n"
     )
     done = lapwing(folder, "run", "-n", "2", *arguments.split(), launcher=False)
     assert done.returncode == 2, done.stderr

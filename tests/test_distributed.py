@@ -76,6 +76,15 @@ def written_twice(u):
 
 
 @lw.nest
+def slanted(u, v, sweeps):
+    """Skewed: every rank gets a parallelogram, so u is brought together and distributed anew."""
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1] - 2, 0, -1):
+                u[i, j] = 0.5 * u[i - 1, j - 1] + 0.25 * (u[i, j + 1] + u[i + 1, j + 1]) + v[i, j]
+
+
+@lw.nest
 def only_read(u, v):
     for i in range(2, v.shape[0] - 1):
         for j in range(1, v.shape[1]):
@@ -137,6 +146,8 @@ def nests_in_turn() -> None:
         lambda: nearly_results(other_order(U, C), other_order.python(u, c)),
         lambda: same_results(only_read(U, V), only_read.python(u, v)),
         lambda: same_results(only_read(V, U), only_read.python(v, u)),
+        lambda: same_results(slanted(U, V, 2), slanted.python(u, v, 2)),
+        lambda: same_results(slanted(V, U, 1), slanted.python(v, u, 1)),
         lambda: same_results(written_off_centre(U), written_off_centre.python(u)),
         lambda: same_results(smooth(V, 1), smooth.python(v, 1)),
         lambda: same_results(written_twice(U), written_twice.python(u)),

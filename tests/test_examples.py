@@ -26,6 +26,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = {
     "sqrt3d": [],
     "gauss_seidel": [],
+    "gauss_seidel9": [],
+    "heat1d": [],
     "sor3d": [],
     "advection2d": [],
     "advection3d": [],
@@ -57,6 +59,8 @@ def cases() -> dict[str, tuple[lw.Nest, dict[str, Any]]]:
         "sqrt3d": (example("sqrt3d").sqrt3d, example("sqrt3d").problem(i=5, j=7, k=90)),
         "smooth": (example("gauss_seidel").smooth, plate),
         "residual": (example("gauss_seidel").residual, {"u": np.random.default_rng(3).random((17, 29))}),
+        "smooth9": (example("gauss_seidel9").smooth9, example("gauss_seidel9").problem(n=23, sweeps=4)),
+        "cool": (example("heat1d").cool, example("heat1d").problem(n=40, steps=25)),
         "sor": (example("sor3d").sor, example("sor3d").problem(n=11, sweeps=3)),
         "advect in 2-D": (example("advection2d").advect, example("advection2d").problem(n=30, sweeps=35)),
         "advect in 3-D": (example("advection3d").advect, example("advection3d").problem(n=12, sweeps=35)),
@@ -210,6 +214,25 @@ def test_gauss_seidel_residual_falls() -> None:
     assert residuals[-1] < 1e-2 * residuals[0]
 
 
+def test_nine_points_are_of_sixth_order() -> None:
+    gauss_seidel9 = example("gauss_seidel9")
+    errors = []
+    for n in (9, 17):
+        arguments = gauss_seidel9.problem(n=n, sweeps=3 * n * n)
+        gauss_seidel9.smooth9(**arguments)
+        errors.append(np.abs(arguments["u"] - gauss_seidel9.exact(n)).max())
+    assert errors[0] / errors[1] == pytest.approx(64.0, rel=0.1)
+
+
+def test_waves_of_a_rod_shrink_as_they_should() -> None:
+    heat1d = example("heat1d")
+    arguments = heat1d.problem(n=101, steps=300)
+    heat1d.cool(**arguments)
+    for number, start in ((1, 1.0), (heat1d.WAVES, 0.5)):
+        factor = 1.0 - 4.0 * arguments["r"] * np.sin(number * np.pi / 200) ** 2
+        assert heat1d.wave(arguments["u"][300], number) == pytest.approx(start * factor**300, abs=1e-9)
+
+
 def test_sor_comes_to_the_exact_solution() -> None:
     sor3d = example("sor3d")
     arguments = sor3d.problem(n=33, sweeps=120)
@@ -254,6 +277,8 @@ def test_program_says_the_same_alone_and_on_two_ranks(name: str, tmp_path: Path)
     [
         ("sqrt3d", ["k=2048"]),
         ("gauss_seidel", []),  # rows a power of two apart
+        ("gauss_seidel9", ["n=300"]),
+        ("heat1d", ["n=301", "steps=400"]),
         ("sor3d", ["n=40"]),
         ("advection2d", ["n=200"]),
         ("advection3d", ["n=40"]),

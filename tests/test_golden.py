@@ -19,6 +19,7 @@ from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
 from lapwing.runtime.native import TILE_FLAGS
 from lapwing.tiling.faces import Faces
+from lapwing.tiling.skewing import skewed_nest
 
 GOLDEN = Path(__file__).parent / "golden"
 PACKAGE = Path(tile.__file__).parents[1]
@@ -31,6 +32,14 @@ def gauss_seidel(u, sweeps):
         for i in range(1, u.shape[0] - 1):
             for j in range(1, u.shape[1] - 1):
                 u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def nine_points(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1] - 2, 0, -1):
+                u[i, j] = 0.25 * (u[i - 1, j - 1] + u[i - 1, j + 1] + u[i, j + 1] + u[i + 1, j - 1]) + j
 
 
 @lw.nest
@@ -91,6 +100,7 @@ def floats(*shape: int, dtype: Any = float) -> np.ndarray:
 
 CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "gauss_seidel": (gauss_seidel, (floats(9, 10), 3)),
+    "nine_points": (nine_points, (floats(9, 10), 3)),
     "sqrt3d": (sqrt3d, (floats(5, 6, 7, dtype=np.float32),)),
     "align": (align, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
     "triangle": (triangle, (floats(9, 9),)),
@@ -103,6 +113,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
 def tile_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
+    bound = skewed_nest(bound, plan.skew)
     return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, nest.dependences)
 
 

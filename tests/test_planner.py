@@ -332,7 +332,7 @@ def test_plan_along_time_as_text() -> None:
         "  pipelined    t, tiles of 3 sweeps, 22 steps",
         "  grid         1x2 (j in 2)",
         "  messages     about 960 bytes a step from one rank to the next",
-        "  engine       overlap",
+        "  engine       overlap, polling every 75 µs, 2 buffers a channel",
         "  because      t is pipelined: no dependence points backwards, and there are 64 sweeps",
     ]
     told = plan.to_json()
@@ -372,6 +372,10 @@ def test_plan_as_json() -> None:
         "grid": [2],
         "steps": 2,
         "message_bytes": 160,
+        "buffers": 2,
+        "slice_seconds": 75e-6,
+        "skew": None,
+        "predicted": None,
     }
 
 
@@ -381,7 +385,7 @@ def test_messages_of_descending_loops_are_told() -> None:
 
 def test_choices_do_not_change_the_nest_they_were_made_from() -> None:
     gauss_seidel.using(engine="blocking", tile=2, grid=(1, 1))
-    assert (gauss_seidel.engine, gauss_seidel.tile, gauss_seidel.grid) == ("overlap", None, None)
+    assert (gauss_seidel.engine, gauss_seidel.tile, gauss_seidel.grid) == (None, None, None)
 
 
 def test_planning_is_pure(tmp_path: Path) -> None:

@@ -1039,17 +1039,17 @@ plan("ranks no grid fits", "7 ranks do not fit", "Use fewer ranks: 6 fit", 7)
 
 body(
     "flow backwards",
-    "u[i, j] = u[i-1, j+1]  # <-",
-    "flow dependence [1, -1] from u[i, j] to u[i-1, j+1]",
+    "u[i, j] = u[i-1, j+1]  # <-\nu[i, j-1] = 0.5",
+    "flow dependence [1, -2] from u[i, j-1] to u[i-1, j+1]",
     "Reverse loop j",
 )
 body(
     "anti backwards",
-    "u[i, j] = u[i+1, j-1]  # <-",
+    "u[i, j] = u[i+1, j-1]  # <-\nu[i, j-1] = 0.5",
     "anti dependence [1, -1] from u[i+1, j-1] to u[i, j]",
     "Reverse loop j",
 )
-body("output backwards", "u[i, j] = 1.0  # <-\nu[i+1, j-1] = 2.0", "output dependence [1, -1]", "Reverse loop j")
+body("output backwards", "u[i, j] = 1.0  # <-\nu[i+1, j-1] = 2.0", "output dependence [1, -1]", "write u at one offset")
 refuse(
     "flow backwards, descending",
     """
@@ -1058,6 +1058,7 @@ refuse(
         for i in range(1, 5):
             for j in range(4, 0, -1):
                 u[i, j] = u[i-1, j-1]  # <-
+                u[i, j-1] = 0.5
     """,
     "flow dependence [1, -1]",
     "Reverse loop j",

@@ -13,7 +13,10 @@ from lapwing.loopnest import ir
 
 if TYPE_CHECKING:
     from lapwing.loopnest.binding import BoundNest
+    from lapwing.planner.plan import Plan
     from lapwing.runtime.tuning import Tuning
+    from lapwing.schedule.pipeline import Engine
+    from lapwing.tiling.partition import Partition
 
 _REMEMBERED = 16  # calls of different signatures a nest keeps bound
 
@@ -38,11 +41,12 @@ class Nest:
 
         self.python = function
         self.loops: ir.LoopNest = parse(function)
-        self.engine = "overlap"
+        self.engine: Engine | None = None
         self.tile: int | None = None
         self.grid: tuple[int, ...] | None = None
         self.tuning: Tuning | None = None
         self._bound: dict[Any, BoundNest] = {}
+        self._plans: dict[Any, Plan] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
         functools.update_wrapper(self, function)
 
@@ -83,7 +87,7 @@ class Nest:
     def using(
         self,
         *,
-        engine: str | None = None,
+        engine: Engine | None = None,
         tile: int | None = None,
         grid: tuple[int, ...] | None = None,
         tuning: Tuning | None = None,
@@ -140,6 +144,28 @@ class Nest:
 
         bound = self.bind(self.arguments(*args, **kwargs))
         return make_plan(bound, self.dependences, ranks, self.wishes())
+
+    def planned(
+        self,
+        bound: BoundNest,
+        ranks: int,
+        ranks_a_node: int,
+        arguments: Mapping[str, Any],
+        partition: Partition | None = None,
+    ) -> Plan:
+        """The plan of a call on this machine; calls alike share one. partition: blocks that are given.
+
+        Raises RefusedError as ``plan`` does.
+        """
+        from lapwing.decide import Decider
+
+        key = (bound, ranks, ranks_a_node, self.wishes(), partition)
+        if key not in self._plans:
+            decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, arguments, lambda _: None)
+            self._plans[key] = decide.for_call(self.wishes(), partition)
+            if len(self._plans) > _REMEMBERED:
+                self._plans.pop(next(iter(self._plans)))
+        return self._plans[key]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.

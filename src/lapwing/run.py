@@ -12,19 +12,27 @@ from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.planner.choose import make_plan
+from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
 from lapwing.runtime.execute import Measure, Outcome, Report, run_alone, run_on_ranks
 from lapwing.tiling.partition import Partition
+from lapwing.tiling.skewing import find_skew
 
 if TYPE_CHECKING:
     from lapwing.api import Nest
 
 
 def run(
-    nest: Nest, arguments: Mapping[str, Any], report: Report | None = None, measure: Measure | None = None
+    nest: Nest,
+    arguments: Mapping[str, Any],
+    report: Report | None = None,
+    measure: Measure | None = None,
+    plan: Plan | None = None,
 ) -> Outcome:
     """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
+
+    plan: one that was made for these arguments before, on the first rank; None makes one.
 
     Raises RefusedError, BuildError or RunError, on every rank the same.
     """
@@ -32,19 +40,24 @@ def run(
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        plan = make_plan(bound, nest.dependences, 1, nest.wishes())
+        plan = plan or make_plan(bound, nest.dependences, 1, nest.wishes())
         return run_alone(
             bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
         )
-    return _run_collectively(nest, arguments, communicator.world(), report, measure)
+    return _run_collectively(nest, arguments, communicator.world(), report, measure, plan)
 
 
 def _run_collectively(
-    nest: Nest, arguments: Mapping[str, Any], comm: Any, report: Report | None, measure: Measure | None
+    nest: Nest,
+    arguments: Mapping[str, Any],
+    comm: Any,
+    report: Report | None,
+    measure: Measure | None,
+    plan: Plan | None,
 ) -> Outcome:
     from lapwing.api import ArrayShape
 
-    rank = comm.Get_rank()
+    rank, node = comm.Get_rank(), communicator.ranks_of_node()
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
     unexpected: Exception | None = None
@@ -56,14 +69,16 @@ def _run_collectively(
             _check_same_arrays(bound, distributed)
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
-            given = None if nest.grid else _given_partition(bound, distributed)
-            plan = make_plan(bound, nest.dependences, comm.Get_size(), nest.wishes(), given)
+            free = nest.grid or find_skew(nest.loops, nest.dependences)
+            given = None if free else _given_partition(bound, distributed)
+            plan = plan or nest.planned(bound, comm.Get_size(), len(node), arguments, given)
             message = (stubs, plan)
         except LapwingError as error:
             message = error
         except Exception as error:  # the other ranks must not wait for a message that never comes
             unexpected = error
             message = RunError(f"rank 0 could not prepare the run: {type(error).__name__}: {error}")
+    communicator.meet(comm)
     message = comm.bcast(message, root=0)
     if unexpected is not None:
         raise unexpected
@@ -74,10 +89,12 @@ def _run_collectively(
     sources: dict[str, Any] = dict.fromkeys(a.name for a in bound.arrays)
     if rank == 0:
         sources = _all_arrays(nest, bound, arguments)
-    scattered_writes = [n for n in bound.nest.written if n in distributed and write_offsets(bound, n) > 1]
+    skewed = plan.skew is not None
+    whole_again = [n for n in bound.nest.written if n in distributed and (skewed or write_offsets(bound, n) > 1)]
     for name in distributed:
-        # Several write offsets leave the last values of some elements with other ranks than their owners.
-        sources[name] = distributed[name].collect() if name in scattered_writes else distributed[name]
+        # Several write offsets leave the last values of some elements with other ranks than their owners, and a skewed
+        # nest leaves every rank with a parallelogram of elements.
+        sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     announce = communicator.announcer(rank == 0)
     return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure, nest.tuning)
 

@@ -17,8 +17,10 @@ import numpy as np
 from lapwing.loopnest.binding import BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime.execute import written_boxes
-from lapwing.runtime.storage import needed_box
+from lapwing.runtime.shear import Box, shear_of
+from lapwing.runtime.storage import Storage, storage_of
 from lapwing.tiling.faces import Channel, Faces, Message
+from lapwing.tiling.skewing import skewed_nest
 
 Element = tuple[int, ...]
 Point = tuple[int, ...]
@@ -29,9 +31,13 @@ Slabs = deque[list[object]]
 class Local:
     """The elements of an array that one rank holds. Indexing another one raises KeyError."""
 
-    def __init__(self, whole: np.ndarray, box: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, whole: np.ndarray, storage: Storage) -> None:
         self.shape, self.kind = whole.shape, whole.dtype.type
-        self.elements = {index: whole[index] for index in itertools.product(*(range(*r) for r in box))}
+        everything = tuple((0, n) for n in whole.shape)
+        boxes = [storage.box]
+        if storage.shear is not None:
+            boxes = [box for box, _ in storage.shear.pieces(storage.box, everything)]
+        self.elements = {index: whole[index] for box in boxes for index in itertools.product(*(range(*r) for r in box))}
 
     def __getitem__(self, index: int | Element) -> object:
         return self.elements[self._key(index)]
@@ -77,6 +83,7 @@ class Simulation:
     """
 
     def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body) -> None:
+        bound = skewed_nest(bound, plan.skew)
         self.bound, self.plan, self.whole, self.body = bound, plan, whole, body
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
         apart = all(self.faces.is_apart(rank, self.faces.incoming(rank)) for rank in range(plan.ranks))
@@ -93,7 +100,7 @@ class Simulation:
 
     def _rank(self, number: int) -> Rank:
         block = self.plan.partition.block(number)
-        arrays = {a.name: Local(self.whole[a.name], needed_box(self.bound, a.name, block)) for a in self.bound.arrays}
+        arrays = {a.name: Local(self.whole[a.name], storage_of(self.bound, a.name, block)) for a in self.bound.arrays}
         return Rank(number, arrays, self.faces.incoming(number), self.faces.outgoing(number))
 
     def check_pairs(self) -> None:
@@ -126,11 +133,20 @@ class Simulation:
     def collect(self) -> None:
         """Bring what the ranks wrote into the whole arrays."""
         for name in self.bound.nest.written:
-            boxes = [written_boxes(self.bound, name, self.plan.partition.block(r.number)) for r in self.ranks]
-            for of_offset in zip(*boxes, strict=True):
-                for rank, box in zip(self.ranks, of_offset, strict=True):
-                    for index in itertools.product(*(range(*r) for r in box)):
-                        self.whole[name][index] = rank.arrays[name][index]
+            for rank, box in self._written(name):
+                for index in itertools.product(*(range(*r) for r in box)):
+                    self.whole[name][index] = rank.arrays[name][index]
+
+    def _written(self, name: str) -> Iterator[tuple[Rank, Box]]:
+        """What every rank writes, later writes last."""
+        boxes = [written_boxes(self.bound, name, self.plan.partition.block(r.number)) for r in self.ranks]
+        everything = tuple((0, n) for n in self.whole[name].shape)
+        for of_offset in zip(*boxes, strict=True):
+            for rank, box in zip(self.ranks, of_offset, strict=True):
+                if self.bound.skew is None:
+                    yield rank, box
+                else:
+                    yield from ((rank, piece) for piece, _ in shear_of(self.bound, name).pieces(box, everything))
 
     # -- one step ----------------------------------------------------------------------------------------------------
 
@@ -228,16 +244,21 @@ class Simulation:
             point = (*self.sweeps[sweep], *space)
             values = dict(zip((loop.name for loop in loops), point, strict=True))
             if all(loop.lower.evaluate(values) <= values[loop.name] < loop.upper.evaluate(values) for loop in loops):
-                yield tuple(loop.step * x for loop, x in zip(loops, point, strict=True))
+                yield tuple(self.bound.indices(point).values())
 
     def _elements(self, message: Message, sweep: int) -> Iterator[tuple[str, Element]]:
-        loops = self.bound.domain.loops
+        """What a message carries: of a skewed nest only elements that are written, of others whole boxes."""
+        names = self.bound.nest.loop_names
         for part in message.parts:
             target = self.targets[part.face]
-            for space in itertools.product(*(range(*r) for r in part.box)):
-                point = (*self.sweeps[sweep], *space)
-                values = {loop.name: loop.step * x for loop, x in zip(loops, point, strict=True)}
+            points = self._points(sweep, part.box) if self.bound.skew else self._box(sweep, part.box)
+            for point in points:
+                values = dict(zip(names, point, strict=True))
                 yield target.array, tuple(a.evaluate(values) for a in target.affine if a is not None)
+
+    def _box(self, sweep: int, box: Sequence[tuple[int, int]]) -> Iterator[Point]:
+        for space in itertools.product(*(range(*r) for r in box)):
+            yield tuple(self.bound.indices((*self.sweeps[sweep], *space)).values())
 
     def _pack(self, rank: Rank, message: Message, sweep: int) -> list[object]:
         return [rank.arrays[array][index] for array, index in self._elements(message, sweep)]

@@ -13,11 +13,10 @@ from random_nests import FARTHEST, Case, cases
 from searching import first_seed, search, wanted
 
 import lapwing as lw
-from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import BoundNest
-from lapwing.loopnest.dependences import Dependence
-from lapwing.tiling.legality import check_rectangular, inside_sweep
+from lapwing.tiling.legality import inside_sweep
+from lapwing.tiling.skewing import find_skew, skewed_dependences
 
 Vector = tuple[int, ...]
 
@@ -55,14 +54,6 @@ def minus(a: Vector, b: Vector) -> Vector:
     return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
-def is_legal(nest: ir.LoopNest, dependences: tuple[Dependence, ...]) -> bool:
-    try:
-        check_rectangular(nest, dependences)
-    except RefusedError:
-        return False
-    return True
-
-
 def is_roomy(bound: BoundNest) -> bool:
     """Whether every distance that offsets allow has room to occur."""
     space = bound.domain.box[bound.nest.sweep_depth :]
@@ -77,7 +68,7 @@ def imported(case: Case) -> Iterator[object]:
 
 
 def check(data: st.DataObject) -> None:
-    case = data.draw(cases(illegal=data.draw(st.booleans(), label="illegal"), expressions=False), label="nest")
+    case = data.draw(cases(skewed=data.draw(st.booleans(), label="skewed"), expressions=False), label="nest")
     for module in imported(case):
         nest = module.nest  # type: ignore[attr-defined]
     bound = nest.bind(case.arguments())
@@ -86,10 +77,11 @@ def check(data: st.DataObject) -> None:
     real = enumerated(bound)
     assert real <= inside, f"missed: {real - inside}"
     assert all(vector > (0,) * len(vector) for _, vector in inside), f"backwards in time: {inside}"
-    if case.legal:
-        assert is_legal(nest.loops, found)
-    if any(x < 0 for _, vector in real for x in vector):
-        assert not is_legal(nest.loops, found)
+    skew = find_skew(nest.loops, found)
+    assert case.skewed or skew is None
+    assert (skew is not None) == any(x < 0 for _, vector in inside for x in vector)
+    after = inside_sweep(skewed_dependences(found, skew), nest.loops.sweep_depth)
+    assert all(x >= 0 for d in after for x in d.vector), f"{skew} leaves {after}"
     if is_roomy(bound):
         assert inside <= real, f"these never occur: {inside - real}"
 

@@ -48,6 +48,7 @@ VARIANTS = {
     "two nodes, 4 ranks": Variant(4, 20, PAIRS, 6, 2),
     "two nodes and delays, 4 ranks": Variant(4, 20, {**PAIRS, **DELAYS}, 7, 2),
 }
+ENOUGH = 40  # nests, for some of them to be skewed
 TIMES_LONGER = 12  # in long tests
 SHORT, LONG = 340, 4000
 SECONDS_A_NEST = 3  # a limit for a loaded machine, not an estimate
@@ -93,6 +94,8 @@ def check(variant: Variant, directory: Path) -> None:
     if variant.to_a_node not in (None, report["ranks of this node"]):
         pytest.skip("this MPI does not let ranks of one machine stand for several nodes")
     assert report["run"] >= 0.9 * nests
+    if nests >= ENOUGH:
+        assert report.get("skewed", 0), "no nest was skewed"
 
 
 @pytest.mark.mpi

@@ -47,7 +47,7 @@ def orders(draw: st.DrawFn) -> Callable[[int], int]:
 
 
 def check(data: st.DataObject) -> None:
-    case = data.draw(cases(illegal=False, expressions=False), label="nest")
+    case = data.draw(cases(expressions=False), label="nest")
     ranks = data.draw(st.sampled_from([2, 3, 4, 6, 8]), label="ranks")
     choice = data.draw(choices(case, ranks, ENGINES), label="cut")
     check_run(case, ranks, choice, data.draw(orders(), label="order"))
@@ -55,7 +55,7 @@ def check(data: st.DataObject) -> None:
 
 def check_along_time(data: st.DataObject) -> None:
     """Tiles of one to four sweeps, in nests and on grids where they are legal."""
-    case = data.draw(cases(illegal=False, expressions=False, forward=True), label="nest")
+    case = data.draw(cases(skewed=False, expressions=False, forward=True), label="nest")
     ranks = data.draw(st.sampled_from([4, 2, 6, 8, 3]), label="ranks")
     grids = fitting_grids(case, ranks)
     assume(grids)
@@ -68,7 +68,7 @@ def check_along_time(data: st.DataObject) -> None:
 
 def check_apart(data: st.DataObject) -> None:
     """Steps short and many, with the engines that work on the messages of other steps meanwhile."""
-    case = data.draw(cases(illegal=False, expressions=False, forward=False), label="nest")
+    case = data.draw(cases(expressions=False, forward=False), label="nest")
     ranks = data.draw(st.sampled_from([2, 3, 4]), label="ranks")
     engine, tile = data.draw(st.sampled_from(["onesided", "helper"]), label="engine"), data.draw(st.integers(1, 3))
     grid = data.draw(st.sampled_from([None, *fitting_grids(case, ranks)]), label="grid")
@@ -113,7 +113,7 @@ def test_an_array_that_reaches_farther_is_not_late() -> None:
                         v[i, j] = v[i - 1, j]
     """
     arrays = tuple(ArraySpec(name, "int64", (26, 9), "tame", seed) for seed, name in enumerate("uvw"))
-    case = Case(textwrap.dedent(text), arrays, (), (21, 8), 3 * 21 * 8, True)
+    case = Case(textwrap.dedent(text), arrays, (), (21, 8), 3 * 21 * 8)
     for grid in ((1, 2), (2, 1), (1, 3), (3, 1)):
         check_run(case, math.prod(grid), Choice("overlap", 1, grid), lambda count: 0)
 
@@ -128,7 +128,7 @@ def test_rows_without_iterations_are_nobodys() -> None:
                 for j in range(1, -2 * i + 6):
                     u[i, j] = (u[i - 2, j] if i >= 2 else 2) - 1
     """
-    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (4, 4), "tame", 0),), (), (2, 3), 4, True)
+    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (4, 4), "tame", 0),), (), (2, 3), 4)
     for grid in ((1, 2), (2, 1), (1, 3)):
         check_run(case, math.prod(grid), Choice("blocking", 1, grid), lambda count: count - 1)
 
@@ -145,7 +145,7 @@ def test_indices_from_the_end_in_a_window_that_moves() -> None:
                         u[i, j] = r[i - t - 6] + u[i, j - 1]
     """
     arrays = (ArraySpec("u", "int64", (9, 9), "tame", 0), ArraySpec("r", "int64", (7,), "tame", 1))
-    case = Case(textwrap.dedent(text), arrays, (), (7, 8), 4 * 7 * 8, True)
+    case = Case(textwrap.dedent(text), arrays, (), (7, 8), 4 * 7 * 8)
     for grid in ((1, 2), (2, 1), (3, 1)):
         check_run(case, math.prod(grid), Choice("overlap", 2, grid), lambda count: 0)
 

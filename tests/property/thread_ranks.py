@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,10 +20,12 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.execute import written_boxes
 from lapwing.runtime.program import rank_program
-from lapwing.runtime.storage import LocalArray, allocate, needed_box
+from lapwing.runtime.shear import Box, shear_of
+from lapwing.runtime.storage import LocalArray, allocate, storage_of
 from lapwing.runtime.transfer import slices
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import Faces, faces_of
+from lapwing.tiling.skewing import skewed_nest
 
 BROKEN = os.environ.get("LAPWING_TEST_NATIVE", "")  # a copy of the headers that was broken on purpose
 PATIENCE_SECONDS = 3.0 if BROKEN else 20.0
@@ -83,6 +85,7 @@ class RankThreads:
 
         Raises AssertionError where a rank waits for ever.
         """
+        bound = skewed_nest(bound, plan.skew)
         library = self.module(bound, plan)
         faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
         ranks = range(plan.ranks)
@@ -110,17 +113,33 @@ class RankThreads:
             boxes = [written_boxes(bound, name, plan.partition.block(rank)) for rank in ranks]
             for of_offset in zip(*boxes, strict=True):
                 for rank, box in enumerate(of_offset):
-                    arguments[name][slices(box)] = locals_[rank][name].view(box)
+                    local = locals_[rank][name]
+                    for piece, own in _pieces(bound, local, box):
+                        arguments[name][slices(piece)] = local.view(own)
         return direct
 
 
 def _local_arrays(bound: BoundNest, plan: Plan, rank: int, arguments: dict[str, Any]) -> dict[str, LocalArray]:
     found = {}
     for array in bound.arrays:
-        local = allocate(array, needed_box(bound, array.name, plan.partition.block(rank)))
-        local.values[...] = np.asarray(arguments[array.name])[slices(local.box)]
+        store = storage_of(bound, array.name, plan.partition.block(rank))
+        local = allocate(array, store.box, shear=store.shear)
+        values, everything = np.asarray(arguments[array.name]), tuple((0, n) for n in array.shape)
+        kept = [(store.box, store.box)] if store.shear is None else store.shear.pieces(store.box, everything)
+        for piece, own in kept:
+            local.view(own)[...] = values[slices(piece)]
         found[array.name] = local
     return found
+
+
+def _pieces(bound: BoundNest, local: LocalArray, box: Box) -> Iterator[tuple[Box, Box]]:
+    """What a rank wrote, in boxes of elements, each with where the rank keeps it."""
+    if bound.skew is None:
+        yield box, box
+        return
+    everything = tuple((0, n) for n in local.array.shape)
+    for piece, sheared in shear_of(bound, local.array.name).pieces(box, everything):
+        yield piece, piece if local.shear is None else sheared
 
 
 def _connect(programs: Sequence[Any], workspaces: Sequence[Workspace]) -> None:

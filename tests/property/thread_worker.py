@@ -117,7 +117,7 @@ class Checker:
 
     def check(self, data: st.DataObject) -> None:
         if data.draw(st.booleans(), label="random"):
-            case = data.draw(cases(illegal=False, expressions=False), label="nest")
+            case = data.draw(cases(expressions=False), label="nest")
             with tempfile.TemporaryDirectory() as directory:
                 path = Path(directory) / "nest.py"
                 path.write_text(case.source)

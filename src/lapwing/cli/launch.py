@@ -20,13 +20,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lapwing.cli.frames import ALIVE, FrameReader
 from lapwing.cli.lab import Lab, Wires
 from lapwing.cli.processes import die_with, end_marked
 from lapwing.cli.progress import ProgressBar
-from lapwing.cli.session import Emit, Job, Report, stopped_text
+from lapwing.cli.session import Emit, Report, stopped_text
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 
@@ -57,18 +57,30 @@ class _Ending:
         return self.report is not None or self.failure is not None
 
 
+class Task(Protocol):
+    """What the ranks are to do, as a text that fits a command line."""
+
+    def to_json(self) -> str: ...
+
+
 def launch(
-    job: Job, ranks: int, hosts: Path | Lab | None, emit: Emit, progress: ProgressBar, environment: dict[str, str]
+    job: Task,
+    ranks: int,
+    hosts: Path | Lab | None,
+    emit: Emit,
+    progress: ProgressBar,
+    environment: dict[str, str],
+    module: str = "lapwing.cli.worker",
 ) -> Report:
     """Run a job on ranks started by mpiexec. ``environment`` is what the launcher and the ranks see.
 
-    hosts: where the ranks go: a host file, the lab, or this machine.
+    hosts: where the ranks go: a host file, the lab, or this machine. module: what every rank runs, as worker.py does.
     Raises the first rank's LapwingError; RunError where a rank failed, was killed, lost its link in the lab, or the
     launcher did not work; KeyboardInterrupt after Ctrl-C.
     """
     mpiexec = find_mpi().mpiexec
     token = secrets.token_hex(16)
-    worker = [sys.executable, "-m", "lapwing.cli.worker", token, job.to_json()]
+    worker = [sys.executable, "-m", module, token, job.to_json()]
     command = [str(mpiexec), *placed(mpiexec, ranks, hosts, worker)]
     settings = {**_launcher_settings(), **(hosts.settings() if isinstance(hosts, Lab) else {})}
     watch = hosts.watch(ranks) if isinstance(hosts, Lab) else contextlib.nullcontext()

@@ -23,6 +23,9 @@ DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _PURPOSES = {
     "run": "Run a loop nest, on this process or across MPI ranks, and time it.",
     "plan": "Show how a loop nest would be cut and run, and why; runs nothing.",
+    "simulate": "Simulate a loop nest's run on a cluster that is not here.",
+    "export": "Write a loop nest as a stand-alone C++ program.",
+    "calibrate": "Measure this machine, for plans to rest on.",
     "trace": "Run any MPI program and show where communication is exposed, and why.",
 }
 

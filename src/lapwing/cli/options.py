@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from lapwing.api import Nest
+    from lapwing.schedule.pipeline import Engine
 
 
 Grid = tuple[int, ...] | Literal["all"]
@@ -76,6 +77,14 @@ JSON = click.option(
 )
 
 
+MACHINE = click.option(
+    "--machine",
+    metavar="FILE|NAME",
+    help="The machine to plan for: a file of `lapwing calibrate`, or a known cluster. Default: this machine, as it was "
+    "calibrated.",
+)
+
+
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
     """FILE[:NEST], -n, -p, --tile, --grid and --json."""
     for decorate in (JSON, GRID, TILE, SETTINGS, RANKS, TARGET):
@@ -83,17 +92,18 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def engine_names(text: str | None) -> tuple[str, ...]:
+def engine_names(text: str | None) -> tuple[Engine, ...]:
     """``--engine blocking,overlap`` as names, each once; () where it is not given."""
     from lapwing.planner.plan import ENGINES
 
     if text is None:
         return ()
+    known = {str(engine): engine for engine in ENGINES}
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
-        if name not in ENGINES:
+        if name not in known:
             raise click.BadParameter(f"{name!r}: expected some of {', '.join(ENGINES)}.", param_hint="--engine")
-    return names
+    return tuple(known[name] for name in names)
 
 
 def check_grid(grid: Grid | None, ranks: int) -> None:

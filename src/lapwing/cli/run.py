@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lapwing.cli import options
+from lapwing.cli.hosts import Hosts
 
 if TYPE_CHECKING:
     from lapwing.cli.lab import Lab
@@ -25,17 +26,6 @@ Examples:
   lapwing run waves.py:step -n 2 --engine blocking,overlap --repeat 5 --json out/waves.json
   lapwing run waves.py:step -n 8 --grid all --repeat 3
 """
-
-
-class _Hosts(click.Path):
-    """A host file, or the word `lab`."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "lab":
-            from lapwing.cli.lab import find_lab
-
-            return find_lab()
-        return super().convert(value, param, ctx)
 
 
 def _timeline(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -68,7 +58,7 @@ def _helper_cpu(ctx: click.Context, parameter: click.Parameter, text: str) -> st
 )
 @click.option(
     "--hosts",
-    type=_Hosts(exists=True, dir_okay=False, path_type=Path),
+    type=Hosts(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE|lab",
     help="Start the ranks on the hosts that FILE lists, as your mpiexec reads it; or on those of the lab, a cluster in "
     "this machine (`make lab-up`), in blocks of consecutive ranks: -n 4 on 2 hosts puts ranks 0 and 1 on the first.",
@@ -149,13 +139,13 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
     from lapwing.cli.loading import load_nest, problem_settings
     from lapwing.cli.progress import ProgressBar
     from lapwing.cli.session import run_session
-    from lapwing.tiling.legality import check_rectangular
+    from lapwing.tiling.skewing import find_skew
 
     # The user's file may start MPI by itself, and leave traces that a launcher must not see.
     environment = dict(os.environ)
     nest = load_nest(job.target)
     problem_settings(nest, job.settings)
-    check_rectangular(nest.loops, nest.dependences)
+    find_skew(nest.loops, nest.dependences)  # refuses what cannot be tiled
     options.check_grid_fits(nest, job.grid)
     progress = ProgressBar()
 

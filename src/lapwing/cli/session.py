@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -18,16 +17,19 @@ from lapwing.api import Nest
 from lapwing.check import Reference, differences, make_reference
 from lapwing.cli.files import write_text
 from lapwing.cli.loading import problem_arguments
+from lapwing.decide import Decider
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
-from lapwing.planner.choose import grids, make_plan
+from lapwing.planner.choose import grids
 from lapwing.planner.plan import Plan
 from lapwing.run import check_aliases, run
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus
-from lapwing.trace.events import RunTrace
+from lapwing.schedule.pipeline import Engine
+from lapwing.trace.events import RankTrace, RunTrace
+from lapwing.trace.foreseen import foreseen
 from lapwing.trace.metrics import exposed_seconds, hidden, metrics
 from lapwing.trace.perfetto import perfetto_json
 from lapwing.trace.timeline import MAX_EVENTS, timeline_page
@@ -46,7 +48,7 @@ class Job:
 
     target: str
     settings: tuple[tuple[str, str], ...]
-    engines: tuple[str, ...]
+    engines: tuple[Engine, ...]
     tile: int | None
     grid: tuple[int, ...] | Literal["all"] | None
     repeat: int
@@ -75,14 +77,14 @@ class Job:
         return [*grids(bound, nest.dependences, ranks)] if self.grid == "all" else [self.grid]
 
     def variants(self, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> list[Nest]:
-        """The nest on each of the grids with each engine asked for."""
+        """The nest on each of the grids with each engine asked for; no engine is the planner's choice."""
         tuning = Tuning(helper_cpu=helper_cpus(self.helper_cpu))
         engines = self.engines or (nest.engine,)
         return [nest.using(engine=e, tile=self.tile, grid=g, tuning=tuning) for g in grids for e in engines]
 
-    def label(self, variant: Nest) -> str:
+    def label(self, plan: Plan) -> str:
         """What tells a variant from the others."""
-        return f"{variant.engine} on {'x'.join(map(str, variant.grid or ()))}" if self.grid == "all" else variant.engine
+        return f"{plan.engine} on {'x'.join(map(str, plan.grid))}" if self.grid == "all" else plan.engine
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,17 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     rank, None elsewhere. ``emit`` is called on the first rank only.
     Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
     """
-    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, 1 if comm is None else comm.Get_size(), emit))
+    ranks, ranks_a_node = _places(comm)
+    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, ranks, ranks_a_node, emit))
     variants = job.variants(nest, _from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
-            label = job.label(variant) + ("" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}")
+            label = "" if bench is None else bench.label(position)
+            label += "" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}"
             arguments = _on_first(comm, lambda: bench.fresh_arguments()) or {}
-            outcome = _run(variant, arguments, comm, bench, measure, partial(_report_progress, emit, label))
+            plan = None if bench is None else bench.plans[position]
+            outcome = _run(variant, arguments, plan, bench, measure, partial(_report_progress, emit, label))
             _on_first(comm, partial(_Bench.record, bench, position, outcome, arguments))
     if job.timeline is not None:
         _on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
@@ -121,15 +126,26 @@ def _measure(job: Job, variants: int, comm: Any) -> Measure:
     return Measure(transfer=ranks > 1, events=events)
 
 
+def _places(comm: Any | None) -> tuple[int, int]:
+    """How many ranks there are, and how many of them share the first one's node. Collective."""
+    if comm is None:
+        return 1, 1
+    return comm.Get_size(), comm.bcast(len(communicator.ranks_of_node()), root=0)
+
+
+def _report_probe(emit: Emit, label: str) -> None:
+    emit("progress", [label, None])
+
+
 def _report_progress(emit: Emit, label: str, done: float) -> None:
     emit("progress", [label, done])
 
 
 def _run(
-    variant: Nest, arguments: Mapping[str, Any], comm: Any, bench: _Bench | None, measure: Measure, report: Any
+    variant: Nest, arguments: Mapping[str, Any], plan: Plan | None, bench: _Bench | None, measure: Measure, report: Any
 ) -> Outcome:
     try:
-        return run(variant, arguments, report, measure)
+        return run(variant, arguments, report, measure, plan)
     except RunError as error:
         if bench is None or bench.reference is None or bench.reference.raises is None:
             raise
@@ -164,7 +180,7 @@ class _Bench:
         self.runs_left = job.repeat * len(variants)
 
     @staticmethod
-    def prepare(job: Job, nest: Nest, ranks: int, emit: Emit) -> _Bench:
+    def prepare(job: Job, nest: Nest, ranks: int, ranks_a_node: int, emit: Emit) -> _Bench:
         arguments = problem_arguments(nest, job.settings)
         bound = nest.bind(arguments)
         for array in bound.arrays:
@@ -177,12 +193,10 @@ class _Bench:
         check_aliases(bound, {**global_values(nest.python), **arguments})
         tried = job.grids(nest, bound, ranks)
         variants = job.variants(nest, tried)
-        plans = [make_plan(bound, nest.dependences, ranks, variant.wishes()) for variant in variants]
+        decide = Decider.here(bound, nest.dependences, ranks, ranks_a_node, arguments, partial(_report_probe, emit))
+        plans = [decide(variant.wishes()) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
-        shown = plans
-        if job.grid == "all":
-            chosen = job.variants(nest, [None])
-            shown = [make_plan(bound, nest.dependences, ranks, variant.wishes()) for variant in chosen]
+        shown = [decide(variant.wishes()) for variant in job.variants(nest, [None])] if job.grid == "all" else plans
         for text in _plan_texts(shown):
             emit("plan", text)
         if job.grid == "all":
@@ -194,6 +208,9 @@ class _Bench:
             if reference.raises:
                 emit("stops", reference.raises)
         return _Bench(job, tried, variants, bound, arguments, plans, reference)
+
+    def label(self, position: int) -> str:
+        return self.job.label(self.plans[position])
 
     def fresh_arguments(self) -> dict[str, Any]:
         """The problem's arguments; what is written is a copy, but for the last run."""
@@ -219,9 +236,10 @@ class _Bench:
 
     def draw(self, path: str, emit: Emit) -> None:
         """Write the timeline of every variant's median run, and say what it shows."""
+        share = MAX_EVENTS // (2 * len(self.plans))
         runs = [
-            replace(_median_run(outcomes), engine=self.job.label(variant))
-            for variant, outcomes in zip(self.variants, self.outcomes, strict=True)
+            replace(_median_run(outcomes), engine=self.job.label(plan), predicted=_foreseen(plan, share))
+            for plan, outcomes in zip(self.plans, self.outcomes, strict=True)
         ]
         figures = [metrics(run) for run in runs]
         for one in figures:
@@ -242,8 +260,8 @@ class _Bench:
             "runs": runs,
         }
         texts = [
-            f"{self.job.label(variant)}: {text}"
-            for variant, found in zip(self.variants, self.differences, strict=True)
+            f"{self.job.label(plan)}: {text}"
+            for plan, found in zip(self.plans, self.differences, strict=True)
             for text in found
         ]
         return Report(document, tuple(texts))
@@ -257,7 +275,7 @@ class _Bench:
             "grid": list(plan.grid),
             "seconds": [o.seconds for o in outcomes],
             "median": statistics.median(o.seconds for o in outcomes),
-            "predicted": None,
+            "predicted": None if plan.prediction is None else plan.prediction.seconds,
             "hidden": hidden(exposed, transfer),
             "exposed_seconds": exposed,
             "transfer_seconds": transfer,
@@ -274,22 +292,19 @@ def _communication(outcomes: list[Outcome], exposed: list[float]) -> tuple[float
     return statistics.median(exposed), statistics.median(transfers)
 
 
+def _foreseen(plan: Plan, most_events: int) -> tuple[RankTrace, ...] | None:
+    return None if plan.pipeline is None else foreseen(plan.pipeline, plan.partition.steps, most_events)
+
+
 def _median_run(outcomes: list[Outcome]) -> RunTrace:
     """By seconds; of two in the middle the faster one."""
     return sorted(outcomes, key=lambda outcome: outcome.seconds)[(len(outcomes) - 1) // 2].trace
 
 
 def _plan_texts(plans: list[Plan]) -> list[str]:
-    """The plans as text; those that differ in the engine alone stand for one another."""
-    engines: dict[str, list[str]] = {}
-    for plan in plans:
-        engines.setdefault(str(replace(plan, engine="")), []).append(plan.engine)
-    texts = []
-    for plan in plans:
-        same = engines.pop(str(replace(plan, engine="")), None)
-        if same is not None:
-            texts.append(str(replace(plan, engine=", ".join(same))))
-    return texts
+    """The first plan in full; of the others what their engines do differently."""
+    first, *others = plans
+    return [str(first), *(other.in_short() for other in others)]
 
 
 def _json_number(value: Any) -> bool | int | float | str:
@@ -320,9 +335,7 @@ def _on_first(comm: Any | None, action: Callable[[], Any]) -> Any:
             failure = error
         except MemoryError as error:
             failure = RunError(f"not enough memory ({error or 'no details'}). Use a smaller problem.")
-    done = comm.Ibarrier()
-    while not done.Test():
-        time.sleep(0.002)  # MPI would wait by spinning, and take a core from the first rank
+    communicator.meet(comm)
     failure = comm.bcast(failure, root=0)
     if failure is not None:
         raise failure

@@ -11,17 +11,21 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from lapwing.cli.frames import ALIVE, FrameWriter
 from lapwing.cli.loading import load_nest
 from lapwing.cli.processes import die_with
-from lapwing.cli.session import Emit, Job, run_session
+from lapwing.cli.session import Emit, Job, Report, run_session
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.runtime import communicator
 
+# What a job's text asks for, done by all ranks together; the report is the first rank's.
+Work = Callable[[str, Any, Emit], Report | None]
 
-def main() -> None:
+
+def main(work: Work) -> None:
     die_with(os.getppid(), signal.SIGKILL)
     token, text = sys.argv[1:3]
     frames = FrameWriter(os.dup(1), token)
@@ -36,7 +40,7 @@ def main() -> None:
         # The user's file is imported on every rank; what it prints should be seen once.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
-        _work(Job.from_json(text), comm, frames)
+        _report(work, text, comm, frames)
     except BaseException as error:
         if os.environ.get("LAPWING_DEBUG"):
             traceback.print_exc()
@@ -45,13 +49,19 @@ def main() -> None:
         communicator.abort(comm)
 
 
-def _work(job: Job, comm: Any, frames: Emit) -> None:
+def run_job(text: str, comm: Any, emit: Emit) -> Report | None:
+    """`lapwing run`: what a Job asks for."""
+    job = Job.from_json(text)
+    nest = communicator.agree(comm, lambda: load_nest(job.target))
+    return run_session(job, nest, comm, emit)
+
+
+def _report(work: Work, text: str, comm: Any, frames: Emit) -> None:
     processes = comm.gather((communicator.host(), os.getpid()), root=0)
     if comm.Get_rank() == 0:
         frames("ranks", processes)
     try:
-        nest = communicator.agree(comm, lambda: load_nest(job.target))
-        report = run_session(job, nest, comm, frames)
+        report = work(text, comm, frames)
     except LapwingError as error:  # the same on every rank
         if comm.Get_rank() == 0:
             if os.environ.get("LAPWING_DEBUG"):
@@ -86,4 +96,4 @@ def _fail(rank: int, text: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main()
+    main(run_job)

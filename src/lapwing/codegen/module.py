@@ -41,8 +41,24 @@ class ModuleWriter:
         return self.names.get(("index", loop), loop)
 
     def coordinate(self, loop: str) -> str:
-        """The normalised coordinate: the index itself, or its negative where the loop descends."""
+        """The coordinate in the domain: the index itself, its negative where the loop descends, or the skewed one."""
+        if self.is_skewed(loop):
+            return self.names.get(("coordinate", loop), f"skewed_{loop}")
         return self.index(loop) if self.loops[loop].step == 1 else self.names.get(("coordinate", loop), f"minus_{loop}")
+
+    def is_skewed(self, loop: str) -> bool:
+        skew = self.bound.skew
+        return skew is not None and skew.moves(self.nest.loop_names.index(loop))
+
+    def index_from_coordinates(self, loop: str) -> Iterator[str]:
+        """The declaration of the user's index, where it is not the coordinate itself."""
+        skew, names, step = self.bound.skew, self.nest.loop_names, self.loops[loop].step
+        if skew is not None and self.is_skewed(loop):
+            row = zip(names, skew.inverse[names.index(loop)], strict=True)
+            terms = tuple((self.coordinate(name), step * factor) for name, factor in row if factor)
+            yield f"const int64_t {self.index(loop)} = {Affine(0, terms[::-1])};"
+        elif step == -1:
+            yield f"const int64_t {self.index(loop)} = -{self.coordinate(loop)};"
 
     def array(self, name: str) -> str:
         return self.names.get(("array", name), name)
@@ -73,10 +89,7 @@ class ModuleWriter:
         return str(renamed)
 
     def element(self, array: str, subscripts: list[str]) -> str:
-        parts = [f"{_factor(text)} * {self.stride(array, axis)}" for axis, text in enumerate(subscripts[:-1])] + [
-            subscripts[-1]
-        ]
-        return f"{self.array(array)}[{' + '.join(parts)}]"
+        return element(self.array(array), [self.stride(array, axis) for axis in range(len(subscripts) - 1)], subscripts)
 
     def _extent(self, array: str, axis: int) -> str:
         position = [a.name for a in self.bound.arrays].index(array)
@@ -135,21 +148,8 @@ class ModuleWriter:
 
     def declarations(self, body: str) -> Iterator[str]:
         """Local names for what the body uses of the tile: arrays, strides, scalars, accumulators."""
-        for position, array in enumerate(self.bound.arrays):
-            if not mentions(body, self.array(array.name)):
-                continue
-            const = "" if array.name in self.nest.written else "const "
-            c_type = C_TYPES[array.dtype]
-            yield f"{const}{c_type} *restrict const {self.array(array.name)} = tile->arrays[{position}].base;"
-            for axis in range(len(array.shape) - 1):
-                if mentions(body, self.stride(array.name, axis)):
-                    yield f"const int64_t {self.stride(array.name, axis)} = tile->arrays[{position}].stride[{axis}];"
-        for position, name in enumerate(self.scalar_names()):
-            if mentions(body, self.scalar(name)):
-                c_type = self.scalar_c_type(name)
-                field = "f" if c_type in ("double", "float") else "i"
-                cast = "" if c_type in ("double", "int64_t") else f"({c_type})"
-                yield f"const {c_type} {self.scalar(name)} = {cast}tile->scalars[{position}].{field};"
+        yield from self.array_declarations(body)
+        yield from self.scalar_declarations(body)
         offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
             name, offset = self.accumulator(accumulator.name), offsets[accumulator.name]
@@ -160,6 +160,25 @@ class ModuleWriter:
                 yield f"{c_type} {name} = ({c_type})tile->accumulators[{offset}].{field};"
         if self.bound.body.traps:
             yield "int64_t trap = tile->trap;"
+
+    def array_declarations(self, body: str) -> Iterator[str]:
+        for position, array in enumerate(self.bound.arrays):
+            if not mentions(body, self.array(array.name)):
+                continue
+            const = "" if array.name in self.nest.written else "const "
+            c_type = C_TYPES[array.dtype]
+            yield f"{const}{c_type} *restrict const {self.array(array.name)} = tile->arrays[{position}].base;"
+            for axis in range(len(array.shape) - 1):
+                if mentions(body, self.stride(array.name, axis)):
+                    yield f"const int64_t {self.stride(array.name, axis)} = tile->arrays[{position}].stride[{axis}];"
+
+    def scalar_declarations(self, body: str) -> Iterator[str]:
+        for position, name in enumerate(self.scalar_names()):
+            if mentions(body, self.scalar(name)):
+                c_type = self.scalar_c_type(name)
+                field = "f" if c_type in ("double", "float") else "i"
+                cast = "" if c_type in ("double", "int64_t") else f"({c_type})"
+                yield f"const {c_type} {self.scalar(name)} = {cast}tile->scalars[{position}].{field};"
 
     def write_back(self) -> Iterator[str]:
         offsets = self.accumulator_offsets()
@@ -262,6 +281,12 @@ class ModuleWriter:
         if loop.step == 1:
             return self.affine(loop.start), self.affine(loop.stop)
         return self.affine(-loop.start), self.affine(-loop.stop)
+
+
+def element(array: str, strides: Sequence[str], subscripts: Sequence[str]) -> str:
+    """The C text of an array element, from the C names of the array and of its strides but the last, which is 1."""
+    parts = [f"{_factor(text)} * {stride}" for text, stride in zip(subscripts, strides, strict=False)]
+    return f"{array}[{' + '.join([*parts, subscripts[-1]])}]"
 
 
 def accumulator_offsets(accumulators: Sequence[t.Accumulator]) -> dict[str, int]:

@@ -10,14 +10,21 @@ so that every step holds as many independent points for the core to overlap or t
 
 Two points of one step differ by (d, -d), and no dependence does where rectangular tiles are legal (none has a negative
 component inside a sweep), so the lanes of a step are independent and each step sees what the steps before it wrote.
+
+Where the whole nest is skewed, loops run over skewed coordinates and the user's indices are computed from them: the body and
+the layout of arrays are as ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 
+from lapwing.codegen.bounds import LoopBounds, tile_bounds
 from lapwing.codegen.expression import C_TYPES
-from lapwing.codegen.module import ModuleWriter, indented, mentions
+from lapwing.codegen.module import ModuleWriter, element, indented, mentions, wrapped
+from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
@@ -63,6 +70,24 @@ class _Lines:
             self.close()
 
 
+@dataclass(frozen=True)
+class _PairNames:
+    """What the C variables of a block of rows are called: as here, unless the nest has such names."""
+
+    block: str = "block"
+    lanes: str = "lanes"
+    begin: str = "begin"
+    end: str = "end"
+    starts: str = "from"
+    stops: str = "until"
+    first: str = "first"
+    last: str = "last"
+    all_from: str = "all_from"
+    all_until: str = "all_until"
+    step: str = "step"
+    lane: str = "lane"
+
+
 class _TileWriter(ModuleWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], dependences: Sequence[Dependence]) -> None:
         super().__init__(bound)
@@ -71,22 +96,28 @@ class _TileWriter(ModuleWriter):
         self.lanes = MANY_LANES if MANY_LANES * self._planes() <= MOST_STREAMS else FEW_LANES
 
     def source(self) -> str:
-        lines = [
-            *self.heading("One tile."),
-            "",
-            *self.point_function(),
-            "",
-            *self._compute(),
-            "",
-            *self._copies(),
-            *self._elements_function(),
-            "",
-            *self._face_function("pack", "const lw_tile *tile", "void *out", "{here}", "&dense"),
-            "",
-            *self._face_function("unpack", "lw_tile *tile", "const void *in", "&dense", "{here}"),
-            "",
-            *self._face_function("put", "const lw_tile *tile", "const lw_array *there", "{here}", "&there[{position}]"),
-        ]
+        lines = [*self.heading("One tile."), "", *self.point_function(), "", *self._compute(), ""]
+        if self.bound.skew is None:
+            lines += [
+                *self._copies(),
+                *self._elements_function(),
+                "",
+                *self._face_function("pack", "const lw_tile *tile", "void *out", "{here}", "&dense"),
+                "",
+                *self._face_function("unpack", "lw_tile *tile", "const void *in", "&dense", "{here}"),
+                "",
+                *self._face_function(
+                    "put", "const lw_tile *tile", "const lw_array *there", "{here}", "&there[{position}]"
+                ),
+            ]
+        else:
+            lines += [
+                *self._walked_faces("pack", "const lw_tile *tile", "void *out", "*{to}++ = {here};"),
+                "",
+                *self._walked_faces("unpack", "lw_tile *tile", "const void *in", "{here} = *{source}++;"),
+                "",
+                *self._walked_faces("put", "const lw_tile *tile", "const lw_array *there", "{there} = {here};"),
+            ]
         return "\n".join(lines) + "\n"
 
     # -- compute -----------------------------------------------------------------------------------------------------
@@ -96,40 +127,67 @@ class _TileWriter(ModuleWriter):
         call = self.point_call()
         self._loops(lines, call)
         yield "void lw_tile_compute(lw_tile *tile, const lw_box *box) {"
-        yield from indented([*self.declarations(call + "\n".join(lines.texts)), *lines.texts, *self.write_back()])
+        declared = self.declarations(call + "\n".join(lines.texts))
+        for line in indented([*declared, *lines.texts, *self.write_back()]):
+            yield from wrapped(line)
         yield "}"
 
     def _loops(self, lines: _Lines, call: str) -> None:
         nest = self.nest
         innermost = len(nest.loops) - 1
-        bounds = " ".join(b for loop in nest.loops for b in self.bounds(loop))
-        for k in range(nest.sweep_depth):
-            name = self.index(nest.loops[k].name)
-            sign = "" if nest.loops[k].step == 1 else "-"
-            if mentions(call, name) or mentions(bounds, name):
-                lines.add(f"const int64_t {name} = {sign}box->lo[{k}];")
-        skewed = self.chained and innermost > nest.sweep_depth
-        for k in range(nest.sweep_depth, innermost - 1 if skewed else innermost):
+        self._sweep_indices(lines, call)
+        paired = self.chained and innermost > nest.sweep_depth
+        for k in range(nest.sweep_depth, innermost - 1 if paired else innermost):
             self._open_loop(lines, k)
-        if skewed:
+        if paired:
             self._skewed_pair(lines, innermost - 1, innermost, call)
         else:
-            if not self.chained:
-                lines.add("#pragma GCC ivdep")  # no dependence is carried by this loop
-            self._open_loop(lines, innermost)
+            # no dependence is carried by this loop
+            self._open_loop(lines, innermost, "" if self.chained else "#pragma GCC ivdep")
             lines.add(call)
             lines.close()
             if not self.chained and innermost > nest.sweep_depth:
                 lines.add(_IN_ORDER)
         lines.close_all()
 
-    def _open_loop(self, lines: _Lines, k: int) -> None:
-        low, high = self._clamped(k, f"box->lo[{k}]", f"box->hi[{k}]")
-        name = self.nest.loops[k].name
+    def _sweep_indices(self, lines: _Lines, body: str) -> None:
+        for k, loop in enumerate(self.nest.sweep_loops):
+            if mentions(body, self.index(loop.name)):
+                lines.add(f"const int64_t {self.index(loop.name)} = {'' if loop.step == 1 else '-'}box->lo[{k}];")
+
+    def _open_loop(self, lines: _Lines, k: int, pragma: str = "") -> None:
+        bounds, name = self._bounds(k), self.nest.loops[k].name
         x = self.coordinate(name)
-        lines.open(f"for (int64_t {x} = {low}; {x} < {high}; ++{x}) {{")
-        if self.nest.loops[k].step == -1:
-            lines.add(f"const int64_t {self.index(name)} = -{x};")
+        end = self._end(lines, k)
+        lines.add(*([pragma] if pragma else []))
+        lines.open(f"for (int64_t {x} = {bounds.low}; {x} < {end}; ++{x}) {{")
+        lines.add(*self.index_from_coordinates(name))
+
+    def _end(self, lines: _Lines, k: int) -> str:
+        """The end of a loop's range, under a name of its own where it has to be computed."""
+        high = self._bounds(k).high
+        if high.startswith("box"):
+            return high
+        x = self.coordinate(self.nest.loops[k].name)
+        end = self.names.get(("end", k), f"{x}_end")
+        lines.add(f"const int64_t {end} = {high};")
+        return end
+
+    @cached_property
+    def _ragged_bounds(self) -> list[LoopBounds]:
+        """The bounds of space loops where some depend on outer loops; else nothing."""
+        loops = self.nest.space_loops
+        depends = any((loop.start.names | loop.stop.names) & set(self.nest.loop_names) for loop in loops)
+        if not depends and self.bound.skew is None:
+            return []
+        coordinates = {loop.name: self.coordinate(loop.name) for loop in loops}
+        return tile_bounds(self.bound, coordinates, {name: self.scalar(name) for name, _ in self.nest.symbols})
+
+    def _bounds(self, k: int) -> LoopBounds:
+        """The range of a loop inside the box."""
+        if self._ragged_bounds:
+            return self._ragged_bounds[k - self.nest.sweep_depth]
+        return LoopBounds(f"box->lo[{k}]", f"box->hi[{k}]")
 
     def _skewed_pair(self, lines: _Lines, v: int, w: int, call: str) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above.
@@ -137,59 +195,76 @@ class _TileWriter(ModuleWriter):
         While the rows of a block come in and run out, only some lanes work; in between all do, and that loop is the one
         that counts.
         """
-        words = ("block", "lanes", "begin", "end", "all_from", "all_until", "step", "lane")
-        block, lanes, begin, end, all_from, all_until, step, lane = (self.names.get(("skew", n), n) for n in words)
-        low, high = self._clamped(v, f"box->lo[{v}]", f"box->hi[{v}]")
-        # Bounds of the inner loop that vary from row to row are tested point by point.
-        ragged = self.nest.loops[v].name in self.nest.loops[w].start.names | self.nest.loops[w].stop.names
-        whole = (f"box->lo[{w}]", f"box->hi[{w}]")
-        w_low, w_high = whole if ragged else self._clamped(w, *whole)
-        lines.add(f"const int64_t {begin} = {w_low}, {end} = {w_high};")
-        lines.add(f"if ({begin} >= {end}) {'continue' if v > self.nest.sweep_depth else 'return'};")
-        lines.open(f"for (int64_t {block} = {low}; {block} < {high}; {block} += {self.lanes}) {{")
-        lines.add(f"const int64_t {lanes} = lw_min_i64({self.lanes}, {high} - {block});")
-        lines.add(f"const bool full = {lanes} == {self.lanes} && {end} - {begin} >= {self.lanes};")
-        lines.add(f"const int64_t {all_from} = full ? {begin} + {self.lanes - 1} : {end} + {lanes} - 1;")
-        lines.add(f"const int64_t {all_until} = full ? {end} : {all_from};")
+        c, row = self._pair_names(), self._bounds(w)
+        ragged = mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name))
+        if not ragged:
+            lines.add(f"const int64_t {c.begin} = {row.low}, {c.end} = {row.high};")
+            lines.add(f"if ({c.begin} >= {c.end}) {'continue' if v > self.nest.sweep_depth else 'return'};")
+        high = self._end(lines, v)
+        lines.open(f"for (int64_t {c.block} = {self._bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
+        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        lines.add(*(self._ragged_steps(c, v, row) if ragged else self._even_steps(c)))
         private = self._private_accumulators()
         for name, (c_type, start, _) in private.items():
             lines.add(f"{c_type} {name}[{self.lanes}];")
-            lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {name}[{lane}] = {start};")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
 
-        def point(statement: str) -> None:
-            for k, value in ((v, f"{block} + {lane}"), (w, f"{step} - {lane}")):
-                x = self.coordinate(self.nest.loops[k].name)
-                lines.add(f"const int64_t {x} = {value};")
-                if self.nest.loops[k].step == -1:
-                    lines.add(f"const int64_t {self.index(self.nest.loops[k].name)} = -{x};")
-            if ragged:
-                x = self.coordinate(self.nest.loops[w].name)
-                own_low, own_high = self.bounds(self.nest.loops[w])
-                lines.add(f"if ({x} >= {own_low} && {x} < {own_high}) {statement}")
-            else:
-                lines.add(statement)
+        def steps(first: str, last: str, lanes: tuple[str, str], statement: str, *pragma: str) -> None:
+            lines.open(f"for (int64_t {c.step} = {first}; {c.step} < {last}; ++{c.step}) {{")
+            lines.add(*pragma)
+            lines.open(f"for (int64_t {c.lane} = {lanes[0]}; {c.lane} < {lanes[1]}; ++{c.lane}) {{")
+            for k, value in ((v, f"{c.block} + {c.lane}"), (w, f"{c.step} - {c.lane}")):
+                name = self.nest.loops[k].name
+                lines.add(f"const int64_t {self.coordinate(name)} = {value};", *self.index_from_coordinates(name))
+            lines.add(statement)
             lines.close()
             lines.add(_IN_ORDER)
             lines.close()
 
-        def some_lanes(first: str, last: str) -> None:
-            lines.open(f"for (int64_t {step} = {first}; {step} < {last}; ++{step}) {{")
-            lines.open(
-                f"for (int64_t {lane} = lw_max_i64(0, {step} - {end} + 1); "
-                f"{lane} < lw_min_i64({lanes}, {step} - {begin} + 1); ++{lane}) {{"
-            )
-            point(call)
-
-        some_lanes(begin, all_from)
-        lines.open(f"for (int64_t {step} = {all_from}; {step} < {all_until}; ++{step}) {{")
-        lines.add(self._vector_pragma())
-        lines.open(f"for (int64_t {lane} = 0; {lane} < {self.lanes}; ++{lane}) {{")
         names = [accumulator.name for accumulator in self._plain_accumulators()]
-        point(self.point_call({name: f"{kept}[{lane}]" for name, kept in zip(names, private, strict=True)}))
-        some_lanes(all_until, f"{end} + {lanes} - 1")
+        kept = {name: f"{lane_name}[{c.lane}]" for name, lane_name in zip(names, private, strict=True)}
+        if ragged:
+            first, last, some = c.first, c.last, ("0", c.lanes)
+            guarded = f"if ({c.step} >= {c.starts}[{c.lane}] && {c.step} < {c.stops}[{c.lane}]) {call}"
+        else:
+            first, last, guarded = c.begin, f"{c.end} + {c.lanes} - 1", call
+            some = (
+                f"lw_max_i64(0, {c.step} - {c.end} + 1)",
+                f"lw_min_i64({c.lanes}, {c.step} - {c.begin} + 1)",
+            )
+        steps(first, c.all_from, some, guarded)
+        steps(c.all_from, c.all_until, ("0", str(self.lanes)), self.point_call(kept), self._vector_pragma())
+        steps(c.all_until, last, some, guarded)
         for name, (_, _, fold) in private.items():
-            lines.add(f"for (int {lane} = 0; {lane} < {self.lanes}; ++{lane}) {fold.format(f'{name}[{lane}]')}")
+            folded = fold.format(f"{name}[{c.lane}]")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {folded}")
         lines.close()
+
+    def _pair_names(self) -> _PairNames:
+        return _PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(_PairNames)})
+
+    def _even_steps(self, c: _PairNames) -> Iterator[str]:
+        """The steps in which all lanes work, where all rows are alike."""
+        yield f"const bool full = {c.lanes} == {self.lanes} && {c.end} - {c.begin} >= {self.lanes};"
+        yield f"const int64_t {c.all_from} = full ? {c.begin} + {self.lanes - 1} : {c.end} + {c.lanes} - 1;"
+        yield f"const int64_t {c.all_until} = full ? {c.end} : {c.all_from};"
+
+    def _ragged_steps(self, c: _PairNames, v: int, row: LoopBounds) -> Iterator[str]:
+        """The steps in which each lane works, some do, and all do, where rows begin and end where they like."""
+        yield f"int64_t {c.starts}[{self.lanes}], {c.stops}[{self.lanes}];"
+        yield f"int64_t {c.first} = INT64_MAX, {c.last} = INT64_MIN;"
+        yield f"int64_t {c.all_from} = INT64_MIN, {c.all_until} = INT64_MAX;"
+        yield f"for (int64_t {c.lane} = 0; {c.lane} < {c.lanes}; ++{c.lane}) {{"
+        yield f"    const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};"
+        yield f"    {c.starts}[{c.lane}] = {row.low} + {c.lane};"
+        yield f"    {c.stops}[{c.lane}] = {row.high} + {c.lane};"
+        for kept, extremum, of in (
+            (c.first, "min", c.starts), (c.last, "max", c.stops), (c.all_from, "max", c.starts), (c.all_until, "min", c.stops)
+        ):  # fmt: skip
+            yield f"    {kept} = lw_{extremum}_i64({kept}, {of}[{c.lane}]);"
+        yield "}"
+        never = f"{c.lanes} < {self.lanes} || {c.all_from} >= {c.all_until}"
+        yield f"if ({never}) {c.all_from} = {c.all_until} = {c.last};"
 
     def _plain_accumulators(self) -> list[t.Accumulator]:
         return [a for a in self.bound.body.accumulators if not a.exact_sum]
@@ -222,16 +297,6 @@ class _TileWriter(ModuleWriter):
         small = all(s.target.dtype in ("int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.statements)
         return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
-
-    def _clamped(self, k: int, low: str, high: str) -> tuple[str, str]:
-        """The box's range of a loop, cut by the loop's own bounds where those depend on outer indices."""
-        loop = self.nest.loops[k]
-        own_low, own_high = self.bounds(loop)
-        if loop.start.names & set(self.nest.loop_names):
-            low = f"lw_max_i64({low}, {own_low})"
-        if loop.stop.names & set(self.nest.loop_names):
-            high = f"lw_min_i64({high}, {own_high})"
-        return low, high
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -298,10 +363,58 @@ class _TileWriter(ModuleWriter):
         yield "    }"
         yield "}"
 
+    def _walked_faces(self, verb: str, tile: str, other: str, copy: str) -> Iterator[str]:
+        """A function that copies what a face wrote, point by point in the order of the loops.
+
+        Of a box in skewed coordinates only the points of the domain have elements. ``copy`` is the statement for one, with
+        ``{here}`` and ``{there}`` for the element in this rank's array and in another's.
+        """
+        there = self.names.get("there", "there")
+        yield f"void lw_tile_{verb}({tile}, int32_t face, const lw_box *box, {other.replace('there', there)}) {{"
+        yield "    switch (face) {"
+        for number, face in enumerate(self.faces):
+            yield f"        case {number}: {{ /* {face.text} */"
+            for line in indented(self._walked_face(face, copy), 3):
+                yield from wrapped(line)
+            yield "            break;"
+            yield "        }"
+        yield "    }"
+        yield "}"
+
+    def _walked_face(self, face: Face, copy: str) -> list[str]:
+        position = [a.name for a in self.bound.arrays].index(face.array)
+        array = self.bound.arrays[position]
+        c_type, axes = C_TYPES[array.dtype], range(len(array.shape) - 1)
+        base = self.names.get(("there", array.name), f"{array.name}_there")
+        strides = [self.names.get(("there", array.name, axis), f"{array.name}_there_s{axis}") for axis in axes]
+        subscripts = [self.affine(affine) for affine in self._target(face).affine if affine is not None]
+        to, source = self.names.get("to", "to"), self.names.get("from", "from")
+        statement = copy.format(
+            here=self.element(array.name, subscripts), there=element(base, strides, subscripts), to=to, source=source
+        )
+        lines = _Lines()
+        self._sweep_indices(lines, statement)
+        for k in range(self.nest.sweep_depth, len(self.nest.loops)):
+            self._open_loop(lines, k)
+        lines.add(statement)
+        lines.close_all()
+        body = "\n".join(lines.texts)
+        others = {
+            to: f"{c_type} *restrict {to} = out;",
+            source: f"const {c_type} *restrict {source} = in;",
+            base: f"{c_type} *restrict const {base} = {self.names.get('there', 'there')}[{position}].base;",
+        }
+        for axis, stride in zip(axes, strides, strict=True):
+            others[stride] = f"const int64_t {stride} = {self.names.get('there', 'there')}[{position}].stride[{axis}];"
+        declared = [*self.array_declarations(body), *self.scalar_declarations(body)]
+        return [*declared, *(text for name, text in others.items() if mentions(body, name)), *lines.texts]
+
+    def _target(self, face: Face) -> ir.Access:
+        return next(s.target for s in self.nest.stores if (s.target.array, s.target.text) == (face.array, face.text))
+
     def _element_ranges(self, face: Face) -> Iterator[tuple[str, str]]:
         """Per axis, the elements a box of iterations writes."""
-        target = next(s.target for s in self.nest.stores if (s.target.array, s.target.text) == (face.array, face.text))
-        for affine in target.affine:
+        for affine in self._target(face).affine:
             assert affine is not None
             (name, _), *_ = affine.terms
             k = self.nest.loop_names.index(name)

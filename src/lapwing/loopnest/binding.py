@@ -6,7 +6,7 @@ import ast
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from lapwing.loopnest.guards import guarded_accesses
 from lapwing.loopnest.lowering import Surroundings, lower
 from lapwing.loopnest.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
+from lapwing.loopnest.skew import Skew, in_skewed
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class BoundNest:
 
     ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
     ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
-    index counts from the end, with their size.
+    index counts from the end, with their size. With a ``skew`` the domain is in skewed coordinates; the body always stands
+    for the user's own indices.
     """
 
     nest: ir.LoopNest
@@ -52,6 +54,7 @@ class BoundNest:
     domain: Domain
     body: t.TypedBody = field(repr=False)
     wraps: Mapping[tuple[ir.Access, int], int] = field(repr=False)
+    skew: Skew | None = None
 
     def array(self, name: str) -> ArrayType:
         return next(a for a in self.arrays if a.name == name)
@@ -65,11 +68,17 @@ class BoundNest:
         return tuple(access for access, _ in guarded_accesses(self.nest))
 
     def axis(self, access: ir.Access, axis: int) -> Affine | None:
-        """The index from the start, over normalised coordinates with all symbols replaced; None for a look-up."""
+        """The index from the start, over coordinates of the domain with all symbols replaced; None for a look-up."""
         affine = access.affine[axis]
         if affine is None:
             return None
-        return self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
+        index = self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
+        return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
+
+    def indices(self, point: Sequence[int]) -> dict[str, int]:
+        """The user's loop indices at a point of the domain."""
+        normalised = point if self.skew is None else self.skew.undo(point)
+        return {loop.name: loop.step * x for loop, x in zip(self.nest.loops, normalised, strict=True)}
 
 
 def global_values(function: Callable[..., Any]) -> dict[str, Any]:

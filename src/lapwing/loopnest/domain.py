@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import islpy as isl
+import numpy as np
+import numpy.typing as npt
 
 from lapwing.loopnest.affine import Affine
+
+_PASSES = 2  # over all bounds: what an inner loop says of an outer one is known after the first
+_MOST_WALKED = 1 << 21  # points of outer loops; counting them takes a tenth of a second
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,81 @@ class Domain:
             loop = self.loops[depth - 1]
             for x in range(max(low, loop.lower.evaluate(values)), min(high, loop.upper.evaluate(values))):
                 yield (*outer, x)
+
+    def clipped(self, box: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
+        """A smaller box that holds the points of the domain in a box; None where bounds show that there are none.
+
+        Of each bound in turn the range of every loop in it is made as small as the ranges of the others allow.
+        """
+        ranges = [(low, high - 1) for low, high in box]
+        for _ in range(_PASSES):
+            for constant, terms in self._sides:
+                most = constant + sum(c * ranges[k][c > 0] for k, c in terms)
+                for k, c in terms:
+                    low, high = ranges[k]
+                    rest = most - c * ranges[k][c > 0]  # c * x >= -rest
+                    ranges[k] = (max(low, -(rest // c)), high) if c > 0 else (low, min(high, rest // -c))
+                    if ranges[k][0] > ranges[k][1]:
+                        return None
+                    most = rest + c * ranges[k][c > 0]
+        return tuple((low, high + 1) for low, high in ranges)
+
+    @cached_property
+    def _sides(self) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
+        """What is >= 0 at every point: a constant, and loops by position with their factors."""
+        position = {loop.name: k for k, loop in enumerate(self.loops)}
+        found = []
+        for loop in self.loops:
+            x = Affine.of(loop.name)
+            for side in (x - loop.lower, loop.upper - x - Affine(1)):
+                found.append((side.constant, tuple((position[name], c) for name, c in side.terms)))
+        return found
+
+    def counts(self, axis: int) -> npt.NDArray[np.int64] | None:
+        """How many points there are at every coordinate of a loop, over its range in the box; exact.
+
+        None where the domain is so intricate that counting would take long.
+        """
+        names = [loop.name for loop in self.loops]
+        bounds = [loop.lower.names | loop.upper.names for loop in self.loops]
+        walked = [k for k, name in enumerate(names) if any(name in used for used in bounds)]
+        sides = [high - low for low, high in self.box]
+        if math.prod(sides[k] for k in walked) > _MOST_WALKED:
+            return None
+        # All values of the loops that others depend on, a column each; of the others only their lengths count.
+        values: dict[str, npt.NDArray[np.int64]] = {}
+        weight = np.ones(1, np.int64)
+        for k in walked:
+            low, high = self._limits(k, values)
+            low, high = np.maximum(low, self.box[k][0]), np.minimum(high, self.box[k][1])
+            length = np.broadcast_to(np.maximum(high - low, 0), weight.shape)
+            begin = np.repeat(np.broadcast_to(low, weight.shape), length)
+            ends = np.repeat(np.cumsum(length) - length, length)
+            values = {name: np.repeat(column, length) for name, column in values.items()}
+            weight = np.repeat(weight, length)
+            values[names[k]] = begin + np.arange(len(begin)) - ends
+        for k in range(len(self.loops)):
+            if k not in walked and k != axis:
+                low, high = self._limits(k, values)
+                weight = weight * np.maximum(high - low, 0)
+        first, side = self.box[axis][0], sides[axis]
+        if axis in walked:
+            return np.bincount(values[names[axis]] - first, weight, side).astype(np.int64)
+        low, high = (np.broadcast_to(end, weight.shape) for end in self._limits(axis, values))
+        some = low < high
+        begins = np.bincount(low[some] - first, weight[some], side + 1)
+        ends = np.bincount(high[some] - first, weight[some], side + 1)
+        return np.cumsum(begins - ends)[:-1].astype(np.int64)
+
+    def _limits(
+        self, k: int, values: Mapping[str, npt.NDArray[np.int64]]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The bounds of a loop at many values of outer ones."""
+        low, high = (
+            sum((values[name] * c for name, c in bound.terms), np.int64(bound.constant))
+            for bound in (self.loops[k].lower, self.loops[k].upper)
+        )
+        return np.asarray(low), np.asarray(high)
 
     def _values(self, outer: Sequence[int]) -> Mapping[str, int]:
         return dict(zip((loop.name for loop in self.loops), outer, strict=False))

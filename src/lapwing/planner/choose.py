@@ -13,9 +13,10 @@ from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, is_count, mapping_on, partition_of, rule_of_thumb
 from lapwing.planner.plan import ENGINES, Plan
+from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces
-from lapwing.tiling.legality import check_rectangular
 from lapwing.tiling.partition import Partition
+from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
 
 # Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
 # message and keep the pipeline's fill short.
@@ -32,7 +33,7 @@ ROWS_TOGETHER = 16
 class Wishes:
     """What the user asked for; None leaves the choice to the planner."""
 
-    engine: str = "overlap"
+    engine: Engine | None = None
     tile: int | None = None
     grid: tuple[int, ...] | None = None
     cut: Cut | None = None
@@ -52,10 +53,12 @@ def make_plan(
     not fit.
     """
     wishes = wishes or Wishes()
-    nest = bound.nest
-    check_rectangular(nest, dependences)
+    nest, found = bound.nest, tuple(dependences)
+    skew = find_skew(nest, found)
+    bound, dependences = skewed_nest(bound, skew), skewed_dependences(found, skew)
     _check_several_writes(bound)
-    if wishes.engine not in ENGINES:
+    engine = "overlap" if wishes.engine is None else wishes.engine
+    if engine not in ENGINES:
         raise RefusedError(f"engine {wishes.engine!r}: expected one of {', '.join(ENGINES)}.")
     if wishes.tile is not None and not is_count(wishes.tile):
         raise RefusedError(f"tile {wishes.tile!r}: expected a height, a whole number of at least 1.")
@@ -64,7 +67,7 @@ def make_plan(
     depth = nest.sweep_depth
     extents = tuple(high - low for low, high in bound.domain.box[depth:])
     if bound.domain.is_empty:
-        return _idle_plan(bound, dependences, ranks, wishes, extents)
+        return _idle_plan(bound, found, ranks, wishes, extents)
     reasons: list[str] = []
     time = AlongTime(bound, tuple(dependences))
     if partition is None:
@@ -88,17 +91,18 @@ def make_plan(
     largest = faces.batch * max((m.bytes for c in ends for m in c.messages), default=0)
     return Plan(
         nest=nest.name,
-        engine=wishes.engine,
+        engine=engine,
         sweep_loops=tuple(loop.name for loop in nest.sweep_loops),
         space_loops=tuple(loop.name for loop in nest.space_loops),
         extents=extents,
         mapping=mapping,
         tile=tile,
         partition=partition,
-        dependences=tuple(dependences),
+        dependences=found,
         steps=-(-length // tile),
         message_bytes=largest,
         reasons=tuple(reasons),
+        skew=skew,
     )
 
 
@@ -110,7 +114,7 @@ def _idle_plan(
     cuts = ((0,) * (ranks + 1), *((0, 0),) * (len(loops) - 1))
     return Plan(
         nest=bound.nest.name,
-        engine=wishes.engine,
+        engine=wishes.engine or "overlap",
         sweep_loops=tuple(loop.name for loop in bound.nest.sweep_loops),
         space_loops=tuple(loop.name for loop in loops),
         extents=extents,
@@ -162,4 +166,5 @@ def grids(bound: BoundNest, dependences: Sequence[Dependence], ranks: int) -> li
     plan = make_plan(bound, dependences, ranks)
     if bound.domain.is_empty:
         return [plan.grid]
-    return cuts.grids(AlongTime(bound, plan.dependences), ranks, plan.extents)
+    time = AlongTime(skewed_nest(bound, plan.skew), skewed_dependences(dependences, plan.skew))
+    return cuts.grids(time, ranks, plan.extents)

@@ -12,7 +12,7 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.along_time import AlongTime
 from lapwing.tiling.legality import inside_sweep
-from lapwing.tiling.partition import Partition, balanced_cuts, factorisations, in_direction
+from lapwing.tiling.partition import Partition, even_cuts, factorisations
 
 # Cutting the innermost loop cuts the runs of memory that tiles work along, so an outer loop is pipelined unless it is
 # this many times shorter than the longest.
@@ -165,11 +165,9 @@ def _wished_grid(
 
 
 def partition_of(bound: BoundNest, grid: tuple[int, ...]) -> Partition:
-    loops = bound.nest.space_loops
-    cuts = []
-    for loop, coordinates, parts in zip(loops, bound.domain.box[bound.nest.sweep_depth :], grid, strict=True):
-        first, last = in_direction(coordinates, loop.step)
-        cuts.append(balanced_cuts(first, last, parts))
+    """Blocks with about as many points along every loop, in the coordinates of the domain."""
+    loops, depth = bound.nest.space_loops, bound.nest.sweep_depth
+    cuts = (even_cuts(bound.domain, depth + k, parts) for k, parts in enumerate(grid))
     return Partition(tuple(cuts), tuple(loop.step for loop in loops))
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lapwing.loopnest.dependences import Dependence, distance_vectors
+from lapwing.loopnest.skew import Skew
+from lapwing.planner.prediction import Prediction, in_words
+from lapwing.schedule.pipeline import ENGINES as ENGINES
+from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.partition import Partition
 
-ENGINES = ("blocking", "overlap", "onesided", "helper")
+# Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
+# (docs/performance.md).
+SLICE_SECONDS = 75e-6
 
 
 @dataclass(frozen=True)
@@ -18,11 +24,16 @@ class Plan:
     ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``, and ``tile`` its tile
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
-    own; ``reasons`` says, a line each, why.
+    own; ``reasons`` says, a line each, why. ``buffers`` messages of a channel may be under way at once, and an engine that
+    polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None
+    where nothing is known of the machine.
+
+    Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
+    are as in the user's loops.
     """
 
     nest: str
-    engine: str
+    engine: Engine
     sweep_loops: tuple[str, ...]
     space_loops: tuple[str, ...]
     extents: tuple[int, ...]
@@ -33,6 +44,11 @@ class Plan:
     steps: int
     message_bytes: int
     reasons: tuple[str, ...]
+    skew: Skew | None = None
+    buffers: int = 2
+    slice_seconds: float = SLICE_SECONDS
+    prediction: Prediction | None = None
+    pipeline: Pipeline | None = field(default=None, repr=False, compare=False)
 
     @property
     def ranks(self) -> int:
@@ -57,6 +73,7 @@ class Plan:
             "nest": self.nest,
             "ranks": self.ranks,
             "dependences": [list(v) for v in distance_vectors(self.dependences)],
+            "skew": None if self.skew is None else [list(row) for row in self.skew.rows],
             "engine": self.engine,
             "sweeps": list(self.sweep_loops),
             "mapping": self.mapping_loop,
@@ -64,6 +81,9 @@ class Plan:
             "grid": list(self.grid),
             "steps": self.steps,
             "message_bytes": self.message_bytes,
+            "buffers": self.buffers,
+            "slice_seconds": self.slice_seconds,
+            "predicted": None if self.prediction is None else self.prediction.to_json(),
             "reasons": list(self.reasons),
         }
 
@@ -72,6 +92,7 @@ class Plan:
         vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
         lines = [f"{self.nest}: {shape} points a sweep on {self.ranks} rank{'s' if self.ranks > 1 else ''}"]
         lines.append(f"  dependences  {vectors}")
+        lines += [f"  skewed       {text}" for text in self._skew_texts()]
         if self.sweep_loops:
             exchanged = "; old values exchanged between them" if self._exchanges_old_values() else ""
             lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order{exchanged}")
@@ -79,20 +100,50 @@ class Plan:
         lines.append(f"  grid         {self._grid_text()}")
         if self.message_bytes:
             lines.append(f"  messages     about {self.message_bytes} bytes a step from one rank to the next")
-        lines.append(f"  engine       {self.engine}")
+        lines.append(f"  engine       {self._engine_text()}")
+        if self.prediction is not None:
+            lines.append(f"  predicted    {self.prediction}")
         lines += [f"  because      {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+    def in_short(self) -> str:
+        """One line: for a plan that stands beside another of the same nest."""
+        predicted = "" if self.prediction is None else f"; predicted {in_words(self.prediction.seconds)}"
+        grid = f", grid {self._grid_text()}" if self.ranks > 1 else ""
+        return f"  {self.engine:<12} {self.mapping_loop} pipelined, {self._tiles_text()}{grid}{predicted}"
+
+    def _skew_texts(self) -> list[str]:
+        """Per skewed loop, what it becomes and a dependence that asks for it."""
+        if self.skew is None:
+            return []
+        names, depth = (*self.sweep_loops, *self.space_loops), len(self.sweep_loops)
+        texts = []
+        for k, name in enumerate(names):
+            moved = "".join(f" + {factor}·{names[m]}" for m, factor in self.skew.factors(k))
+            backwards = (d for d in self.dependences if d.vector[k] < 0 and not any(d.vector[:depth]))
+            if moved and (against := next(backwards, None)) is not None:
+                why = f"the {against.kind} dependence {list(against.vector)} points backwards along {name}"
+                texts.append(f"{name}{moved}: {why}")
+        return texts
 
     def _exchanges_old_values(self) -> bool:
         """Whether a rank needs values that a later one wrote in the sweep before."""
         depth, grid = len(self.sweep_loops), self.partition.grid
-        inside = [dependence.vector[depth:] for dependence in self.dependences]
+        vectors = [d.vector if self.skew is None else self.skew.apply(d.vector) for d in self.dependences]
+        inside = [vector[depth:] for vector in vectors]
         return any(c < 0 and parts > 1 for vector in inside for c, parts in zip(vector, grid, strict=True))
 
     def _tiles_text(self) -> str:
         if self.mapping is None:
             return f"tiles of {self.tile} sweep{'s' if self.tile > 1 else ''}, {self.steps} steps"
         return f"tiles of {self.tile}, {self.steps} steps a sweep"
+
+    def _engine_text(self) -> str:
+        if self.ranks == 1:
+            return self.engine
+        polls = f", polling every {in_words(self.slice_seconds)}" if self.engine == "overlap" else ""
+        buffers = "" if self.engine == "blocking" else f", {self.buffers} buffers a channel"
+        return f"{self.engine}{polls}{buffers}"
 
     def _grid_text(self) -> str:
         parts = [

@@ -6,6 +6,7 @@ import os
 import platform
 import signal
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -72,6 +73,15 @@ def agree(comm: Any, action: Callable[[], Result]) -> Result:
     if failed:
         raise failed[0]
     return cast(Result, result)
+
+
+def meet(comm: Any) -> None:
+    """A barrier that takes no core from the others where a rank is late. Collective."""
+    done = comm.Ibarrier()
+    patient_from = time.monotonic() + 1e-3
+    while not done.Test():
+        if time.monotonic() > patient_from:
+            time.sleep(0.002)  # MPI would wait by spinning
 
 
 @cache

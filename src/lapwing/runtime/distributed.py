@@ -13,7 +13,8 @@ import numpy.typing as npt
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.runtime import communicator
-from lapwing.runtime.storage import Box, LocalArray, allocate
+from lapwing.runtime.shear import Box
+from lapwing.runtime.storage import LocalArray, allocate
 from lapwing.runtime.transfer import exchange, gather, intersection, scatter
 from lapwing.tiling.faces import loop_offsets
 from lapwing.tiling.partition import Partition, in_direction
@@ -34,7 +35,8 @@ class DistributedArray:
     object wraps the array and nests update it in place.
 
     Creating it, passing it to a nest and ``numpy()`` are collective: all ranks do them in the same order. It is
-    distributed by the first nest that uses it, and again only when a nest needs another distribution.
+    distributed by the first nest that uses it, and again only when a nest needs another distribution. A nest that is skewed,
+    or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every call.
     """
 
     def __init__(self, values: npt.NDArray[Any] | None) -> None:

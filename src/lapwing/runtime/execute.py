@@ -23,12 +23,14 @@ from lapwing.runtime.distributed import DistributedArray, owner_layout
 from lapwing.runtime.interrupt import noted_interrupts
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
 from lapwing.runtime.program import rank_program
-from lapwing.runtime.storage import Box, LocalArray, allocate, attach, is_crowded, needed_box
-from lapwing.runtime.transfer import gather, scatter, slices
+from lapwing.runtime.shear import Box, Shear, element_box, shear_of
+from lapwing.runtime.storage import LocalArray, Storage, allocate, attach, is_crowded, needed_box, storage_of
+from lapwing.runtime.transfer import Region, gather, gather_regions, scatter, scatter_regions, slices
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds, place_of
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
-from lapwing.tiling.partition import Range, in_direction
+from lapwing.tiling.partition import Range
+from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
 
 Report = Callable[[float], None]
@@ -60,13 +62,16 @@ class Outcome:
 
 
 class Runner:
-    """One rank's share of a plan, ready to run: module loaded, local arrays allocated."""
+    """One rank's share of a plan, ready to run: module loaded, local arrays allocated.
+
+    bound: in the plan's coordinates (``skewed_nest``).
+    """
 
     def __init__(
         self, bound: BoundNest, plan: Plan, rank: int, library: ctypes.CDLL, arrays: Mapping[str, LocalArray]
     ) -> None:
         self.bound, self.plan, self.rank = bound, plan, rank
-        self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
+        self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
         self.module = native.module_of(library)
         self.workspace = Workspace(bound, library, arrays)
         self.program = rank_program(self.faces, rank, plan.ranks)
@@ -140,8 +145,9 @@ def run_alone(
     if bound.domain.is_empty:
         return _idle_outcome(bound, plan)
     runtime = native.serial_runtime(announce)
-    library = _tile_library(bound, plan.dependences, announce)
-    block = plan.partition.block(0)
+    tiled = skewed_nest(bound, plan.skew)
+    library = _tile_library(tiled, plan.dependences, announce)
+    block = bound.domain.box[bound.nest.sweep_depth :]
     arrays: dict[str, LocalArray] = {}
     copied: list[str] = []
     for array in bound.arrays:
@@ -153,7 +159,7 @@ def run_alone(
             local.values[...] = values[slices(local.box)]
             copied.append(array.name)
         arrays[array.name] = local
-    runner = Runner(bound, plan, 0, library, arrays)
+    runner = Runner(tiled, plan, 0, library, arrays)
     start = time.perf_counter()
     trace = runner.run(runtime, native.Options(slice_seconds=1.0), report, measure.events if measure else 0)
     seconds = time.perf_counter() - start
@@ -182,6 +188,7 @@ def run_on_ranks(
     rank = comm.Get_rank()
     if bound.domain.is_empty:
         return _idle_outcome(bound, plan)
+    bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
     place = place_of(comm)
     options = agree(comm, lambda: _options(plan, comm, place, tuning or Tuning()))
@@ -222,7 +229,7 @@ def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Opti
         split_bytes=tuning.split_bytes,
         helper_cpu=helper_cpu(tuning, place) if plan.engine == "helper" else -1,
         spin=may_spin(place, threads),
-        slice_seconds=tuning.slice_seconds,
+        slice_seconds=plan.slice_seconds if tuning.slice_seconds is None else tuning.slice_seconds,
         patience_seconds=patience_seconds(),
     )
 
@@ -250,22 +257,44 @@ def _idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
 
 def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exported: bool, comm: Any) -> LocalArray:
     """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
-    boxes = [needed_box(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    stores = [storage_of(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
         layout = owner_layout(bound, array.name, plan.partition) if written else source.layout
         if layout is not None:
-            return replace(source.localise(boxes, layout, exported), array=array)
+            return replace(source.localise([s.box for s in stores], layout, exported), array=array)
         source = source.whole  # only read, and not distributed by any nest so far
 
-    local = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()], exported))
-    scatter(source, boxes, local, comm)
+    own = stores[comm.Get_rank()]
+    local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))
+    if any(store.shear for store in stores):
+        everything = tuple((0, n) for n in array.shape)
+        shear = shear_of(bound, array.name)
+        scatter_regions(source, [_region(shear, s, s.box, everything) for s in stores], local, comm)
+    else:
+        scatter(source, [s.box for s in stores], local, comm)
     return local
+
+
+def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:
+    """A region of what a rank keeps; a box of plain elements stands for itself."""
+    if store.shear is not None:
+        return Region(shear, box, limits, stored=True)
+    return Region(shear.none, box, limits, stored=False)
 
 
 def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: Any) -> None:
     """Bring what every rank wrote into the whole array on rank 0, later writes over earlier ones."""
-    boxes = [written_boxes(bound, local.array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    name = local.array.name
+    blocks = [plan.partition.block(r) for r in range(plan.ranks)]
+    boxes = [written_boxes(bound, name, block) for block in blocks]
+    if bound.skew is not None:
+        # One offset only, so every element has one writer, and no two regions meet.
+        shear, everything = shear_of(bound, name), tuple((0, n) for n in local.array.shape)
+        stored = [storage_of(bound, name, block).shear is not None for block in blocks]
+        regions = [Region(shear, box, everything, s) for (box,), s in zip(boxes, stored, strict=True)]
+        gather_regions(local, regions, whole, comm)
+        return
     for of_offset in zip(*boxes, strict=True):
         gather(local, of_offset, whole, comm)
 
@@ -283,23 +312,14 @@ def _or_abort(comm: Any, action: Callable[[], Result]) -> Result:
 
 
 def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[Box]:
-    """The elements iterations of a block write, a box per write offset, in the order in which later ones count."""
-    depth = bound.nest.sweep_depth
-    ranges = (*bound.domain.box[:depth], *block)
+    """The elements iterations of a block write, a box per write offset, in the order in which later ones count.
+
+    Of a skewed nest they are sheared elements.
+    """
     targets = {loop_offsets(bound, s.target): s.target for s in bound.nest.stores if s.target.array == name}
-    boxes = []
     # Of several writes to an element the last iteration's counts, and that is the one with the least offset.
-    for offsets in sorted(targets, key=lambda o: [k for k in o if k is not None], reverse=True):
-        target = targets[offsets]
-        box = []
-        for affine in target.affine:
-            assert affine is not None
-            (loop, _), *_ = affine.terms
-            k = bound.nest.loop_names.index(loop)
-            first, last = in_direction(ranges[k], bound.nest.loops[k].step)
-            box.append((first + affine.constant, last + affine.constant))
-        boxes.append(tuple(box))
-    return boxes
+    ordered = sorted(targets, key=lambda o: [k for k in o if k is not None], reverse=True)
+    return [element_box(bound, targets[offsets], block) for offsets in ordered]
 
 
 @lru_cache(maxsize=64)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.runtime.segments import Segment, export_segment
+from lapwing.runtime.shear import Box, Shear, shear_of, skewed_box
+from lapwing.tiling.needed import touched_box
 from lapwing.tiling.partition import Range
 
-Box = tuple[Range, ...]
 _LINE = 64  # bytes of a cache line
 _SETS = 64  # cache sets of a first-level cache, a line each
 
@@ -25,18 +26,20 @@ class LocalArray:
     """The elements of ``box`` (half-open, in indices of the whole array); ``values`` has the shape of the box.
 
     Rows lie in order and the last axis is contiguous; other strides are free, so rows may be padded. ``segment`` is the
-    memory they lie in if other ranks of the node can map it.
+    memory they lie in if other ranks of the node can map it. With a ``shear`` box and values are in sheared indices.
     """
 
     array: ArrayType
     box: Box
     values: npt.NDArray[Any]
     segment: Segment | None = None
+    shear: Shear | None = None
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """In elements."""
-        return tuple(s // self.array.itemsize for s in self.values.strides)
+        """Of the user's indices, in elements."""
+        strides = tuple(s // self.array.itemsize for s in self.values.strides)
+        return strides if self.shear is None else self.shear.strides(strides)
 
     @property
     def origin(self) -> int:
@@ -51,33 +54,46 @@ class LocalArray:
 
 
 def needed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
-    """The elements of an array that iterations of a block (space loops, normalised) can touch."""
+    """The elements of an array that iterations of a block (space loops, in the domain's coordinates) can touch.
+
+    Of an array that a skewed nest writes it holds what messages carry as well: boxes around what is touched.
+    """
     array = bound.array(name)
-    depth = bound.nest.sweep_depth
-    ranges = {
-        loop.name: (low, high - 1)
-        for loop, (low, high) in zip(bound.nest.loops, (*bound.domain.box[:depth], *block), strict=True)
-    }
-    hull: list[Range | None] = [None] * len(array.shape)
-    for access in bound.accesses:
-        if access.array != name:
-            continue
-        for axis, extent in enumerate(array.shape):
-            affine = bound.axis(access, axis)
-            low, high = (0, extent - 1) if affine is None else affine.interval(ranges)
-            known = hull[axis]
-            hull[axis] = (low, high + 1) if known is None else (min(low, known[0]), max(high + 1, known[1]))
-    # Guarded accesses may reach outside on paper; they never do in a run.
-    return tuple(
-        (0, 0) if r is None else (max(0, min(r[0], extent)), max(0, min(r[1], extent)))
-        for r, extent in zip(hull, array.shape, strict=True)
-    )
+    if bound.skew is not None and name in bound.nest.written:
+        everything = tuple((0, n) for n in array.shape)
+        return shear_of(bound, name).around(skewed_box(bound, name, block), everything)
+    ranges = (*bound.domain.box[: bound.nest.sweep_depth], *block)
+    return touched_box(bound, name, dict(zip(bound.nest.loop_names, ranges, strict=True)))
 
 
-def allocate(array: ArrayType, box: Box, exported: bool = False) -> LocalArray:
+@dataclass(frozen=True)
+class Storage:
+    """What a rank keeps of an array: a box of elements, or of sheared ones."""
+
+    box: Box
+    shear: Shear | None = None
+
+
+def storage_of(bound: BoundNest, name: str, block: Sequence[Range]) -> Storage:
+    """What a rank with this block keeps of an array: of a skewed nest's written array, what takes less memory."""
+    box = needed_box(bound, name, block)
+    if bound.skew is None or name not in bound.nest.written:
+        return Storage(box)
+    shear = shear_of(bound, name)
+    sheared = skewed_box(bound, name, block)
+    # The tile asks for contiguous last axes, in the user's indices as well.
+    smaller = _volume(sheared) < _volume(box) and not shear.moves_with(len(box) - 1)
+    return Storage(sheared, shear) if smaller else Storage(box)
+
+
+def _volume(box: Box) -> int:
+    return math.prod(high - low for low, high in box)
+
+
+def allocate(array: ArrayType, box: Box, exported: bool = False, shear: Shear | None = None) -> LocalArray:
     """Padded memory for a box of an array, not initialised; ``exported``: in a segment, if the system has one to give.
 
-    Raises RunError where there is not enough.
+    With a ``shear`` the box is in sheared indices. Raises RunError where there is not enough.
     """
     sides = [high - low for low, high in box]
     strides = padded_strides(sides, array.itemsize)
@@ -89,7 +105,7 @@ def allocate(array: ArrayType, box: Box, exported: bool = False) -> LocalArray:
         raise RunError(f"no memory for {count:,} bytes of an array of shape {array.shape}. Use more ranks.") from None
     offset = -raw.ctypes.data % _LINE
     values = np.ndarray(sides, array.dtype, raw, offset, [s * array.itemsize for s in strides])
-    return LocalArray(array, box, values, segment)
+    return LocalArray(array, box, values, segment, shear)
 
 
 def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:

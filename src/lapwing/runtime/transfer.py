@@ -1,15 +1,20 @@
-"""Moves boxes of elements between ranks outside the pipeline: scatter, gather, exchange. All are collective."""
+"""Moves elements between ranks outside the pipeline: scatter, gather, exchange. All are collective.
+
+What moves is boxes of elements; of arrays that a skewed nest writes it is regions, parallelograms cut into such boxes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.runtime.storage import Box, LocalArray
+from lapwing.runtime.shear import Box, Shear
+from lapwing.runtime.storage import LocalArray
 
 CHUNK_BYTES = 64 << 20  # what is copied and sent at once
 
@@ -49,6 +54,83 @@ def gather(local: LocalArray | None, boxes: Sequence[Box], whole: npt.NDArray[An
                 dense = np.empty(sides(piece), local.array.dtype)
                 comm.Recv(as_bytes(dense), source=other)
                 whole[slices(piece)] = dense
+
+
+@dataclass(frozen=True)
+class Region:
+    """The elements of ``limits`` that lie in a sheared box; ``stored`` says whether their rank keeps sheared ones."""
+
+    shear: Shear
+    box: Box
+    limits: Box
+    stored: bool
+
+    def pieces(self) -> Iterator[tuple[Box, Box]]:
+        """Boxes of elements, each with where its rank keeps them."""
+        for plain, sheared in self.shear.pieces(self.box, self.limits):
+            yield plain, sheared if self.stored else plain
+
+
+def scatter_regions(whole: npt.NDArray[Any] | None, regions: Sequence[Region], local: LocalArray, comm: Any) -> None:
+    """Give every rank its region of the whole array on rank 0; regions may overlap."""
+    rank = comm.Get_rank()
+    for other, region in enumerate(regions):
+        for batch in _batches(region.pieces(), local.array.itemsize) if rank in (0, other) else ():
+            if rank == 0 and other == 0:
+                assert whole is not None
+                for piece, own in batch:
+                    local.view(own)[...] = whole[slices(piece)]
+            elif rank == 0:
+                assert whole is not None
+                comm.Send(as_bytes(_joined([whole[slices(piece)] for piece, _ in batch])), dest=other)
+            else:
+                _receive([local.view(own) for _, own in batch], local, 0, comm)
+
+
+def gather_regions(local: LocalArray, regions: Sequence[Region], whole: npt.NDArray[Any] | None, comm: Any) -> None:
+    """Bring every rank's region into the whole array on rank 0."""
+    rank = comm.Get_rank()
+    for other, region in enumerate(regions):
+        for batch in _batches(region.pieces(), local.array.itemsize) if rank in (0, other) else ():
+            if rank == 0 and other == 0:
+                assert whole is not None
+                for piece, own in batch:
+                    whole[slices(piece)] = local.view(own)
+            elif rank == 0:
+                assert whole is not None
+                _receive([whole[slices(piece)] for piece, _ in batch], local, other, comm)
+            else:
+                comm.Send(as_bytes(_joined([local.view(own) for _, own in batch])), dest=0)
+
+
+def _batches(found: Iterable[tuple[Box, Box]], itemsize: int) -> Iterator[list[tuple[Box, Box]]]:
+    """Pieces put together to messages of about CHUNK_BYTES; a larger piece is cut."""
+    batch: list[tuple[Box, Box]] = []
+    size = 0
+    for plain, own in found:
+        large = itemsize * math.prod(sides(plain)) > CHUNK_BYTES
+        parts = zip(pieces(plain, itemsize), pieces(own, itemsize), strict=True) if large else [(plain, own)]
+        for part, part_own in parts:
+            batch.append((part, part_own))
+            size += itemsize * math.prod(sides(part))
+            if size >= CHUNK_BYTES:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _joined(views: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return np.concatenate([view.reshape(-1) for view in views])
+
+
+def _receive(views: Sequence[npt.NDArray[Any]], local: LocalArray, source: int, comm: Any) -> None:
+    dense = np.empty(sum(view.size for view in views), local.array.dtype)
+    comm.Recv(as_bytes(dense), source=source)
+    position = 0
+    for view in views:
+        view[...] = dense[position : position + view.size].reshape(view.shape)
+        position += view.size
 
 
 def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Box], comm: Any) -> None:

@@ -12,9 +12,6 @@ from typing import Any
 from lapwing.errors import RefusedError
 from lapwing.runtime.communicator import host
 
-# Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
-# (docs/performance.md).
-SLICE_SECONDS = 75e-6
 PATIENCE_SECONDS = 600.0
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 
@@ -23,11 +20,12 @@ _TOPOLOGY = Path("/sys/devices/system/cpu")
 class Tuning:
     """``helper_cpu``: "auto" (the SMT sibling of the rank's own CPU, where there is one), "none", or the CPUs of the helper
     threads of a node's ranks, in their order. ``split_bytes``: messages travel in parts of at most this size (0: whole).
+    ``slice_seconds``: how often an engine that polls does so; None is the plan's choice.
     """
 
     helper_cpu: str | tuple[int, ...] = "auto"
     split_bytes: int = 0
-    slice_seconds: float = SLICE_SECONDS
+    slice_seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,14 @@ class Faces:
     """The communication of a nest cut by a partition and tiles of height ``tile`` along space loop ``mapping``.
 
     ``mapping`` is None where tiles lie along time; no rank may need values of a later one then (``reads_ahead``).
+    ``buffers``: messages of a channel that may be under way at once where each is used in the step after it was made.
     """
 
     bound: BoundNest
     partition: Partition
     mapping: int | None
     tile: int
+    buffers: int = 2
 
     @property
     def batch(self) -> int:
@@ -144,9 +146,9 @@ class Faces:
             messages[k] = replace(messages[k], needed=min(messages[k].needed, messages[k + 1].needed))
         for k in range(1, len(messages)):
             messages[k] = replace(messages[k], last=max(messages[k].last, messages[k - 1].last))
-        # Double buffers where each step's message is used at once; room for a whole sweep where it waits for its turn.
+        # Where a message waits for its turn there is room for a whole sweep. Packing several sweeps takes a buffer more.
         at_once = lag == 0 and self._in_step(source, target)
-        depth = (2 if self.batch == 1 else 3) if at_once else len(messages)
+        depth = self.buffers + (self.batch > 1) if at_once else len(messages)
         return Channel(source, target, lag, depth, tuple(messages))
 
     def lag(self, source: int, target: int) -> int:
@@ -191,7 +193,7 @@ class Faces:
         """The iterations of a step whose writes by this face the target block touches: a box, or None."""
         depth = self.bound.nest.sweep_depth
         wrote = [o for o in face.offsets[depth:] if o is not None]
-        hull: list[Range] | None = None
+        boxes = []
         for touched in self._touched[face.array]:
             # Iteration x writes element x + wrote; the target touches elements block + touched.
             common = [
@@ -199,11 +201,22 @@ class Faces:
                 for (s_low, s_high), (b_low, b_high), t, w in zip(step, block, touched, wrote, strict=True)
             ]
             if all(low < high for low, high in common):
-                pairs = zip(hull, common, strict=True) if hull else zip(common, common, strict=True)
-                hull = [(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
-        if hull is None:
+                boxes.append(common)
+        if not boxes:
             return None
-        return Part(index, tuple(hull), math.prod(high - low for low, high in hull) * face.itemsize)
+        hull = tuple((min(r[0] for r in axis), max(r[1] for r in axis)) for axis in zip(*boxes, strict=True))
+        if not self.bound.domain.is_box:
+            written = self._written(hull)
+            if written is None or not any(_meet(written, box) for box in boxes):
+                return None
+            hull = written
+        return Part(index, hull, math.prod(high - low for low, high in hull) * face.itemsize)
+
+    def _written(self, box: Box) -> Box | None:
+        """The part of a box that the loops come to in some sweep, or a box around it."""
+        depth = self.bound.nest.sweep_depth
+        clipped = self.bound.domain.clipped((*self.bound.domain.box[:depth], *box))
+        return None if clipped is None else clipped[depth:]
 
     def _touching(self, parts: Sequence[Part], block: Box) -> Range:
         """The first and the last step of a block that touch elements of the parts."""
@@ -225,6 +238,10 @@ class Faces:
             )
             if all(low < high for low, high in points):
                 yield points
+
+
+def _meet(a: Sequence[Range], b: Sequence[Range]) -> bool:
+    return all(max(x[0], y[0]) < min(x[1], y[1]) for x, y in zip(a, b, strict=True))
 
 
 def faces_of(bound: BoundNest) -> tuple[Face, ...]:
@@ -269,11 +286,18 @@ def reads_ahead(bound: BoundNest, grid: Sequence[int]) -> bool:
 
 
 def loop_offsets(bound: BoundNest, access: ir.Access) -> tuple[int | None, ...]:
-    """The constant a uniform access adds to each loop's normalised coordinate; None for loops it is not indexed by."""
+    """The constant a uniform access adds to each loop's coordinate in the domain; None for loops it is not indexed by.
+
+    In a skewed nest element e of an array stands for U e: in these coordinates the access is uniform as well.
+    """
     offsets: dict[str, int] = {}
     steps = {loop.name: loop.step for loop in bound.nest.loops}
     for affine in access.affine:
         assert affine is not None
         (name, _), *_ = affine.terms
         offsets[name] = steps[name] * affine.constant
-    return tuple(offsets.get(loop.name) for loop in bound.nest.loops)
+    names = bound.nest.loop_names
+    if bound.skew is None:
+        return tuple(offsets.get(name) for name in names)
+    moved = bound.skew.apply([offsets.get(name, 0) for name in names])
+    return tuple(x if name in offsets else None for name, x in zip(names, moved, strict=True))

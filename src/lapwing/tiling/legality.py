@@ -1,7 +1,8 @@
 """Which tilings respect the dependences.
 
 Rectangular tiles have H = diag(1/sides), so H D >= 0 (P0, section 2.3) asks that no dependence inside a sweep has a
-negative component along a space loop. Dependences carried by a sweep loop are satisfied by doing sweeps in order.
+negative component along a space loop; where one has, loops are skewed first (``skewing``). Dependences carried by a sweep
+loop are satisfied by doing sweeps in order.
 
 Tiles along time (P4, section II-B: d_ij >= 0) ask the same of all dependences, those between sweeps included: a rank then
 does the sweeps of a tile with no word from the ranks after it. Loops that are not cut among ranks may be excepted, because
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.dependences import Dependence
 
@@ -22,18 +22,18 @@ def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[D
     return tuple(d for d in dependences if not any(d.vector[:sweep_depth]))
 
 
-def check_rectangular(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> None:
-    """Raise RefusedError unless rectangular tiles of the space loops are legal: H D >= 0."""
+def against_rectangular_tiles(
+    nest: ir.LoopNest, dependences: Sequence[Dependence]
+) -> tuple[Dependence, ir.Loop] | None:
+    """A dependence inside a sweep that points backwards along a space loop, and that loop.
+
+    None where there is none, so that rectangular tiles are legal: H D >= 0.
+    """
     for dependence in inside_sweep(dependences, nest.sweep_depth):
         for loop, component in zip(nest.loops, dependence.vector, strict=True):
             if component < 0:
-                raise RefusedError(
-                    f"{nest.where(dependence.target_line)}: no supported tiling respects the {dependence.kind} dependence "
-                    f"{list(dependence.vector)} from {dependence.source} to {dependence.target}: it points backwards along "
-                    f"loop {loop.name}. Rectangular tiles need every component inside a sweep to be >= 0 (HD >= 0). "
-                    f"Reverse loop {loop.name} if all dependences allow it, read that value from a read-only copy, or move "
-                    "the loop that carries it outside as a sweep."
-                )
+                return dependence, loop
+    return None
 
 
 def against_time_tiles(

@@ -6,6 +6,12 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.loopnest.domain import Domain
 
 Range = tuple[int, int]  # half-open
 
@@ -25,6 +31,38 @@ def balanced_cuts(low: int, high: int, parts: int) -> tuple[int, ...]:
     if not 1 <= parts <= max(extent, 1):
         raise ValueError(f"{parts} parts of {extent} points")
     return tuple(low + extent * k // parts for k in range(parts + 1))
+
+
+def weighted_cuts(low: int, weights: Sequence[int] | npt.NDArray[np.int64], parts: int) -> tuple[int, ...]:
+    """Cut points from ``low`` on into parts of about equal weight, of at least one row each.
+
+    weights: of the rows, from ``low`` on. Raises ValueError when there are more parts than rows.
+    """
+    rows = len(weights)
+    if not 1 <= parts <= max(rows, 1):
+        raise ValueError(f"{parts} parts of {rows} rows")
+    before = np.concatenate([[0], np.cumsum(weights, dtype=np.float64)])
+    wanted = before[-1] * np.arange(parts + 1) / parts
+    beyond = np.clip(np.searchsorted(before, wanted), 1, rows)
+    nearest = beyond - (wanted - before[beyond - 1] < before[beyond] - wanted)
+    cuts = [0]
+    for k in range(1, parts):
+        cuts.append(min(max(int(nearest[k]), cuts[-1] + 1), rows - parts + k))
+    return tuple(low + cut for cut in (*cuts, rows))
+
+
+@lru_cache(maxsize=1024)
+def even_cuts(domain: Domain, axis: int, parts: int) -> tuple[int, ...]:
+    """Cut points of a loop, in values of the user's index, into parts of about equal numbers of points.
+
+    Raises ValueError when there are more parts than rows.
+    """
+    step = domain.loops[axis].step
+    first, last = in_direction(domain.box[axis], step)
+    counts = None if domain.is_box or parts == 1 else domain.counts(axis)
+    if counts is None:
+        return balanced_cuts(first, last, parts)
+    return weighted_cuts(first, counts[::step], parts)
 
 
 def factorisations(number: int, factors: int) -> Iterator[tuple[int, ...]]:

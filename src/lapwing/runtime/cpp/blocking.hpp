@@ -64,6 +64,7 @@ private:
             for (std::int64_t n = 0; n < box.ring.depth(); ++n) {
                 Ring::stamp(box.ring.slot(n), trace.stamp());
             }
+            spend_sending(box.ring.bytes());
             checked(MPI_Issend(box.ring.base(), static_cast<int>(box.ring.bytes()), MPI_BYTE,
                                static_cast<int>(box.ring.channel().peer), 1, comm_, &requests.emplace_back()));
             trace.count_message(box.ring.bytes());
@@ -71,18 +72,14 @@ private:
         }
         if (requests.empty()) return;
         wait_until(
-            rules_,
-            [&] {
-                int done = 0;
-                checked(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
-                return done != 0;
-            },
+            rules_, [&] { return are_complete(requests); },
             [] { return std::string("the old values of the sweep before"); });
         const double end = now();
         double sent = trace.mark();
         for (Mailbox &box : incoming_) {
             if (box.ring.channel().lag == 0) continue;
             sent = std::max(sent, trace.here(Ring::stamp_of(box.ring.base())));
+            spend_receiving(box.ring.bytes());
             trace.record(LW_TRANSFER, {at, box.ring.channel().peer, box.ring.bytes()}, std::min(sent, end), end);
         }
         trace.lap_waiting({at, -1, bytes}, sent);

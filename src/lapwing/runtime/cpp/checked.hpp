@@ -4,7 +4,9 @@
 #include <mpi.h>
 
 #include <string>
+#include <vector>
 
+#include "simulated.hpp"
 #include "waiting.hpp"
 
 namespace lapwing {
@@ -18,6 +20,14 @@ inline std::string error_text(int status) {
 
 inline void checked(int status) {
     if (status != MPI_SUCCESS) throw Failure("MPI failed: " + error_text(status));
+}
+
+// Whether all requests are complete; asking makes MPI progress.
+inline bool are_complete(std::vector<MPI_Request> &requests) {
+    int done = 0;
+    checked(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
+    if (!done) note_open(requests);
+    return done != 0;
 }
 
 } // namespace lapwing

@@ -9,6 +9,7 @@
 #include "checked.hpp"
 #include "delays.hpp"
 #include "ring.hpp"
+#include "simulated.hpp"
 
 namespace lapwing {
 
@@ -37,6 +38,7 @@ public:
 
     void send_next() {
         each_part(posted, [&](char *part, int bytes, MPI_Request *request) {
+            spend_sending(bytes);
             checked(MPI_Isend(part, bytes, MPI_BYTE, peer(), tag(), comm_, request));
         });
         ++posted;
@@ -44,6 +46,7 @@ public:
 
     void send_next_synchronously() {
         each_part(posted, [&](char *part, int bytes, MPI_Request *request) {
+            spend_sending(bytes);
             checked(MPI_Issend(part, bytes, MPI_BYTE, peer(), tag(), comm_, request));
         });
         ++posted;
@@ -55,10 +58,7 @@ public:
     template <class Seen>
     std::int64_t complete(Seen seen) {
         while (complete_ < posted && !looks_away()) {
-            std::vector<MPI_Request> &parts = requests(complete_);
-            int done = 0;
-            checked(MPI_Testall(static_cast<int>(parts.size()), parts.data(), &done, MPI_STATUSES_IGNORE));
-            if (!done) break;
+            if (!are_complete(requests(complete_))) break;
             seen(complete_);
             ++complete_;
         }

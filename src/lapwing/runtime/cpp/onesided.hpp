@@ -12,6 +12,7 @@
 #include "delays.hpp"
 #include "link.hpp"
 #include "packing.hpp"
+#include "simulated.hpp"
 #include "transport.hpp"
 
 namespace lapwing {
@@ -137,6 +138,7 @@ private:
     static void record_arrival(Inbound &link, Position at, Ring::Numbers needed, Trace &trace) {
         if (link.seen >= needed.last) return;
         link.seen = needed.last;
+        spend_receiving(link.ring.message_bytes(needed.last - 1));
         const double seen = now(), sent = trace.here(link.sent(needed.last - 1));
         trace.record(LW_TRANSFER, {at, link.ring.channel().peer, link.ring.message_bytes(needed.last - 1)},
                      std::min(sent, seen), seen);

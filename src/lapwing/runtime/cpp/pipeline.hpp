@@ -4,6 +4,7 @@
 #include "courier.hpp"
 #include "delays.hpp"
 #include "progress.hpp"
+#include "simulated.hpp"
 #include "slicer.hpp"
 
 namespace lapwing {
@@ -33,8 +34,8 @@ public:
                     first = trace_.mark();
                     exposed_before = trace_.times().exposed;
                 }
-                if (!dry) {
-                    if (const int status = compute(at, slicer); status != LW_DONE) return status;
+                if (!dry || simulated) {
+                    if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
                 }
                 last = trace_.mark();
                 exposed_until_last = trace_.times().exposed;
@@ -56,14 +57,15 @@ private:
     static constexpr double report_interval = 0.1;
     static constexpr double quiet_slice_seconds = 20e-3; // only progress reports and interrupts are served in between
 
-    int compute(Position at, Slicer &slicer) {
+    int compute(Position at, Slicer &slicer, bool dry) {
         const lw_box box = courier_.in_sweep(program_.step_boxes[at.step], at.sweep);
         const double begin = trace_.mark();
         double seconds = 0;
         bool goes_on = true;
         slicer.run(box, [&](const lw_box &slice) {
             dawdle();
-            module_.compute(&tile_, &slice);
+            if (!dry) module_.compute(&tile_, &slice);
+            spend_computing(slicer.volume(slice));
             const double spent = trace_.lap();
             seconds += spent;
             if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));

@@ -16,6 +16,7 @@
 #include "checked.hpp"
 #include "delays.hpp"
 #include "link.hpp"
+#include "simulated.hpp"
 
 namespace lapwing {
 
@@ -105,6 +106,7 @@ public:
         for (std::int64_t n = made.first; n < made.last; ++n) {
             Ring::stamp(ring.slot(n), now);
             dawdle();
+            spend_sending(ring.message_bytes(n));
             checked(MPI_Put(ring.slot(n), static_cast<int>(ring.message_bytes(n)), MPI_BYTE, peer(),
                             slots_ + ring.slot_offset(n), static_cast<int>(ring.message_bytes(n)), MPI_BYTE, window_));
         }

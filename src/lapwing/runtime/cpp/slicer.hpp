@@ -46,17 +46,18 @@ public:
         }
     }
 
-private:
-    static constexpr std::int64_t shortest_row = 512;
-    static constexpr double slices_per_pause = 200, longest_stretch = 10;
-
-    static std::int64_t extent(const lw_box &box, std::int64_t loop) { return box.hi[loop] - box.lo[loop]; }
-
+    // Iterations of a box, were the loops' bounds rectangular.
     std::int64_t volume(const lw_box &box) const {
         std::int64_t points = 1;
         for (std::int64_t loop = 0; loop <= columns_; ++loop) points *= std::max<std::int64_t>(1, extent(box, loop));
         return points;
     }
+
+private:
+    static constexpr std::int64_t shortest_row = 512;
+    static constexpr double slices_per_pause = 200, longest_stretch = 10;
+
+    static std::int64_t extent(const lw_box &box, std::int64_t loop) { return box.hi[loop] - box.lo[loop]; }
 
     std::int64_t thickness(double seconds_per_row) const {
         const double grains = target_ / std::max(seconds_per_row * static_cast<double>(grain_), 1e-12);

@@ -8,6 +8,7 @@
 #include "courier.hpp"
 #include "mailbox.hpp"
 #include "packing.hpp"
+#include "simulated.hpp"
 #include "transport.hpp"
 
 namespace lapwing {
@@ -55,6 +56,7 @@ protected:
     // How many messages of an incoming channel have come; the ways of new ones are recorded.
     std::int64_t arrived(Mailbox &box, Position at, Trace &trace) {
         return box.complete([&](std::int64_t number) {
+            spend_receiving(box.ring.message_bytes(number));
             const double sent = trace.here(Ring::stamp_of(box.ring.slot(number))), seen = now();
             trace.record(LW_TRANSFER, {at, box.ring.channel().peer, box.ring.message_bytes(number)},
                          std::min(sent, seen), seen);

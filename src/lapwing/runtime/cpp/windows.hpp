@@ -127,14 +127,19 @@ private:
         MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
         const int status = MPI_Win_allocate(remote_bytes_, 1, MPI_INFO_NULL, comm_, &remote_here_, &remote_);
         fail_together(status, "no window for " + std::to_string(remote_bytes_) + " bytes of halo segments");
-        int *model = nullptr, found = 0;
-        MPI_Win_get_attr(remote_, MPI_WIN_MODEL, &model, &found);
-        if (!found || *model != MPI_WIN_UNIFIED) {
+        if (!is_unified()) {
             throw Failure("this MPI's windows are not in the unified memory model, which engine onesided needs between "
                           "nodes. Use --engine overlap");
         }
         for (std::int64_t at = 0; at < remote_bytes_; ++at) remote_here_[at] = 0;
         MPI_Win_lock_all(MPI_MODE_NOCHECK, remote_);
+    }
+
+    bool is_unified() const {
+        if (simulated) return true; // all ranks share one memory there, but the simulator does not say so
+        int *model = nullptr, found = 0;
+        MPI_Win_get_attr(remote_, MPI_WIN_MODEL, &model, &found);
+        return found && *model == MPI_WIN_UNIFIED;
     }
 
     // All ranks fail together: one that went on would wait for the others.

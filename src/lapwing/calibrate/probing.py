@@ -1,0 +1,120 @@
+"""Short probes of the real tile, for plans: what was measured before on this machine is not measured again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from lapwing.calibrate.tile import Probe, kernel_key, probe
+from lapwing.codegen.cache import cache_directory
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.dependences import Dependence
+from lapwing.planner.plan import SLICE_SECONDS
+from lapwing.planner.rates import CopySeconds, Sample, Shape
+from lapwing.runtime import native
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Prober:
+    """Measures tiles of one nest; call it with shapes and a budget in seconds, and it gives all it knows.
+
+    together: so many at the same time, as the ranks of a node will be at work, because they share its memory.
+    """
+
+    bound: BoundNest
+    dependences: tuple[Dependence, ...]
+    together: int
+    arguments: Mapping[str, Any] | None = None
+    announce: native.Announce = None
+    _remembered: dict[Shape, Sample] = field(default_factory=dict)
+
+    def __call__(self, shapes: Sequence[Shape], budget_seconds: float) -> dict[Shape, Sample]:
+        """Raises BuildError where there is no compiler."""
+        if not self._remembered:
+            self._remembered.update(self._read())
+        unknown = [shape for shape in shapes if shape not in self._remembered]
+        if unknown:
+            self._remembered.update(self._measure(unknown, budget_seconds))
+            self._write()
+        return dict(self._remembered)
+
+    def _measure(self, shapes: Sequence[Shape], budget_seconds: float) -> dict[Shape, Sample]:
+        def alone(_: int) -> list[Probe]:
+            return probe(
+                self.bound,
+                self.dependences,
+                [(s.block, s.mapping, s.tile) for s in shapes],
+                budget_seconds,
+                arguments=self.arguments,
+                slice_seconds=SLICE_SECONDS,
+                all_faces=False,
+                announce=self.announce,
+            )
+
+        # The time is spent in C, with Python's lock released.
+        with ThreadPoolExecutor(self.together) as pool:
+            found = list(pool.map(alone, range(self.together)))
+        return {shape: _sample([one[k] for one in found]) for k, shape in enumerate(shapes)}
+
+    @cached_property
+    def _path(self) -> Path:
+        return cache_directory() / "probes" / f"{kernel_key(self.bound, self.dependences)}-{self.together}.json"
+
+    def _read(self) -> dict[Shape, Sample]:
+        try:
+            document = json.loads(self._path.read_text())
+            if document["version"] != _VERSION:
+                return {}
+            return {_shape(entry): _sample_of(entry) for entry in document["shapes"]}
+        except (OSError, ValueError, KeyError, TypeError):  # a cache: whatever is wrong with it, measure again
+            return {}
+
+    def _write(self) -> None:
+        entries = [
+            {
+                "block": shape.block,
+                "mapping": shape.mapping,
+                "tile": shape.tile,
+                "seconds_per_point": sample.seconds_per_point,
+                "copies": [[*place, *seconds] for place, seconds in sample.copies.items()],
+            }
+            for shape, sample in self._remembered.items()
+        ]
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self._path.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps({"version": _VERSION, "shapes": entries}))
+            temporary.replace(self._path)
+        except OSError:
+            pass
+
+
+def _sample(probes: Sequence[Probe]) -> Sample:
+    """The mean of those that were at work together: what disturbs one of them now disturbs another one later."""
+    copies = {
+        (face.axis, face.direction): CopySeconds(
+            mean(one.faces[k].pack.value / face.bytes for one in probes),
+            mean(one.faces[k].unpack.value / face.bytes for one in probes),
+        )
+        for k, face in enumerate(probes[0].faces)
+        if face.bytes
+    }
+    return Sample(mean(one.seconds_per_point for one in probes), copies)
+
+
+def _shape(entry: Mapping[str, Any]) -> Shape:
+    return Shape(tuple(entry["block"]), entry["mapping"], entry["tile"])
+
+
+def _sample_of(entry: Mapping[str, Any]) -> Sample:
+    copies = {(axis, direction): CopySeconds(pack, unpack) for axis, direction, pack, unpack in entry["copies"]}
+    return Sample(entry["seconds_per_point"], copies)

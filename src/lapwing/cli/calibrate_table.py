@@ -1,0 +1,121 @@
+"""What `lapwing calibrate` found, as a person reads it: units and 95 % intervals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from lapwing.machine.machine import Copies, Curve, Disk, Kernel, Link, Machine, Quantity
+
+_PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+_SHOWN_BYTES = (8, 4096, 65536, 1 << 20)
+_NOTHING = 1e-12  # seconds
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9), ("ps", 1e-12))
+
+
+def show(machine: Machine) -> None:
+    """Print tables of links, copies, tiles and the disk."""
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
+    noise = f", the same work varied by ±{machine.noise:.1%}" if machine.noise else ""
+    console.print(f"{machine.name}: {machine.fingerprint.cpu}; {machine.fingerprint.mpi}{noise}", highlight=False)
+    for place, engines in sorted(machine.links.items()):
+        console.print(_links_table(place, engines))
+    console.print(_kernels_table(machine.kernels.values()))
+    console.print(_copies_table(machine.copies, machine.seconds_per_operation))
+    if machine.disk is not None:
+        console.print(_disk_table(machine.disk))
+
+
+def _links_table(place: str, links: Mapping[str, Link]) -> Table:
+    table = _table(f"messages {'on a node' if place == 'node' else 'over the network'}", "engine", "bytes")
+    for name in ("sender's CPU", "receiver's CPU", "on the link", "latency", "synchronous sends add"):
+        table.add_column(name, justify="right")
+    for engine, link in sorted(links.items()):
+        _add_link(table, engine, link)
+    return table
+
+
+def _add_link(table: Table, engine: str, link: Link) -> None:
+    sizes = [size for size, _ in link.wire.samples]
+    for row, size in enumerate(s for s in _SHOWN_BYTES if s <= max(sizes)):
+        once = (_quantity(link.latency), _quantity(link.synchronisation)) if row == 0 else ("", "")
+        table.add_row(
+            engine if row == 0 else "", _bytes(size), _at(link.send_cpu, size), _at(link.receive_cpu, size),
+            _at(link.wire, size), *once,
+        )  # fmt: skip
+
+
+def _kernels_table(kernels: Iterable[Kernel]) -> Table:
+    table = _table("tiles", "nest", "points a step", "in a row", "block")
+    table.add_column("a point", justify="right")
+    for kernel in sorted(kernels, key=lambda k: k.name):
+        for row in _kernel_rows(kernel):
+            table.add_row(*row)
+    return table
+
+
+def _kernel_rows(kernel: Kernel) -> Iterator[tuple[str, ...]]:
+    for number, sample in enumerate(kernel.samples):
+        seconds = _quantity(Quantity(sample.seconds_per_point, sample.low, sample.high))
+        name = kernel.name if number == 0 else ""
+        yield name, f"{sample.points_a_step:,}", f"{sample.innermost_run:,}", _bytes(sample.working_set_bytes), seconds
+
+
+def _copies_table(copies: Copies, operations: Mapping[str, Quantity]) -> Table:
+    table = _table("copies and single operations", "what")
+    table.add_column("takes", justify="right")
+    table.add_row("a byte of a whole run of memory", _quantity(copies.contiguous_seconds_per_byte))
+    table.add_row("an element by itself", _quantity(copies.strided_seconds_per_element))
+    table.add_row("a part of a message", _quantity(copies.seconds_per_part))
+    for kind, quantity in sorted(operations.items()):
+        table.add_row(kind, _quantity(quantity))
+    return table
+
+
+def _disk_table(disk: Disk) -> Table:
+    table = _table(f"disk: {disk.source}", "request")
+    for name in ("read", "write", "both", "read alone", "write alone"):
+        table.add_column(name, justify="right")
+    for size, _ in disk.read.samples:
+        rates = [f"{size / curve(size) / 1e6:,.0f} MB/s" for curve in (disk.read, disk.write, disk.both)]
+        table.add_row(_bytes(size), *rates, _at(disk.read_alone, size), _at(disk.write_alone, size))
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right")
+    return table
+
+
+def _at(curve: Curve, size: float) -> str:
+    """The curve's value at a size, with the interval of the sample there if there is one."""
+    sizes = [sample for sample, _ in curve.samples]
+    if size in sizes and curve.low and curve.high:
+        number = sizes.index(size)
+        return _quantity(Quantity(curve(size), curve.low[number], curve.high[number]))
+    return _quantity(Quantity(curve(size)))
+
+
+def _quantity(quantity: Quantity) -> str:
+    """ "1.23 µs (1.2–1.31)": the interval is in the same unit."""
+    low, value, high = (
+        0.0 if end is None or end < _NOTHING else end for end in (quantity.low, quantity.value, quantity.high)
+    )
+    unit, scale = next(((u, s) for u, s in _UNITS if (value or high) >= s), ("s", 1.0))
+    text = f"{value / scale:.3g} {unit}"
+    if quantity.low is None or quantity.high is None or f"{low:.3g}" == f"{high:.3g}":
+        return text
+    return f"{text} ({low / scale:.3g}–{high / scale:.3g})"
+
+
+def _bytes(size: float) -> str:
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} B"

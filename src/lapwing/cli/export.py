@@ -1,0 +1,78 @@
+"""`lapwing export`: a nest as a stand-alone C++ program."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from lapwing.cli import options
+
+_HELP = """Write the nest NEST of the Python file FILE as a C++ program that needs MPI and no Python.
+
+DIR gets the generated tile, the runtime's sources, a main, a Makefile and a CMakeLists.txt, what every rank does
+(program.bin), and the arrays of the nest's problem (data/*.npy). The program computes the very bits of the plain loop
+and writes DIR/out/*.npy. Ranks, grid and tile are chosen here; the engine is this one unless the program is told another.
+"""
+_EXAMPLES = """\b
+Examples:
+  lapwing export smooth.py -n 4 -o smooth
+  make -C smooth && cd smooth && mpiexec -n 4 build/smooth
+  lapwing export waves.py:step -n 64 -p n=65536 --no-data -o waves
+"""
+
+
+@click.command(help=_HELP, epilog=_EXAMPLES)
+@options.TARGET
+@options.RANKS
+@options.SETTINGS
+@options.TILE
+@options.GRID
+@click.option("--engine", "engine", metavar="E", help="Engine: blocking, overlap, onesided or helper.")
+@options.MACHINE
+@click.option(
+    "-o", "directory", type=click.Path(path_type=Path), required=True, metavar="DIR", help="A new or empty directory."
+)
+@click.option("--data/--no-data", default=True, help="Write the problem's arrays too (the default), or only all else.")
+def command(
+    target: str,
+    ranks: int,
+    settings: tuple[tuple[str, str], ...],
+    tile: int | None,
+    grid: options.Grid | None,
+    engine: str | None,
+    machine: str | None,
+    directory: Path,
+    data: bool,
+) -> None:
+    from lapwing.cli.loading import load_nest, problem_arguments
+    from lapwing.cli.progress import ProgressBar
+    from lapwing.decide import Decider
+    from lapwing.export.stand_alone import check_directory, export
+    from lapwing.loopnest.binding import global_values
+    from lapwing.run import check_aliases
+
+    names = options.engine_names(engine)
+    if len(names) > 1:
+        raise click.BadParameter(f"{engine}: expected one engine; the program takes others.", param_hint="--engine")
+    if grid == "all":
+        raise click.BadParameter("all: expected one grid, such as 2x2; a program is for one.", param_hint="--grid")
+    options.check_grid(grid, ranks)
+    nest = load_nest(target)
+    options.check_grid_fits(nest, grid)
+    check_directory(directory)
+    nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
+    arguments = problem_arguments(nest, settings)
+    bound = nest.bind(arguments)
+    values = {**global_values(nest.python), **arguments}
+    check_aliases(bound, values)
+    plan = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)(nest.wishes())
+    arrays = {a.name: values[a.name] for a in bound.arrays} if data else None
+    progress = ProgressBar()
+    try:
+        export(directory, bound, plan, arrays, partial(progress.update, "writing what every rank does"))
+    finally:
+        progress.close()
+    click.echo(str(plan))
+    click.echo(f"\nmake -C {directory} && cd {directory} && mpiexec -n {ranks} build/{bound.nest.name}")

@@ -1,0 +1,206 @@
+"""The plan of a run: the planner asks which tiles' speed decides, they are measured, and it has the last word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lapwing.calibrate.fingerprint import here
+from lapwing.calibrate.probing import Prober
+from lapwing.calibrate.tile import kernel_key
+from lapwing.codegen.cache import cache_directory
+from lapwing.errors import BuildError
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.dependences import Dependence
+from lapwing.machine import stored
+from lapwing.machine.machine import Kernel, Machine
+from lapwing.planner.choose import Wishes, make_plan
+from lapwing.planner.explain import chosen, reasons
+from lapwing.planner.optimise import Candidate, Problem, finished, first_looks, ladders, ranking, refinements
+from lapwing.planner.plan import Plan
+from lapwing.planner.rates import EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape
+from lapwing.runtime.tuning import allowed_cpus
+from lapwing.tiling.partition import Partition
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+
+# Measures tiles of the given shapes within some seconds, of which some may be left out; gives all that is known.
+Measure = Callable[[Sequence[Shape], float], Mapping[Shape, Sample]]
+
+UNCALIBRATED = "typical"  # the machine that stands for one nobody has measured
+# Measuring takes so long in all, building the tile apart: in proportion to the run within limits.
+PROBE_SHARE, SHORTEST_PROBE_SECONDS, PROBE_SECONDS = 0.3, 0.2, 1.0
+LOOKS_SHARE, LADDERS_SHARE = 0.35, 0.4
+WORTH_PLANNING_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A plan and what it was chosen from, fastest first. ``problem`` is None where there is nothing to do."""
+
+    plan: Plan
+    problem: Problem | None = None
+    ranked: tuple[Candidate, ...] = ()
+
+
+def decide(
+    bound: BoundNest,
+    dependences: Sequence[Dependence],
+    ranks: int,
+    wishes: Wishes,
+    machine: Machine,
+    ranks_a_node: int,
+    measure: Measure | None = None,
+    partition: Partition | None = None,
+    kernel: Kernel | None = None,
+) -> Decision:
+    """Choose by prediction, and say why.
+
+    kernel: the nest's tile as the machine's description has it; measure: for its speed where there is no such description.
+    partition: blocks that are given, as those of arrays that are distributed already.
+    Raises RefusedError as make_plan does.
+    """
+    plan = make_plan(bound, dependences, ranks, wishes, partition)
+    if plan.steps == 0:
+        return Decision(plan)
+    problem = Problem.of(plan, bound, machine, ranks_a_node, wishes, partition)
+    estimated = EstimatedRates.of(bound, machine)
+    rates: Rates = estimated
+    if kernel is not None:
+        rates = KernelRates(problem.bound, kernel)
+    elif measure is not None:
+        rates = _measured(problem, measure, estimated) or estimated
+    ranked = ranking(problem, rates)
+    if not ranked:  # what is remembered is of other shapes, and nothing more could be measured
+        rates, ranked = estimated, ranking(problem, estimated)
+    best = chosen(ranked)
+    final = make_plan(bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition)
+    final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
+    return Decision(final, problem, tuple(ranked))
+
+
+def _measured(problem: Problem, measure: Measure, estimated: Rates) -> Rates | None:
+    """Speeds of the shapes that matter; None where nothing could be measured."""
+    budget = min(PROBE_SECONDS, max(SHORTEST_PROBE_SECONDS, PROBE_SHARE * problem.work_seconds(estimated)))
+    deadline = time.perf_counter() + budget
+    samples = dict(measure((), 0.0))
+    looks = first_looks(problem, estimated)
+    if sum(map(ProbedRates(samples).knows, looks)) < len(looks) / 2:
+        samples.update(measure(looks, LOOKS_SHARE * budget))
+        if not samples:
+            return None
+        samples.update(measure(ladders(problem, ProbedRates(samples)), LADDERS_SHARE * budget))
+    while (wanted := refinements(problem, ProbedRates(samples))) and (left := deadline - time.perf_counter()) > 0:
+        known = len(samples)
+        samples.update(measure(wanted, left / 2))
+        if len(samples) == known:
+            break
+    return ProbedRates(samples)
+
+
+def machine_here() -> Machine:
+    """This machine as it was calibrated, or a typical one with as many cores as there are here.
+
+    What was measured on another CPU is not taken. Raises RefusedError for a file that makes no sense.
+    """
+    calibrated = stored.own(cache_directory())
+    if calibrated is not None and not calibrated.fingerprint.changes(here(with_mpi=False)):
+        return calibrated
+    return replace(stored.find(UNCALIBRATED), cores_a_node=len(allowed_cpus()))
+
+
+@dataclass(frozen=True)
+class Decider:
+    """Plans of one nest for runs here, one after the other; what was measured for one is known to the next.
+
+    report: told what is being done. measures: whether tiles' speeds are measured here, or taken from the machine.
+    """
+
+    bound: BoundNest
+    dependences: tuple[Dependence, ...]
+    ranks: int
+    ranks_a_node: int
+    arguments: Mapping[str, Any]
+    report: Callable[[str], None]
+    machine: Machine
+    measures: bool = True
+
+    @staticmethod
+    def here(
+        bound: BoundNest,
+        dependences: Sequence[Dependence],
+        ranks: int,
+        ranks_a_node: int,
+        arguments: Mapping[str, Any],
+        report: Callable[[str], None],
+    ) -> Decider:
+        """For the machine that is at work. Raises RefusedError where its description makes no sense."""
+        return Decider(bound, tuple(dependences), ranks, ranks_a_node, arguments, report, machine_here())
+
+    @staticmethod
+    def for_machine(
+        bound: BoundNest, dependences: Sequence[Dependence], ranks: int, name: str | None, arguments: Mapping[str, Any]
+    ) -> Decider:
+        """For a machine that need not be here: a file, or a cluster's name; None is this one.
+
+        Raises RefusedError where there is no such machine or its description makes no sense.
+        """
+        machine = machine_here() if name is None else stored.find(name)
+        here = name is None
+        return Decider(
+            bound, tuple(dependences), ranks, machine.cores_a_node, arguments, lambda _: None, machine, measures=here
+        )
+
+    def __call__(self, wishes: Wishes) -> Plan:
+        """Raises RefusedError as make_plan does, and BuildError where tiles cannot be measured."""
+        return self.decision(wishes).plan
+
+    def for_call(self, wishes: Wishes, partition: Partition | None = None) -> Plan:
+        """A plan for one call among others: by rules of thumb where the call is over before a plan would be made."""
+        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        if plan.steps == 0 or self.ranks == 1:
+            return plan
+        problem = Problem.of(plan, self.bound, self.machine, self.ranks_a_node, wishes, partition)
+        if problem.work_seconds(EstimatedRates.of(self.bound, self.machine)) < WORTH_PLANNING_SECONDS:
+            return plan
+        return self.decision(wishes, partition).plan
+
+    def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
+        """The plan with what it was chosen from. partition: blocks that are given."""
+        return decide(
+            self.bound,
+            self.dependences,
+            self.ranks,
+            wishes,
+            self.machine,
+            self.ranks_a_node,
+            self._measure if self.measures else None,
+            partition,
+            self._kernel,
+        )
+
+    def _measure(self, shapes: Sequence[Shape], budget_seconds: float) -> Mapping[Shape, Sample]:
+        self.report("measuring tiles")
+        try:
+            return self._prober(shapes, budget_seconds)
+        except BuildError:  # a plan can be had without a compiler; a run will say what is wrong with it
+            return {}
+
+    @cached_property
+    def _kernel(self) -> Kernel | None:
+        if not self.machine.kernels or self.bound.domain.is_empty:
+            return None
+        return self.machine.kernels.get(kernel_key(*self._tiled))
+
+    @cached_property
+    def _prober(self) -> Prober:
+        together = min(self.ranks, self.ranks_a_node, len(allowed_cpus()))
+        return Prober(*self._tiled, together, self.arguments)
+
+    @cached_property
+    def _tiled(self) -> tuple[BoundNest, tuple[Dependence, ...]]:
+        """The nest as it is cut into tiles: skewed, where that takes skewing."""
+        skew = make_plan(self.bound, self.dependences, 1).skew
+        return skewed_nest(self.bound, skew), skewed_dependences(self.dependences, skew)

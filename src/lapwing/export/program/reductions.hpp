@@ -1,0 +1,118 @@
+// The reductions of all ranks put together, as Python prints them.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nest.h"
+#include "support.h"
+
+namespace lapwing {
+
+using Words = std::vector<lw_scalar>;
+
+// An exact sum (support.h) rounded once, to the nearest number of that many bits, ties to even. Bit 0 stands for
+// 2^-1074.
+class RoundedSum {
+public:
+    RoundedSum(const std::vector<const lw_scalar *> &rows, double initial) {
+        for (const lw_scalar *row : rows) {
+            std::int64_t one[LW_EXACT_WORDS];
+            for (int k = 0; k < LW_EXACT_WORDS; ++k) one[k] = row[k].i;
+            lw_exact_carry(one); // before adding, so that digits cannot overflow
+            for (int k = 1; k < LW_EXACT_WORDS; ++k) sum_[k] += one[k];
+        }
+        lw_exact_add(sum_, initial);
+        lw_exact_carry(sum_);
+        negative_ = sum_[LW_EXACT_WORDS - 1] < 0;
+        if (!negative_) return;
+        for (int k = LW_EXACT_HEADER; k < LW_EXACT_WORDS; ++k) sum_[k] = -sum_[k];
+        lw_exact_carry(sum_);
+    }
+
+    double as_double() const { return rounded<double>(53, 0); }
+    float as_float() const { return rounded<float>(24, 1074 - 149); }
+
+private:
+    // lowest: the bit of the type's least number.
+    template <class Float>
+    Float rounded(int precision, int lowest) const {
+        const std::int64_t nans = sum_[1], plus = sum_[2], minus = sum_[3];
+        if (nans > 0 || (plus > 0 && minus > 0)) return NAN;
+        if (plus > 0 || minus > 0) return plus > 0 ? INFINITY : -INFINITY;
+        int top = 32 * LW_EXACT_DIGITS - 1;
+        while (top >= 0 && !bit(top)) --top;
+        const int last = std::max(top - precision + 1, lowest);
+        std::int64_t mantissa = 0;
+        for (int k = top; k >= last; --k) mantissa = 2 * mantissa + bit(k);
+        if (last > 0 && bit(last - 1)) {
+            bool more = false;
+            for (int k = 0; k < last - 1 && !more; ++k) more = bit(k);
+            if (more || mantissa % 2 != 0) ++mantissa;
+        }
+        const Float size = std::ldexp(static_cast<Float>(mantissa), last - 1074);
+        return negative_ ? -size : size;
+    }
+
+    bool bit(int k) const { return (sum_[LW_EXACT_HEADER + k / 32] >> (k % 32) & 1) != 0; }
+
+    std::int64_t sum_[LW_EXACT_WORDS] = {};
+    bool negative_ = false;
+};
+
+inline std::string decimal(__int128 value) {
+    if (value < 0) return "-" + decimal(-value);
+    const std::string last(1, static_cast<char>('0' + static_cast<int>(value % 10)));
+    return value < 10 ? last : decimal(value / 10) + last;
+}
+
+// The shortest text that is read back as the same number.
+template <class Float>
+std::string decimal(Float value) {
+    char text[64];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+inline std::string decimal_of_bits(double value, std::int64_t bits) {
+    return bits == 32 ? decimal(static_cast<float>(value)) : decimal(value);
+}
+
+// An integer as a type of that many bits holds it; Python's own (0 bits) hold any.
+inline __int128 wrapped(__int128 value, char kind, std::int64_t bits) {
+    if (bits == 0) return value;
+    const auto low = static_cast<std::uint64_t>(value) << (64 - bits);
+    return kind == 'u' ? static_cast<__int128>(low >> (64 - bits)) : static_cast<std::int64_t>(low) >> (64 - bits);
+}
+
+// all: the accumulators of every rank, one rank's after the other's; initial: what sums began with.
+inline std::string merged(const lw_nest_reduction &reduction, const Words &all, std::int64_t words, lw_scalar initial) {
+    std::vector<const lw_scalar *> rows;
+    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(words)) {
+        rows.push_back(&all[at + static_cast<std::size_t>(reduction.first_word)]);
+    }
+    if (reduction.exact) {
+        const RoundedSum sum(rows, initial.f);
+        return reduction.bits == 32 ? decimal(sum.as_float()) : decimal(sum.as_double());
+    }
+    const std::string operation = reduction.operation;
+    if (operation == "+") {
+        __int128 total = initial.i;
+        for (const lw_scalar *row : rows) total += row->i;
+        return decimal(wrapped(total, reduction.kind, reduction.bits));
+    }
+    const auto best = [&](auto lw_scalar::*field) {
+        auto found = rows.front()->*field;
+        for (const lw_scalar *row : rows) {
+            const auto value = row->*field;
+            if (operation == "max" ? value > found : value < found) found = value;
+        }
+        return found;
+    };
+    if (reduction.kind == 'f') return decimal_of_bits(best(&lw_scalar::f), reduction.bits);
+    return decimal(static_cast<__int128>(best(&lw_scalar::i)));
+}
+
+} // namespace lapwing

@@ -1,0 +1,83 @@
+"""From a machine's description to the virtual cluster that a planned nest runs on."""
+
+from __future__ import annotations
+
+import math
+
+from lapwing.export.smpi import Cluster, Curve
+from lapwing.loopnest.binding import BoundNest
+from lapwing.machine.machine import Curve as MachineCurve
+from lapwing.machine.machine import Machine
+from lapwing.planner.costs import Placement, pipeline_of
+from lapwing.planner.geometry import Geometry, Neighbour
+from lapwing.planner.plan import Plan
+from lapwing.planner.rates import EstimatedRates
+from lapwing.schedule.pipeline import Channel
+from lapwing.tiling.faces import Faces
+from lapwing.tiling.skewing import skewed_nest
+
+_NO_TIME = 1e-9  # seconds: links without latency need one all the same
+_NO_LIMIT = 1e15  # bytes a second
+_LARGE = 1e8  # bytes of a message, up to which a description's curve is followed
+_MOST_BYTES = 2**31 - 1  # the simulator's
+
+
+def cluster_of(bound: BoundNest, plan: Plan, machine: Machine, ranks_a_node: int) -> Cluster:
+    """The cluster on which the plan's prediction and its simulation count the same costs.
+
+    Copies into and out of messages count as sending and receiving; links have the speed at which they carry the plan's
+    largest message. Raises RefusedError where the machine does not describe a link that is needed.
+    """
+    bound = skewed_nest(bound, plan.skew)
+    faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+    geometry = Geometry(faces, math.prod(high - low for low, high in bound.domain.box[: bound.nest.sweep_depth]))
+    placement = Placement(ranks_a_node, machine.cores_a_node)
+    pipeline = pipeline_of(
+        geometry, plan.engine, machine, EstimatedRates(_seconds_per_point(plan, geometry), ""), placement
+    )
+    pairs = list(zip(geometry.neighbours, pipeline.channels, strict=True))
+    places: dict[str, list[tuple[Neighbour, Channel]]] = {"network": [], "node": []}
+    for neighbour, channel in pairs:
+        places[placement.place(plan.partition, neighbour)].append((neighbour, channel))
+    far, near = places["network"], places["node"]
+    link = machine.link("network" if far else "node", plan.engine) if pairs else None
+    return Cluster(
+        name=machine.name,
+        hosts=-(-plan.ranks // ranks_a_node),
+        cores=ranks_a_node,
+        latency=_latency(far),
+        bytes_per_second=_bytes_per_second(far),
+        local_latency=_latency(near),
+        local_bytes_per_second=_bytes_per_second(near),
+        send_cpu=_curve(link.send_cpu if link else None, [(n.bytes, c.pack) for n, c in pairs]),
+        receive_cpu=_curve(link.receive_cpu if link else None, [(n.bytes, c.unpack) for n, c in pairs]),
+        eager_bytes=_MOST_BYTES if link is None or link.rendezvous_bytes is None else link.rendezvous_bytes,
+        seconds_per_point=_seconds_per_point(plan, geometry),
+    )
+
+
+def _seconds_per_point(plan: Plan, geometry: Geometry) -> float:
+    """What the prediction took a point to cost."""
+    busiest = float(geometry.points.sum(axis=-1).max()) * geometry.rounds
+    return 0.0 if plan.prediction is None or busiest == 0 else plan.prediction.compute / busiest
+
+
+def _latency(pairs: list[tuple[Neighbour, Channel]]) -> float:
+    return max((channel.latency for _, channel in pairs), default=0.0) or _NO_TIME
+
+
+def _bytes_per_second(pairs: list[tuple[Neighbour, Channel]]) -> float:
+    bytes_, wire = max(((n.bytes, c.wire) for n, c in pairs), default=(0, 0.0))
+    return bytes_ / wire if wire > 0 else _NO_LIMIT
+
+
+def _curve(calls: MachineCurve | None, copies: list[tuple[int, float]]) -> Curve:
+    """What a message costs a CPU in calls and copies; copies: bytes and seconds of the plan's messages.
+
+    Messages of other sizes, such as those of the last tile or of a whole sweep, are copied at the same rate.
+    """
+    if calls is None:
+        return ((0.0, 0.0),)
+    rate = max(seconds / bytes_ for bytes_, seconds in copies)
+    sizes = sorted({0.0, _LARGE, *(bytes_ for bytes_, _ in calls.samples), *(float(bytes_) for bytes_, _ in copies)})
+    return tuple((size, calls(size) + rate * size) for size in sizes)

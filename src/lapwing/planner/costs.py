@@ -1,0 +1,120 @@
+"""From a cut nest, a machine and the speed of its tiles to a pipeline whose timeline can be computed."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from lapwing.machine.machine import Copies, Link, Machine
+from lapwing.planner.geometry import Geometry, Neighbour
+from lapwing.planner.rates import CopySeconds, Rates, Shape
+from lapwing.schedule.pipeline import Channel, Engine, Pipeline
+from lapwing.tiling.partition import Partition
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which ranks share a node: so many in a row, on so many cores."""
+
+    ranks_a_node: int
+    cores_a_node: int
+
+    def crowding(self, ranks: int) -> float:
+        """How many ranks take turns on a core."""
+        return max(1.0, min(ranks, self.ranks_a_node) / self.cores_a_node)
+
+    def place(self, partition: Partition, neighbour: Neighbour) -> str:
+        """ "network" if a message of this kind leaves a node anywhere in the grid."""
+        if self.ranks_a_node >= partition.ranks:
+            return "node"
+        ranks = np.arange(partition.ranks).reshape(partition.grid)
+        apart = [o * step for o, step in zip(neighbour.offset, partition.steps, strict=True)]
+        here = ranks[
+            tuple(slice(max(0, -o), parts - max(0, o)) for o, parts in zip(apart, partition.grid, strict=True))
+        ]
+        there = ranks[
+            tuple(slice(max(0, o), parts - max(0, -o)) for o, parts in zip(apart, partition.grid, strict=True))
+        ]
+        if np.any(here // self.ranks_a_node != there // self.ranks_a_node):
+            return "network"
+        return "node"
+
+
+def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rates, placement: Placement) -> Pipeline:
+    """The pipeline of a cut nest: all times in seconds.
+
+    Raises RefusedError where the machine does not describe a link that is needed.
+    """
+    partition, faces = geometry.partition, geometry.faces
+    block = tuple(max(high - low for low, high in spans) for spans in _spans(partition))
+    shape = Shape(block, faces.mapping, faces.tile)
+    channels, synchronisation = [], 0.0
+    for neighbour in geometry.neighbours:
+        place = placement.place(partition, neighbour)
+        link = machine.link(place, engine)
+        stored = engine == "onesided" and place == "node" and faces.batch == 1
+        copies = _copy_seconds(neighbour, machine.copies, rates, shape)
+        channels.append(_channel(neighbour, link, copies, stored, geometry))
+        synchronisation = max(synchronisation, link.synchronisation.value)
+    return Pipeline(
+        grid=geometry.grid,
+        steps=geometry.steps,
+        sweeps=geometry.rounds,
+        compute=geometry.points * (rates.seconds_per_point(shape) * placement.crowding(partition.ranks)),
+        channels=tuple(channels),
+        engine=engine,
+        synchronisation=synchronisation,
+        node=1 if placement.ranks_a_node >= partition.ranks else placement.ranks_a_node,
+    )
+
+
+def setup_seconds(geometry: Geometry, engine: Engine, machine: Machine, placement: Placement) -> float:
+    """What a run takes before its first step and after its last."""
+    links = [machine.link(placement.place(geometry.partition, n), engine) for n in geometry.neighbours]
+    return max((link.setup.value for link in links if link.setup is not None), default=0.0)
+
+
+def _channel(neighbour: Neighbour, link: Link, copies: CopySeconds, stored: bool, geometry: Geometry) -> Channel:
+    """stored: faces are written where the receiver reads them, so that there is nothing to unpack."""
+    return Channel(
+        offset=neighbour.offset,
+        lag=neighbour.lag,
+        shift=neighbour.shift,
+        pack=copies.pack,
+        send=link.send_cpu(neighbour.bytes),
+        receive=link.receive_cpu(neighbour.bytes),
+        unpack=0.0 if stored else copies.unpack,
+        wire=link.wire(neighbour.bytes),
+        latency=link.latency.value,
+        depth=_depth(neighbour, geometry, stored),
+        held=neighbour.held if stored else None,
+    )
+
+
+def _depth(neighbour: Neighbour, geometry: Geometry, stored: bool) -> int:
+    """Messages that may be under way: each end has its buffers, but for faces that need none."""
+    if neighbour.lag or stored:
+        return geometry.steps
+    both_ends = 2 * (geometry.faces.buffers + (geometry.faces.batch > 1))
+    return max(both_ends, 1 - neighbour.shift)
+
+
+def _copy_seconds(neighbour: Neighbour, copies: Copies, rates: Rates, shape: Shape) -> CopySeconds:
+    """Seconds of packing and unpacking one message: as measured, or by its bytes and by its pieces of memory."""
+    cut = [(axis, offset) for axis, offset in enumerate(neighbour.offset) if offset]
+    known = rates.copy_seconds(shape, *cut[0]) if len(cut) == 1 else None
+    if known is not None:
+        return CopySeconds(known.pack * neighbour.bytes, known.unpack * neighbour.bytes)
+    each = max(
+        neighbour.bytes * copies.contiguous_seconds_per_byte.value,
+        neighbour.runs * copies.strided_seconds_per_element.value,
+    )
+    seconds = neighbour.parts * copies.seconds_per_part.value + each
+    return CopySeconds(seconds, seconds)
+
+
+def _spans(partition: Partition) -> list[list[tuple[int, int]]]:
+    """Per space loop, the ranges of indices its cuts make."""
+    return [list(itertools.pairwise(cuts)) for cuts in partition.cuts]

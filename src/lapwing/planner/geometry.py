@@ -1,0 +1,207 @@
+"""What one cut and tile height make of a nest: points a step, and what a message between neighbours holds.
+
+Every message of a pipeline is taken to be like the one of a step in its middle: what happens at the rim changes the
+time of a run by less than a step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.domain import Domain
+from lapwing.tiling.faces import Faces, Part
+from lapwing.tiling.partition import Partition
+
+# Domains that are no boxes are measured by a lattice of about so many points.
+_LATTICE = 1 << 17
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Messages between two places of the process grid that lie ``offset`` apart, in the loops' directions.
+
+    A message made in a step is needed ``lag`` sweeps later, ``shift`` steps later in the sweep, and still so for ``held``
+    more steps. ``runs`` is the number of pieces of contiguous memory its elements lie in.
+    """
+
+    offset: tuple[int, ...]
+    lag: int
+    shift: int
+    held: int
+    bytes: int
+    parts: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A nest on a process grid: ``faces`` says how it is cut, ``sweeps`` how often all of it is done.
+
+    Where the mapping loop is cut among ranks as well, a rank hands on its last step's values only, so that its whole block
+    counts as one step.
+    """
+
+    faces: Faces
+    sweeps: int
+
+    @property
+    def partition(self) -> Partition:
+        return self.faces.partition
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return self.partition.grid
+
+    @property
+    def mapping_is_cut(self) -> bool:
+        return self.faces.mapping is not None and self.grid[self.faces.mapping] > 1
+
+    @property
+    def steps(self) -> int:
+        """Steps a sweep, as the pipeline sees them."""
+        if self.faces.mapping is None:
+            return -(-self.sweeps // self.faces.tile)
+        return 1 if self.mapping_is_cut else self.faces.step_count(0)
+
+    @property
+    def rounds(self) -> int:
+        """How often those steps are done one after the other: all in one round where time is pipelined."""
+        return 1 if self.faces.mapping is None else self.sweeps
+
+    @cached_property
+    def points(self) -> npt.NDArray[np.float64]:
+        """Iterations of every step of every rank; shape (*grid, steps), ranks in the loops' directions."""
+        mapping, domain = self.faces.mapping, self.faces.bound.domain
+        edges = self._edges()
+        if domain.is_box:
+            volume = np.ones((1,) * len(edges))
+            for axis, cuts in enumerate(edges):
+                shape = [1] * len(edges)
+                shape[axis] = -1
+                volume = volume * np.diff(cuts).reshape(shape)
+        else:
+            volume = _lattice_volume(domain, self.faces.bound.nest.sweep_depth, edges)
+        if mapping is None:
+            heights = np.full(self.steps, float(self.faces.tile))
+            heights[-1] = self.sweeps - self.faces.tile * (self.steps - 1)
+            along_time: npt.NDArray[np.float64] = volume[..., None] * heights
+            return along_time
+        if self.mapping_is_cut:
+            return volume[..., None]
+        points: npt.NDArray[np.float64] = np.moveaxis(volume, mapping, -1).reshape((*self.grid, self.steps))
+        return points
+
+    def _edges(self) -> list[npt.NDArray[np.int64]]:
+        """Per loop, in its direction, where ranks' blocks begin; along a mapping loop that is whole, where steps do."""
+        edges = []
+        for axis, (cuts, step) in enumerate(zip(self.partition.cuts, self.partition.steps, strict=True)):
+            values = np.array(cuts if step == 1 else [1 - c for c in reversed(cuts)], np.int64)
+            if axis == self.faces.mapping and not self.mapping_is_cut:
+                low, high = int(values[0]), int(values[-1])
+                values = np.array([*range(low, high, self.faces.tile), high], np.int64)
+            edges.append(values)
+        return edges
+
+    @cached_property
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """What ranks in the middle of the grid send each other in a step in the middle of a sweep."""
+        found = []
+        for offset in itertools.product(*((-1, 0, 1) if parts > 1 else (0,) for parts in self.grid)):
+            pair = self._pair(offset)
+            if any(offset) and pair is not None and (neighbour := self._neighbour(offset, *pair)) is not None:
+                found.append(neighbour)
+        return tuple(sorted(found, key=lambda n: (n.lag, [-abs(o) for o in n.offset])))
+
+    def _pair(self, offset: Sequence[int]) -> tuple[int, int] | None:
+        """Two ranks that lie so far apart, as much in the middle of the grid as there are."""
+        source, target = [], []
+        for apart, parts, step in zip(offset, self.grid, self.partition.steps, strict=True):
+            here = min(max((parts - 1) // 2, -apart), parts - 1 - apart)
+            order = (here, here + apart)
+            source.append(order[0] if step == 1 else parts - 1 - order[0])
+            target.append(order[1] if step == 1 else parts - 1 - order[1])
+        return self.partition.rank(source), self.partition.rank(target)
+
+    def _neighbour(self, offset: tuple[int, ...], source: int, target: int) -> Neighbour | None:
+        faces = self.faces
+        lag = faces.lag(source, target)
+        middle = faces.step_count(source) // 2
+        if self.mapping_is_cut and faces.mapping is not None and offset[faces.mapping]:
+            middle = 0 if offset[faces.mapping] < 0 else faces.step_count(source) - 1
+        message = faces.message(source, target, middle)
+        if message is None or (lag and self.rounds < 2):
+            return None
+        whole = self.mapping_is_cut or faces.mapping is None
+        shift, held = (0, 0) if whole else (message.needed - message.made, message.last - message.needed)
+        count = faces.batch
+        if self.mapping_is_cut and faces.mapping is not None and not offset[faces.mapping]:
+            count = faces.step_count(source)
+        return Neighbour(
+            offset,
+            lag,
+            shift,
+            held,
+            count * message.bytes,
+            count * len(message.parts),
+            count * sum(_runs(faces.bound, faces, part) for part in message.parts),
+        )
+
+
+def _runs(bound: BoundNest, faces: Faces, part: Part) -> int:
+    """Pieces of contiguous memory: all but the array's last axis are walked."""
+    face = faces.faces[part.face]
+    depth = bound.nest.sweep_depth
+    target = next(s.target for s in bound.nest.stores if s.target.array == face.array)
+    last = target.affine[-1]
+    assert last is not None
+    (loop, _), *_ = last.terms
+    along = bound.nest.loop_names.index(loop) - depth
+    sides = [high - low for low, high in part.box]
+    return max(1, math.prod(side for k, side in enumerate(sides) if k != along))
+
+
+def _lattice_volume(domain: Domain, depth: int, edges: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
+    """Points of a domain in every cell between edges, by a lattice: close, not exact."""
+    names = [loop.name for loop in domain.loops]
+    sweep = {name: low for name, (low, _) in zip(names[:depth], domain.box[:depth], strict=True)}
+    axes = list(_lattice_axes(edges))
+    mesh = dict(zip(names[depth:], np.meshgrid(*(a for a, _ in axes), indexing="ij", sparse=True), strict=True))
+    values: dict[str, npt.NDArray[np.int64] | int] = {**sweep, **mesh}
+    shape = tuple(len(a) for a, _ in axes)
+    inside = np.ones(shape, bool)
+    for loop in domain.loops[depth:]:
+        x = values[loop.name]
+        lower = loop.lower.constant + sum(c * values[n] for n, c in loop.lower.terms)
+        upper = loop.upper.constant + sum(c * values[n] for n, c in loop.upper.terms)
+        inside &= (x >= lower) & (x < upper)
+    counted = inside.astype(np.float64)
+    for axis, ((positions, weight), cuts) in enumerate(zip(axes, edges, strict=True)):
+        starts = np.searchsorted(positions, cuts[:-1])
+        shape_of = [1] * counted.ndim
+        shape_of[axis] = -1
+        counted = np.add.reduceat(counted * weight.reshape(shape_of), starts, axis=axis)
+    return counted
+
+
+def _lattice_axes(
+    edges: Sequence[npt.NDArray[np.int64]],
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    """Per axis, positions and how many points each stands for; every cell holds at least one."""
+    most = max(4, int(_LATTICE ** (1 / len(edges))))
+    for cuts in edges:
+        each = max(1, most // (len(cuts) - 1))
+        positions, weights = [], []
+        for low, high in itertools.pairwise(cuts.tolist()):
+            count = min(each, max(1, high - low))
+            ends = [low + (high - low) * k // count for k in range(count + 1)]
+            positions += [(a + b) // 2 for a, b in itertools.pairwise(ends)]
+            weights += [b - a for a, b in itertools.pairwise(ends)]
+        yield np.array(positions, np.int64), np.array(weights, np.float64)
