@@ -23,7 +23,7 @@ from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
 from lapwing.planner.geometry import Geometry
-from lapwing.planner.optimise import Problem
+from lapwing.planner.optimise import Problem, engines_on
 from lapwing.planner.rates import CopySeconds, EstimatedRates, ProbedRates, Sample, Shape, operations
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import factorisations
@@ -214,6 +214,17 @@ def typical() -> Machine:
     return stored.find("typical")
 
 
+def whole_nodes(machine: Machine) -> Placement:
+    return Placement(machine.cores_a_node, machine.cores_a_node)
+
+
+def test_a_helper_needs_a_core_of_its_own() -> None:
+    assert "helper" in engines_on(4, Placement(8, 8))
+    assert "helper" not in engines_on(8, Placement(8, 8))
+    assert "helper" not in engines_on(2, Placement(1, 2, 2)), "two nodes of one machine with two cores"
+    assert "onesided" not in engines_on(2, Placement(1, 2, 2))
+
+
 def with_network(latency: float, bytes_per_second: float, cpu: float = 1e-6) -> Machine:
     link = Link(
         send_cpu=Curve.line(cpu),
@@ -238,7 +249,7 @@ def decided(
     def measure(shapes: Sequence[Shape], budget: float) -> Mapping[Shape, Sample]:
         return {shape: Sample(seconds, {}) for shape in shapes}
 
-    return decide(bound, nest.dependences, ranks, Wishes(**wishes), machine, machine.cores_a_node, measure)
+    return decide(bound, nest.dependences, ranks, Wishes(**wishes), machine, whole_nodes(machine), measure)
 
 
 def test_dear_messages_ask_for_taller_tiles() -> None:
@@ -319,7 +330,7 @@ def test_problems_keep_given_blocks() -> None:
     bound = bound_to(gauss_seidel, of_shape(40, 50), 3)
     given = make_plan(bound, gauss_seidel.dependences, 3, Wishes(grid=(3, 1))).partition
     plan = make_plan(bound, gauss_seidel.dependences, 3, partition=given)
-    problem = Problem.of(plan, bound, typical(), 16, Wishes(), given)
+    problem = Problem.of(plan, bound, typical(), whole_nodes(typical()), Wishes(), given)
     assert problem.possible == [Cut(plan.mapping, (3, 1))]
     assert problem.geometry(problem.possible[0], 4).partition == given
 
@@ -365,7 +376,9 @@ def test_spoilt_memories_are_measured_again(tmp_path: Path, monkeypatch: pytest.
 def test_short_calls_are_planned_by_rules_of_thumb(monkeypatch: pytest.MonkeyPatch) -> None:
     def decider(*shape: int) -> Decider:
         bound = bound_to(sqrt3d, of_shape(*shape))
-        return Decider(bound, sqrt3d.dependences, 2, 2, {}, lambda _: None, typical(), measures=False)
+        return Decider(
+            bound, sqrt3d.dependences, 2, whole_nodes(typical()), {}, lambda _: None, typical(), measures=False
+        )
 
     assert decider(9, 9, 99).for_call(Wishes()).prediction is None
     assert decider(257, 257, 1025).for_call(Wishes()).prediction is not None
@@ -375,7 +388,7 @@ def test_a_plan_can_be_had_without_a_compiler(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     monkeypatch.setenv("LAPWING_CC", "false")
     bound = bound_to(sqrt3d, of_shape(65, 65, 1025))
-    plan = Decider(bound, sqrt3d.dependences, 2, 2, {}, lambda _: None, typical())(Wishes())
+    plan = Decider(bound, sqrt3d.dependences, 2, whole_nodes(typical()), {}, lambda _: None, typical())(Wishes())
     assert plan.prediction is not None
     assert "estimated from its operations" in str(plan)
 
@@ -386,5 +399,5 @@ def test_memories_of_other_shapes_do_not_stop_a_plan() -> None:
     def remembered(shapes: Sequence[Shape], budget: float) -> Mapping[Shape, Sample]:
         return {Shape((5, 5, 5), 0, 1): Sample(1e-9, {})}
 
-    plan = decide(bound, sqrt3d.dependences, 2, Wishes(), typical(), 2, remembered).plan
+    plan = decide(bound, sqrt3d.dependences, 2, Wishes(), typical(), whole_nodes(typical()), remembered).plan
     assert plan.prediction is not None

@@ -150,6 +150,7 @@ class Nest:
         bound: BoundNest,
         ranks: int,
         ranks_a_node: int,
+        ranks_on_cores: int,
         arguments: Mapping[str, Any],
         partition: Partition | None = None,
     ) -> Plan:
@@ -159,9 +160,11 @@ class Nest:
         """
         from lapwing.decide import Decider
 
-        key = (bound, ranks, ranks_a_node, self.wishes(), partition)
+        key = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
         if key not in self._plans:
-            decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, arguments, lambda _: None)
+            decide = Decider.here(
+                bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None
+            )
             self._plans[key] = decide.for_call(self.wishes(), partition)
             if len(self._plans) > _REMEMBERED:
                 self._plans.pop(next(iter(self._plans)))

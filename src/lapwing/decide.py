@@ -18,6 +18,7 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
 from lapwing.machine.machine import Kernel, Machine
 from lapwing.planner.choose import Wishes, make_plan
+from lapwing.planner.costs import Placement
 from lapwing.planner.explain import chosen, reasons
 from lapwing.planner.optimise import Candidate, Problem, finished, first_looks, ladders, ranking, refinements
 from lapwing.planner.plan import Plan
@@ -51,30 +52,28 @@ def decide(
     ranks: int,
     wishes: Wishes,
     machine: Machine,
-    ranks_a_node: int,
+    placement: Placement,
     measure: Measure | None = None,
     partition: Partition | None = None,
     kernel: Kernel | None = None,
 ) -> Decision:
     """Choose by prediction, and say why.
 
-    kernel: the nest's tile as the machine's description has it; measure: for its speed where there is no such description.
+    measure: for the real tile's speed. Without it, or where it does not help, kernel is taken, the tile as the machine's
+    description has it, or what is known of single operations.
     partition: blocks that are given, as those of arrays that are distributed already.
     Raises RefusedError as make_plan does.
     """
     plan = make_plan(bound, dependences, ranks, wishes, partition)
     if plan.steps == 0:
         return Decision(plan)
-    problem = Problem.of(plan, bound, machine, ranks_a_node, wishes, partition)
+    problem = Problem.of(plan, bound, machine, placement, wishes, partition)
     estimated = EstimatedRates.of(bound, machine)
-    rates: Rates = estimated
-    if kernel is not None:
-        rates = KernelRates(problem.bound, kernel)
-    elif measure is not None:
-        rates = _measured(problem, measure, estimated) or estimated
+    known: Rates = estimated if kernel is None else KernelRates(problem.bound, kernel)
+    rates = known if measure is None else _measured(problem, measure, estimated) or known
     ranked = ranking(problem, rates)
     if not ranked:  # what is remembered is of other shapes, and nothing more could be measured
-        rates, ranked = estimated, ranking(problem, estimated)
+        rates, ranked = known, ranking(problem, known)
     best = chosen(ranked)
     final = make_plan(bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition)
     final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
@@ -121,7 +120,7 @@ class Decider:
     bound: BoundNest
     dependences: tuple[Dependence, ...]
     ranks: int
-    ranks_a_node: int
+    placement: Placement
     arguments: Mapping[str, Any]
     report: Callable[[str], None]
     machine: Machine
@@ -133,11 +132,17 @@ class Decider:
         dependences: Sequence[Dependence],
         ranks: int,
         ranks_a_node: int,
+        ranks_on_cores: int,
         arguments: Mapping[str, Any],
         report: Callable[[str], None],
     ) -> Decider:
-        """For the machine that is at work. Raises RefusedError where its description makes no sense."""
-        return Decider(bound, tuple(dependences), ranks, ranks_a_node, arguments, report, machine_here())
+        """For the machine that is at work; ranks_on_cores: how many share the cores of a node (Placement).
+
+        Raises RefusedError where its description makes no sense.
+        """
+        machine = machine_here()
+        placement = Placement(ranks_a_node, machine.cores_a_node, ranks_on_cores)
+        return Decider(bound, tuple(dependences), ranks, placement, arguments, report, machine)
 
     @staticmethod
     def for_machine(
@@ -148,10 +153,9 @@ class Decider:
         Raises RefusedError where there is no such machine or its description makes no sense.
         """
         machine = machine_here() if name is None else stored.find(name)
+        placement = Placement(machine.cores_a_node, machine.cores_a_node)
         here = name is None
-        return Decider(
-            bound, tuple(dependences), ranks, machine.cores_a_node, arguments, lambda _: None, machine, measures=here
-        )
+        return Decider(bound, tuple(dependences), ranks, placement, arguments, lambda _: None, machine, measures=here)
 
     def __call__(self, wishes: Wishes) -> Plan:
         """Raises RefusedError as make_plan does, and BuildError where tiles cannot be measured."""
@@ -162,7 +166,7 @@ class Decider:
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
         if plan.steps == 0 or self.ranks == 1:
             return plan
-        problem = Problem.of(plan, self.bound, self.machine, self.ranks_a_node, wishes, partition)
+        problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
         if problem.work_seconds(EstimatedRates.of(self.bound, self.machine)) < WORTH_PLANNING_SECONDS:
             return plan
         return self.decision(wishes, partition).plan
@@ -175,7 +179,7 @@ class Decider:
             self.ranks,
             wishes,
             self.machine,
-            self.ranks_a_node,
+            self.placement,
             self._measure if self.measures else None,
             partition,
             self._kernel,
@@ -196,7 +200,7 @@ class Decider:
 
     @cached_property
     def _prober(self) -> Prober:
-        together = min(self.ranks, self.ranks_a_node, len(allowed_cpus()))
+        together = min(self.ranks, self.placement.ranks_on_cores, len(allowed_cpus()))
         return Prober(*self._tiled, together, self.arguments)
 
     @cached_property

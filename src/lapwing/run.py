@@ -16,6 +16,7 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
 from lapwing.runtime.execute import Measure, Outcome, Report, run_alone, run_on_ranks
+from lapwing.runtime.tuning import place_of
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import find_skew
 
@@ -57,7 +58,7 @@ def _run_collectively(
 ) -> Outcome:
     from lapwing.api import ArrayShape
 
-    rank, node = comm.Get_rank(), communicator.ranks_of_node()
+    rank, node, place = comm.Get_rank(), communicator.ranks_of_node(), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
     unexpected: Exception | None = None
@@ -71,7 +72,7 @@ def _run_collectively(
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
             free = nest.grid or find_skew(nest.loops, nest.dependences)
             given = None if free else _given_partition(bound, distributed)
-            plan = plan or nest.planned(bound, comm.Get_size(), len(node), arguments, given)
+            plan = plan or nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
             message = (stubs, plan)
         except LapwingError as error:
             message = error

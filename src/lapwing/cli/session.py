@@ -26,7 +26,7 @@ from lapwing.planner.plan import Plan
 from lapwing.run import check_aliases, run
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure, Outcome
-from lapwing.runtime.tuning import Tuning, helper_cpus
+from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
 from lapwing.schedule.pipeline import Engine
 from lapwing.trace.events import RankTrace, RunTrace
 from lapwing.trace.foreseen import foreseen
@@ -102,8 +102,8 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     rank, None elsewhere. ``emit`` is called on the first rank only.
     Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
     """
-    ranks, ranks_a_node = _places(comm)
-    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, ranks, ranks_a_node, emit))
+    places = _places(comm)
+    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, places, emit))
     variants = job.variants(nest, _from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
     for turn in range(job.repeat):
@@ -126,11 +126,13 @@ def _measure(job: Job, variants: int, comm: Any) -> Measure:
     return Measure(transfer=ranks > 1, events=events)
 
 
-def _places(comm: Any | None) -> tuple[int, int]:
-    """How many ranks there are, and how many of them share the first one's node. Collective."""
+def _places(comm: Any | None) -> tuple[int, int, int]:
+    """How many ranks there are, how many share the first one's node, and how many its cores. Collective."""
     if comm is None:
-        return 1, 1
-    return comm.Get_size(), comm.bcast(len(communicator.ranks_of_node()), root=0)
+        return 1, 1, 1
+    places = (comm.Get_size(), len(communicator.ranks_of_node()), place_of(comm).ranks)
+    found: tuple[int, int, int] = comm.bcast(places, root=0)
+    return found
 
 
 def _report_probe(emit: Emit, label: str) -> None:
@@ -180,7 +182,7 @@ class _Bench:
         self.runs_left = job.repeat * len(variants)
 
     @staticmethod
-    def prepare(job: Job, nest: Nest, ranks: int, ranks_a_node: int, emit: Emit) -> _Bench:
+    def prepare(job: Job, nest: Nest, places: tuple[int, int, int], emit: Emit) -> _Bench:
         arguments = problem_arguments(nest, job.settings)
         bound = nest.bind(arguments)
         for array in bound.arrays:
@@ -191,9 +193,9 @@ class _Bench:
                     "expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        tried = job.grids(nest, bound, ranks)
+        tried = job.grids(nest, bound, places[0])
         variants = job.variants(nest, tried)
-        decide = Decider.here(bound, nest.dependences, ranks, ranks_a_node, arguments, partial(_report_probe, emit))
+        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_probe, emit))
         plans = [decide(variant.wishes()) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
         shown = [decide(variant.wishes()) for variant in job.variants(nest, [None])] if job.grid == "all" else plans

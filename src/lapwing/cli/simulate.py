@@ -63,7 +63,7 @@ def command(
     arguments = problem_arguments(nest, settings)
     bound = nest.bind(arguments)
     decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)
-    simulator = _Simulator(bound, decide.machine, decide.ranks_a_node)
+    simulator = _Simulator(bound, decide.machine, decide.placement.ranks_a_node)
     runs: list[dict[str, Any]] = []
     for one_grid in grids(bound, nest.dependences, ranks) if grid == "all" else [grid]:
         for name in names or (None,):

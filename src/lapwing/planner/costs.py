@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +14,34 @@ from lapwing.planner.rates import CopySeconds, Rates, Shape
 from lapwing.schedule.pipeline import Channel, Engine, Pipeline
 from lapwing.tiling.partition import Partition
 
+# Two ranks that hand over a message in person wait for the later one: of two times that vary alike, the later is late by
+# this many standard deviations in the mean, 1/√π where they are normal. Buffers even that out.
+LATER_OF_TWO = math.pi**-0.5
+
 
 @dataclass(frozen=True)
 class Placement:
-    """Which ranks share a node: so many in a row, on so many cores."""
+    """Which ranks share a node: so many in a row.
+
+    ``sharing`` ranks share the node's cores: more than are on the node where several nodes are one machine, as in the lab
+    (None: those of the node).
+    """
 
     ranks_a_node: int
     cores_a_node: int
+    sharing: int | None = None
+
+    @property
+    def ranks_on_cores(self) -> int:
+        return self.ranks_a_node if self.sharing is None else self.sharing
 
     def crowding(self, ranks: int) -> float:
         """How many ranks take turns on a core."""
-        return max(1.0, min(ranks, self.ranks_a_node) / self.cores_a_node)
+        return max(1.0, min(ranks, self.ranks_on_cores) / self.cores_a_node)
+
+    def has_spare_cores(self, ranks: int) -> bool:
+        """Whether there is a second core for every rank."""
+        return 2 * min(ranks, self.ranks_on_cores) <= self.cores_a_node
 
     def place(self, partition: Partition, neighbour: Neighbour) -> str:
         """ "network" if a message of this kind leaves a node anywhere in the grid."""
@@ -58,11 +76,14 @@ def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rat
         copies = _copy_seconds(neighbour, machine.copies, rates, shape)
         channels.append(_channel(neighbour, link, copies, stored, geometry))
         synchronisation = max(synchronisation, link.synchronisation.value)
+    compute = geometry.points * (rates.seconds_per_point(shape) * placement.crowding(partition.ranks))
+    if engine == "blocking":
+        synchronisation += LATER_OF_TWO * machine.noise * float(compute.max())
     return Pipeline(
         grid=geometry.grid,
         steps=geometry.steps,
         sweeps=geometry.rounds,
-        compute=geometry.points * (rates.seconds_per_point(shape) * placement.crowding(partition.ranks)),
+        compute=compute,
         channels=tuple(channels),
         engine=engine,
         synchronisation=synchronisation,

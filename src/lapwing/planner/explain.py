@@ -9,7 +9,7 @@ from lapwing.planner.prediction import Prediction, in_words
 from lapwing.planner.rates import Rates
 
 # Overlap has to save this share of the time, or plain blocking calls do as well.
-WORTHWHILE = 0.01
+WORTHWHILE = 0.005
 _PARTS = {
     "compute": "computing",
     "messages": "handling messages",

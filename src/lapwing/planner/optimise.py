@@ -86,7 +86,7 @@ class Problem:
         plan: Plan,
         bound: BoundNest,
         machine: Machine,
-        ranks_a_node: int,
+        placement: Placement,
         wishes: Wishes,
         partition: Partition | None = None,
     ) -> Problem:
@@ -97,8 +97,8 @@ class Problem:
             dependences=skewed_dependences(plan.dependences, plan.skew),
             ranks=plan.ranks,
             machine=machine,
-            placement=Placement(ranks_a_node, machine.cores_a_node),
-            engines=(wishes.engine,) if wishes.engine else engines_on(machine, plan.ranks, ranks_a_node),
+            placement=placement,
+            engines=(wishes.engine,) if wishes.engine else engines_on(plan.ranks, placement),
             tile=wishes.tile,
             cuts=(Cut(plan.mapping, plan.partition.grid),) if given else None,
             partition=partition,
@@ -181,14 +181,14 @@ class _Bounded:
     pipeline: Pipeline
 
 
-def engines_on(machine: Machine, ranks: int, ranks_a_node: int) -> tuple[Engine, ...]:
+def engines_on(ranks: int, placement: Placement) -> tuple[Engine, ...]:
     """The engines worth a thought: a helper thread takes a core of its own, one-sided stores take shared memory."""
     if ranks == 1:
         return ("overlap",)
     found: list[Engine] = ["blocking", "overlap"]
-    if min(ranks, ranks_a_node) * 2 <= machine.cores_a_node:
+    if placement.has_spare_cores(ranks):
         found.append("helper")
-    if ranks_a_node >= ranks:
+    if placement.ranks_a_node >= ranks:
         found.append("onesided")
     return tuple(found)
 
