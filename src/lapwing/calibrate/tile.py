@@ -97,7 +97,7 @@ def probe(
     """Measure candidates on this process, in turns, within about the budget (building the tile apart).
 
     Blocks larger than the domain are cut to it. A block that would not fit in memory, or whose pages the budget does not
-    allow to touch, is shortened along the mapping loop, though never below twice the outer cache.
+    allow to touch, is shortened, though not below twice the outer cache.
     arguments: arrays to take the elements from; others are made up. slice_seconds: cut steps as engines that poll do.
     all_faces: pack and unpack along every loop but the mapping; else along those only that blocks do not cover, as in a run.
     Memory bandwidth is shared: for the figures of a full node, call it on all its ranks at once.
@@ -107,11 +107,11 @@ def probe(
         raise RefusedError(f"{bound.nest.name}: a loop has no iterations, so there is no tile to measure.")
     library = native.build_tile(tile_source(bound, faces_of(bound), tuple(dependences)), announce)
     found: dict[int, Probe] = {}
-    groups: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[tuple[tuple[int, ...], int | None], list[int]] = {}
     for position, (block, mapping, tile) in enumerate(candidates):
         _check_candidate(bound, block, mapping, tile)
-        groups.setdefault(_cut_to_domain(bound, block), []).append(position)
-    for block, positions in groups.items():
+        groups.setdefault((_cut_to_domain(bound, block), mapping), []).append(position)
+    for (block, _), positions in groups.items():
         wanted = [candidates[p] for p in positions]
         bench = _Bench(
             bound, library, block, wanted, arguments or {}, budget_seconds / len(groups), all_faces, announce
@@ -159,7 +159,7 @@ def outer_cache_bytes() -> int:
 
 
 class _Bench:
-    """Candidates of one block: its arrays, and the calls of every candidate's steps."""
+    """Candidates of one block and mapping loop: its arrays, and the calls of every candidate's steps."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class _Bench:
         announce: native.Announce,
     ) -> None:
         self.bound, self.budget_seconds = bound, budget_seconds
-        extents = _shortened(bound, block, candidates, budget_seconds)
+        extents = _shortened(bound, block, candidates[0][1], budget_seconds)
         cuts = _middle(bound, extents)
         self.arrays = {a.name: _filled(bound, a.name, _block(bound, cuts), arguments) for a in bound.arrays}
         self.walks = [
@@ -381,28 +381,19 @@ def _cut_to_domain(bound: BoundNest, block: Sequence[int]) -> tuple[int, ...]:
     return tuple(min(extent, high - low) for extent, (low, high) in zip(block, ranges, strict=True))
 
 
-def _shortened(
-    bound: BoundNest, block: tuple[int, ...], candidates: Sequence[Candidate], budget_seconds: float
-) -> tuple[int, ...]:
-    """The block, shortened along the mapping loop to what the budget and the memory allow."""
+def _shortened(bound: BoundNest, block: tuple[int, ...], mapping: int | None, budget_seconds: float) -> tuple[int, ...]:
+    """The block, shortened to what the budget and the memory allow: along the mapping loop, or the outermost for time.
+
+    What is left is larger than the caches, and a point of it takes as long.
+    """
     total = _touched_bytes(bound, _block(bound, _middle(bound, block)))
     room = max(2.2 * outer_cache_bytes(), 0.3 * budget_seconds * _FILL_BYTES_PER_SECOND)
     room = min(room, _LARGEST_SHARE * _free_bytes())
     if total <= room:
         return block
-    mappings = {mapping for _, mapping, _ in candidates}
-    if len(mappings) > 1 or None in mappings:  # no loop that could be shortened for all of them
-        if total > 2 * _LARGEST_SHARE * _free_bytes():
-            raise RefusedError(
-                f"{bound.nest.name}: a block of {' x '.join(map(str, block))} needs {total:,} bytes, more than there is to "
-                "measure it. Measure smaller blocks."
-            )
-        return block
-    (mapping,) = mappings
-    assert mapping is not None
-    highest = max(tile for _, _, tile in candidates)
-    extent = max(2 * highest, math.ceil(block[mapping] * room / total))
-    return (*block[:mapping], min(block[mapping], extent), *block[mapping + 1 :])
+    axis = 0 if mapping is None else mapping
+    extent = max(1, math.ceil(block[axis] * room / total))
+    return (*block[:axis], min(block[axis], extent), *block[axis + 1 :])
 
 
 def _middle(bound: BoundNest, extents: Sequence[int]) -> list[Range]:

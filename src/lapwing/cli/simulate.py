@@ -81,7 +81,9 @@ def command(
 
 def _timeline_seconds(plan: Plan) -> float | None:
     """The exact timeline's completion time; None where nothing is done."""
-    return None if plan.prediction is None else plan.prediction.seconds
+    from lapwing.schedule.timeline import completion_seconds
+
+    return None if plan.pipeline is None else completion_seconds(plan.pipeline)
 
 
 class _Simulator:

@@ -25,8 +25,8 @@ from lapwing.planner.geometry import Geometry
 from lapwing.planner.plan import SLICE_SECONDS, Plan
 from lapwing.planner.prediction import Prediction, predict
 from lapwing.planner.rates import ProbedRates, Rates, Shape
+from lapwing.schedule.estimate import nearly_completion_seconds
 from lapwing.schedule.pipeline import Engine, Pipeline
-from lapwing.schedule.timeline import completion_seconds
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
@@ -203,7 +203,7 @@ def ranking(problem: Problem, rates: Rates) -> list[Candidate]:
     for one in bounded:
         if len(followed) >= MOST_FOLLOWED or (followed and one.bound > CLOSE * min(followed, key=itemgetter(0))[0]):
             break
-        followed.append((one.setup + completion_seconds(one.pipeline), one))
+        followed.append((one.setup + nearly_completion_seconds(one.pipeline), one))
     followed.sort(key=itemgetter(0))
     return [Candidate(one.cut, one.tile, one.engine, seconds, one.setup, one.pipeline) for seconds, one in followed]
 
@@ -220,7 +220,7 @@ def ladders(problem: Problem, rates: Rates) -> list[Shape]:
     """Shapes of the best cuts known so far, from low to high tiles."""
     shapes: list[Shape] = []
     for cut in _best_cuts(problem, rates)[:BEST_CUTS]:
-        heights = problem.heights(cut)
+        heights = problem.heights(cut) if cut.mapping is not None else problem.heights(cut)[:1]
         rungs = min(RUNGS, len(heights))
         chosen = {heights[(len(heights) - 1) * k // max(1, rungs - 1)] for k in range(rungs)}
         shapes += [problem.shape(cut, height) for height in sorted(chosen)]

@@ -88,7 +88,8 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        shape = " × ".join(f"{n} {e}" for n, e in zip(self.space_loops, self.extents, strict=True))
+        names = [self._coordinate(k) for k in range(len(self.space_loops))]
+        shape = " × ".join(f"{n} {e}" for n, e in zip(names, self.extents, strict=True))
         vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
         lines = [f"{self.nest}: {shape} points a sweep on {self.ranks} rank{'s' if self.ranks > 1 else ''}"]
         lines.append(f"  dependences  {vectors}")
@@ -112,18 +113,22 @@ class Plan:
         grid = f", grid {self._grid_text()}" if self.ranks > 1 else ""
         return f"  {self.engine:<12} {self.mapping_loop} pipelined, {self._tiles_text()}{grid}{predicted}"
 
+    def _coordinate(self, space_loop: int) -> str:
+        """What is counted along a loop: with skewing, a sum of loops."""
+        names, k = (*self.sweep_loops, *self.space_loops), len(self.sweep_loops) + space_loop
+        others = () if self.skew is None else self.skew.factors(k)
+        return names[k] + "".join(f" + {'' if factor == 1 else f'{factor}·'}{names[m]}" for m, factor in others)
+
     def _skew_texts(self) -> list[str]:
         """Per skewed loop, what it becomes and a dependence that asks for it."""
         if self.skew is None:
             return []
-        names, depth = (*self.sweep_loops, *self.space_loops), len(self.sweep_loops)
-        texts = []
-        for k, name in enumerate(names):
-            moved = "".join(f" + {factor}·{names[m]}" for m, factor in self.skew.factors(k))
-            backwards = (d for d in self.dependences if d.vector[k] < 0 and not any(d.vector[:depth]))
-            if moved and (against := next(backwards, None)) is not None:
+        depth, texts = len(self.sweep_loops), []
+        for k, name in enumerate(self.space_loops):
+            backwards = (d for d in self.dependences if d.vector[depth + k] < 0 and not any(d.vector[:depth]))
+            if self._coordinate(k) != name and (against := next(backwards, None)) is not None:
                 why = f"the {against.kind} dependence {list(against.vector)} points backwards along {name}"
-                texts.append(f"{name}{moved}: {why}")
+                texts.append(f"{self._coordinate(k)}: {why}")
         return texts
 
     def _exchanges_old_values(self) -> bool:

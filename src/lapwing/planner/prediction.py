@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from lapwing.schedule.estimate import nearly_completion_seconds
 from lapwing.schedule.pipeline import Pipeline
-from lapwing.schedule.timeline import completion_seconds, without_network
+from lapwing.schedule.timeline import without_network
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def in_words(seconds: float) -> str:
 
 def predict(pipeline: Pipeline, setup: float = 0.0) -> Prediction:
     """The exact timeline's completion time with that of setting up, and what it is made of."""
-    seconds = completion_seconds(pipeline)
-    free = completion_seconds(without_network(pipeline)) if pipeline.channels else seconds
+    seconds = nearly_completion_seconds(pipeline)
+    free = nearly_completion_seconds(without_network(pipeline)) if pipeline.channels else seconds
     steps = pipeline.steps * pipeline.sweeps
     compute = float(pipeline.compute.sum(axis=-1).max()) * pipeline.sweeps
     cpu = sum(c.pack + c.send + c.receive + c.unpack for c in pipeline.channels)

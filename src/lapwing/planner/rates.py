@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import NamedTuple, Protocol
 
 from lapwing.loopnest import typed as t
@@ -124,7 +125,7 @@ class ProbedRates:
     """Measured on the real tiles.
 
     Between two heights of a block the line over the logarithm of the height, a little beyond them the nearest. Other shapes
-    are not known.
+    are not known. Tiles along time are as fast as each of their sweeps, however many.
     """
 
     samples: Mapping[Shape, Sample]
@@ -132,15 +133,21 @@ class ProbedRates:
 
     def knows(self, shape: Shape) -> bool:
         heights = self._heights.get((shape.block, shape.mapping))
+        if shape.mapping is None:
+            return heights is not None
         return heights is not None and heights[0][0] <= NEAR * shape.tile and shape.tile <= NEAR * heights[-1][0]
 
     def has_near(self, shape: Shape) -> bool:
         """Whether a height was measured that tells as much."""
         heights = self._heights.get((shape.block, shape.mapping), [])
-        return any(max(height, shape.tile) <= NEAR * min(height, shape.tile) for height, _ in heights)
+        return (shape.mapping is None and bool(heights)) or any(
+            max(height, shape.tile) <= NEAR * min(height, shape.tile) for height, _ in heights
+        )
 
     def seconds_per_point(self, shape: Shape) -> float:
         heights = self._heights[shape.block, shape.mapping]
+        if shape.mapping is None:
+            return median(seconds for _, seconds in heights)
         place = bisect_left(heights, (shape.tile, -math.inf))
         if place == 0:
             return heights[0][1]
