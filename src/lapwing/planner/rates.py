@@ -140,9 +140,9 @@ class ProbedRates:
     def has_near(self, shape: Shape) -> bool:
         """Whether a height was measured that tells as much."""
         heights = self._heights.get((shape.block, shape.mapping), [])
-        return (shape.mapping is None and bool(heights)) or any(
-            max(height, shape.tile) <= NEAR * min(height, shape.tile) for height, _ in heights
-        )
+        if shape.mapping is None:
+            return bool(heights)
+        return any(max(height, shape.tile) <= NEAR * min(height, shape.tile) for height, _ in heights)
 
     def seconds_per_point(self, shape: Shape) -> float:
         heights = self._heights[shape.block, shape.mapping]
