@@ -134,6 +134,15 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_results_that_cannot_be_written_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for option in ("--json", "--pictures"):
+        done = run("p3.py", option, str(tmp_path / "file" / "folder" / "figures"))
+        assert done.returncode == 1
+        assert "cannot be made" in done.stderr
+        assert not done.stdout
+
+
 @pytest.mark.parametrize("program", ["p0.py", "p1.py", "p4.py"])
 def test_without_simgrid_it_says_what_to_install(program: str, tmp_path: Path) -> None:
     for tool in ("make", "cc", "gcc"):

@@ -186,6 +186,8 @@ def test_speeds_between_measured_heights_lie_between_them() -> None:
     assert rates.seconds_per_point(Shape((8, 64), 0, 4)) == 7e-9
     assert rates.copy_seconds(Shape((8, 64), 1, 32), 0, 1) == CopySeconds(1e-9, 2e-9)
     assert rates.copy_seconds(Shape((8, 64), 1, 32), 1, 1) is None
+    assert rates.nearest(Shape((8, 64), 1, 7)) == Shape((8, 64), 1, 4)
+    assert rates.nearest(Shape((8, 64), 1, 9)) == Shape((8, 64), 1, 16)
 
 
 def test_what_was_not_measured_is_not_known() -> None:
@@ -246,7 +248,7 @@ def decided(
 ) -> Decision:
     bound = bound_to(nest, *(arguments or [of_shape(65, 65, 4097)]))
 
-    def measure(shapes: Sequence[Shape], budget: float) -> Mapping[Shape, Sample]:
+    def measure(shapes: Sequence[Shape], budget: float, again: bool) -> Mapping[Shape, Sample]:
         return {shape: Sample(seconds, {}) for shape in shapes}
 
     return decide(bound, nest.dependences, ranks, Wishes(**wishes), machine, whole_nodes(machine), measure)
@@ -358,6 +360,8 @@ def test_what_was_measured_is_remembered(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(later([first, second], 0.1)) == {first, second}
     assert calls[-1] == [((8, 8, 98), 2, 14)]
     assert set(probing.Prober(bound, sqrt3d.dependences, 1)([], 0.1)) == set(), "one core alone is faster"
+    later([first], 0.1, again=True)
+    assert calls[-1] == [((8, 8, 98), 2, 7)]
 
 
 def test_spoilt_memories_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +400,7 @@ def test_a_plan_can_be_had_without_a_compiler(monkeypatch: pytest.MonkeyPatch, t
 def test_memories_of_other_shapes_do_not_stop_a_plan() -> None:
     bound = bound_to(sqrt3d, of_shape(65, 65, 1025))
 
-    def remembered(shapes: Sequence[Shape], budget: float) -> Mapping[Shape, Sample]:
+    def remembered(shapes: Sequence[Shape], budget: float, again: bool) -> Mapping[Shape, Sample]:
         return {Shape((5, 5, 5), 0, 1): Sample(1e-9, {})}
 
     plan = decide(bound, sqrt3d.dependences, 2, Wishes(), typical(), whole_nodes(typical()), remembered).plan

@@ -20,20 +20,29 @@ from lapwing.machine.machine import Kernel, Machine
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.costs import Placement
 from lapwing.planner.explain import chosen, reasons
-from lapwing.planner.optimise import Candidate, Problem, finished, first_looks, ladders, ranking, refinements
+from lapwing.planner.optimise import (
+    Candidate,
+    Problem,
+    favourites,
+    finished,
+    first_looks,
+    ladders,
+    ranking,
+    refinements,
+)
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
-# Measures tiles of the given shapes within some seconds, of which some may be left out; gives all that is known.
-Measure = Callable[[Sequence[Shape], float], Mapping[Shape, Sample]]
+# Measures tiles of the given shapes within some seconds, those already known as well if told so; gives all that is known.
+Measure = Callable[[Sequence[Shape], float, bool], Mapping[Shape, Sample]]
 
 UNCALIBRATED = "typical"  # the machine that stands for one nobody has measured
 # Measuring takes so long in all, building the tile apart: in proportion to the run within limits.
 PROBE_SHARE, SHORTEST_PROBE_SECONDS, PROBE_SECONDS = 0.3, 0.2, 1.0
-LOOKS_SHARE, LADDERS_SHARE = 0.35, 0.4
+LOOKS_SHARE, LADDERS_SHARE, CONFIRM_SHARE = 0.35, 0.4, 0.25
 WORTH_PLANNING_SECONDS = 0.02
 
 
@@ -84,18 +93,22 @@ def _measured(problem: Problem, measure: Measure, estimated: Rates) -> Rates | N
     """Speeds of the shapes that matter; None where nothing could be measured."""
     budget = min(PROBE_SECONDS, max(SHORTEST_PROBE_SECONDS, PROBE_SHARE * problem.work_seconds(estimated)))
     deadline = time.perf_counter() + budget
-    samples = dict(measure((), 0.0))
+    samples = dict(measure((), 0.0, False))
+    remembered = len(samples)
     looks = first_looks(problem, estimated)
     if sum(map(ProbedRates(samples).knows, looks)) < len(looks) / 2:
-        samples.update(measure(looks, LOOKS_SHARE * budget))
+        samples.update(measure(looks, LOOKS_SHARE * budget, False))
         if not samples:
             return None
-        samples.update(measure(ladders(problem, ProbedRates(samples)), LADDERS_SHARE * budget))
+        samples.update(measure(ladders(problem, ProbedRates(samples)), LADDERS_SHARE * budget, False))
     while (wanted := refinements(problem, ProbedRates(samples))) and (left := deadline - time.perf_counter()) > 0:
         known = len(samples)
-        samples.update(measure(wanted, left / 2))
+        samples.update(measure(wanted, left / 2, False))
         if len(samples) == known:
             break
+    if len(samples) > remembered:
+        # Of many noisy figures the best ones flatter: those that would win are looked at once more.
+        samples.update(measure(favourites(problem, ProbedRates(samples)), CONFIRM_SHARE * budget, True))
     return ProbedRates(samples)
 
 
@@ -185,10 +198,10 @@ class Decider:
             self._kernel,
         )
 
-    def _measure(self, shapes: Sequence[Shape], budget_seconds: float) -> Mapping[Shape, Sample]:
+    def _measure(self, shapes: Sequence[Shape], budget_seconds: float, again: bool) -> Mapping[Shape, Sample]:
         self.report("measuring tiles")
         try:
-            return self._prober(shapes, budget_seconds)
+            return self._prober(shapes, budget_seconds, again)
         except BuildError:  # a plan can be had without a compiler; a run will say what is wrong with it
             return {}
 

@@ -171,6 +171,7 @@ def fit_link(engine: str, samples: Mapping[int, Samples], rendezvous: int | None
         # quicker (a shaper lets bursts pass) or slower (a link that holds several at a time).
         paced = (np.array(sizes) >= _THROUGHPUT_BYTES) & (period > _CLEARLY * np.maximum(send, receive))
         wire = _ascending(np.where(paced, period, np.minimum(wire, period)))
+    wire = np.maximum(wire, np.array(sizes) * _least_per_byte(sizes, wire))
     excess = np.maximum(waits - wire - latency, 0.0) if synchronous else np.zeros(1)
     source = f"measured: {len(sizes)} sizes, {min(len(s.hop) for s in of)} rounds"
     hops = [median_quantity(s.hop) for s in of]
@@ -184,6 +185,14 @@ def fit_link(engine: str, samples: Mapping[int, Samples], rendezvous: int | None
         rendezvous_bytes=rendezvous if engine in ("overlap", "helper") else None,
         setup=median_quantity([s for one in of for s in one.setup] or [0.0], source),
     )
+
+
+def _least_per_byte(sizes: Sequence[int], wire: npt.NDArray[np.float64]) -> float:
+    """Seconds a byte in the long run, by the largest messages: what lets a small one pass at once, such as a shaper's burst,
+    does not do so for many in a row."""
+    if len(sizes) < 2:
+        return 0.0
+    return float(min(wire[-1] / sizes[-1], (wire[-1] - wire[-2]) / (sizes[-1] - sizes[-2])))
 
 
 def _proportionate(sizes: Sequence[int], seconds: Sequence[float]) -> npt.NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import lapwing as lw
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.messages import SIZES, measure_links, step_overhead
 from lapwing.calibrate.rig import Rig
+from lapwing.calibrate.sharing import measure_sharing
 from lapwing.calibrate.tiles import (
     Subject,
     kernel_of,
@@ -59,6 +60,10 @@ def measure_node(
     noise = comm.allgather(_together(comm, partial(measure_noise, _NOISE * seconds)))
     enter("copies", _NOISE)
     copies = _together(comm, partial(measure_copies, _COPIES * seconds))
+    sharing = comm.bcast(measure_sharing(rig.comm) if rig is not None else None, root=0)
+    if sharing is not None:
+        written, read = sharing
+        copies = replace(copies, shared_write_seconds_per_line=written, shared_read_seconds_per_line=read)
     enter("operations", _NOISE + _COPIES)
     operations = _together(comm, partial(measure_operations, _OPERATIONS * seconds))
     at = _NOISE + _COPIES + _OPERATIONS

@@ -71,6 +71,14 @@ def _copies_table(copies: Copies, operations: Mapping[str, Quantity]) -> Table:
     table.add_row("a byte of a whole run of memory", _quantity(copies.contiguous_seconds_per_byte))
     table.add_row("an element by itself", _quantity(copies.strided_seconds_per_element))
     table.add_row("a part of a message", _quantity(copies.seconds_per_part))
+    if copies.shared_write_seconds_per_line is not None:
+        table.add_row(
+            "writing a cache line that another core has read", _quantity(copies.shared_write_seconds_per_line)
+        )
+    if copies.shared_read_seconds_per_line is not None:
+        table.add_row(
+            "reading a cache line that another core has written", _quantity(copies.shared_read_seconds_per_line)
+        )
     for kind, quantity in sorted(operations.items()):
         table.add_row(kind, _quantity(quantity))
     return table

@@ -62,6 +62,8 @@ def to_document(machine: Machine) -> dict[str, Any]:
         "copies": {
             "contiguous_seconds_per_byte": _quantity_document(machine.copies.contiguous_seconds_per_byte),
             "seconds_per_part": _quantity_document(machine.copies.seconds_per_part),
+            "shared_read_seconds_per_line": _optional_document(machine.copies.shared_read_seconds_per_line),
+            "shared_write_seconds_per_line": _optional_document(machine.copies.shared_write_seconds_per_line),
             "strided_seconds_per_element": _quantity_document(machine.copies.strided_seconds_per_element),
         },
         "disk": None if machine.disk is None else _disk_document(machine.disk),
@@ -113,13 +115,17 @@ def _link_document(link: Link) -> dict[str, Any]:
         "latency_seconds": _quantity_document(link.latency),
         "synchronisation_seconds": _quantity_document(link.synchronisation),
         "rendezvous_bytes": link.rendezvous_bytes,
-        "setup_seconds": None if link.setup is None else _quantity_document(link.setup),
+        "setup_seconds": _optional_document(link.setup),
     }
 
 
 def _disk_document(disk: Disk) -> dict[str, Any]:
     curves = {name: _curve_document(getattr(disk, name)) for name in _DISK_CURVES}
     return {**curves, "source": disk.source}
+
+
+def _optional_document(quantity: Quantity | None) -> dict[str, Any] | None:
+    return None if quantity is None else _quantity_document(quantity)
 
 
 def _kernel_document(kernel: Kernel) -> dict[str, Any]:
@@ -305,12 +311,18 @@ def _link(entry: _Entry) -> Link:
     )
 
 
+_SHARED = ("shared_write_seconds_per_line", "shared_read_seconds_per_line")
+
+
 def _copies(entry: _Entry) -> Copies:
-    at = entry.entries(("contiguous_seconds_per_byte", "strided_seconds_per_element", "seconds_per_part"))
+    needed = ("contiguous_seconds_per_byte", "strided_seconds_per_element", "seconds_per_part")
+    at = entry.entries(needed, _SHARED)
+    shared = [at[name] for name in _SHARED]
     return Copies(
         _quantity(at["contiguous_seconds_per_byte"], _SLOWEST_BYTE, "seconds per byte"),
         _quantity(at["strided_seconds_per_element"], _SLOWEST_BYTE, "seconds per element"),
         _quantity(at["seconds_per_part"], _LONGEST_CALL, "seconds per part"),
+        *(None if s.value is None else _quantity(s, _LONGEST_CALL, "seconds per cache line") for s in shared),
     )
 
 

@@ -112,11 +112,16 @@ class Copies:
 
     seconds = seconds_per_part + bytes · contiguous_seconds_per_byte for whole runs of memory, and
     seconds_per_part + elements · strided_seconds_per_element for elements a stride apart.
+
+    Between ranks of a node every cache line costs more: ``shared_write_seconds_per_line`` where another core has read it,
+    ``shared_read_seconds_per_line`` where another has written it (None: not known).
     """
 
     contiguous_seconds_per_byte: Quantity
     strided_seconds_per_element: Quantity
     seconds_per_part: Quantity
+    shared_write_seconds_per_line: Quantity | None = None
+    shared_read_seconds_per_line: Quantity | None = None
 
 
 @dataclass(frozen=True)

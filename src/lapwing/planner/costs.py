@@ -17,6 +17,7 @@ from lapwing.tiling.partition import Partition
 # Two ranks that hand over a message in person wait for the later one: of two times that vary alike, the later is late by
 # this many standard deviations in the mean, 1/√π where they are normal. Buffers even that out.
 LATER_OF_TWO = math.pi**-0.5
+LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rat
         link = machine.link(place, engine)
         stored = engine == "onesided" and place == "node" and faces.batch == 1
         copies = _copy_seconds(neighbour, machine.copies, rates, shape)
+        if place == "node":
+            copies = _with_sharing(copies, neighbour, machine.copies, stored)
         channels.append(_channel(neighbour, link, copies, stored, geometry))
         synchronisation = max(synchronisation, link.synchronisation.value)
     compute = geometry.points * (rates.seconds_per_point(shape) * placement.crowding(partition.ranks))
@@ -97,8 +100,19 @@ def setup_seconds(geometry: Geometry, engine: Engine, machine: Machine, placemen
     return max((link.setup.value for link in links if link.setup is not None), default=0.0)
 
 
+def _with_sharing(copies: CopySeconds, neighbour: Neighbour, costs: Copies, stored: bool) -> CopySeconds:
+    """Between cores of a node: lines change hands when they are packed, and once more when the neighbour computes with them.
+
+    stored: faces are written where the receiver reads them, so that there is nothing to unpack.
+    """
+    lines = max(neighbour.bytes / LINE_BYTES, neighbour.runs)
+    write, read = (
+        q.value if q else 0.0 for q in (costs.shared_write_seconds_per_line, costs.shared_read_seconds_per_line)
+    )
+    return CopySeconds(copies.pack + lines * write, lines * read if stored else copies.unpack)
+
+
 def _channel(neighbour: Neighbour, link: Link, copies: CopySeconds, stored: bool, geometry: Geometry) -> Channel:
-    """stored: faces are written where the receiver reads them, so that there is nothing to unpack."""
     return Channel(
         offset=neighbour.offset,
         lag=neighbour.lag,
@@ -106,7 +120,7 @@ def _channel(neighbour: Neighbour, link: Link, copies: CopySeconds, stored: bool
         pack=copies.pack,
         send=link.send_cpu(neighbour.bytes),
         receive=link.receive_cpu(neighbour.bytes),
-        unpack=0.0 if stored else copies.unpack,
+        unpack=copies.unpack,
         wire=link.wire(neighbour.bytes),
         latency=link.latency.value,
         depth=_depth(neighbour, geometry, stored),

@@ -34,6 +34,7 @@ from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 MOST_CUTS = 12  # of all process grids, those that send least
 MOST_FOLLOWED = 5  # candidates on the exact timeline
 MOST_LOOKS = 8  # cuts of which a shape is measured
+CONFIRMED = 4  # shapes that are measured twice
 BEST_CUTS, RUNGS = 2, 6  # of so many cuts, so many heights are measured
 CLOSE = 1.25  # a candidate this many times slower than the best by its bound is out
 # Heights from the whole block downwards, each so many times the next: the time of a run is flat around its best height.
@@ -235,6 +236,16 @@ def refinements(problem: Problem, rates: ProbedRates) -> list[Shape]:
         if not rates.has_near(shape) and shape not in found:
             found.append(shape)
     return found[:RUNGS]
+
+
+def favourites(problem: Problem, rates: ProbedRates) -> list[Shape]:
+    """The measured shapes nearest to those that look best."""
+    found: list[Shape] = []
+    for one in sorted(_bounded(problem, rates), key=lambda b: b.bound)[: 2 * MOST_FOLLOWED]:
+        shape = rates.nearest(problem.shape(one.cut, one.tile))
+        if shape not in found:
+            found.append(shape)
+    return found[:CONFIRMED]
 
 
 def _best_cuts(problem: Problem, rates: Rates) -> list[Cut]:

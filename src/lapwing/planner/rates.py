@@ -157,10 +157,13 @@ class ProbedRates:
         share = math.log(shape.tile / low) / math.log(high / low)
         return before + share * (after - before)
 
-    def copy_seconds(self, shape: Shape, axis: int, direction: int) -> CopySeconds | None:
+    def nearest(self, shape: Shape) -> Shape:
+        """The measured shape of the same block and mapping loop whose height is nearest."""
         alike = [s for s in self.samples if (s.block, s.mapping) == (shape.block, shape.mapping)]
-        nearest = min(alike, key=lambda s: abs(math.log(s.tile / shape.tile)), default=None)
-        return None if nearest is None else self.samples[nearest].copies.get((axis, direction))
+        return min(alike, key=lambda s: abs(math.log(s.tile / shape.tile)))
+
+    def copy_seconds(self, shape: Shape, axis: int, direction: int) -> CopySeconds | None:
+        return self.samples[self.nearest(shape)].copies.get((axis, direction))
 
     @cached_property
     def _heights(self) -> dict[tuple[Block, int | None], list[tuple[int, float]]]:
