@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
@@ -199,7 +198,7 @@ def ranking(problem: Problem, rates: Rates) -> list[Candidate]:
 
     Raises RefusedError where no grid fits, or the machine does not describe a link that is needed.
     """
-    bounded = sorted(_bounded(problem, rates), key=lambda b: b.bound)
+    bounded = _with_engines(problem, rates)
     followed: list[tuple[float, _Bounded]] = []
     for one in bounded:
         if len(followed) >= MOST_FOLLOWED or (followed and one.bound > CLOSE * min(followed, key=itemgetter(0))[0]):
@@ -212,7 +211,7 @@ def ranking(problem: Problem, rates: Rates) -> list[Candidate]:
 def first_looks(problem: Problem, rates: Rates) -> list[Shape]:
     """A shape of every promising cut, to be measured first."""
     best: dict[Cut, _Bounded] = {}
-    for one in sorted(_bounded(problem, rates, problem.engines[:1]), key=lambda b: b.bound):
+    for one in _bounded(problem, rates):
         best.setdefault(one.cut, one)
     return [problem.shape(one.cut, one.tile) for one in list(best.values())[:MOST_LOOKS]]
 
@@ -231,7 +230,7 @@ def ladders(problem: Problem, rates: Rates) -> list[Shape]:
 def refinements(problem: Problem, rates: ProbedRates) -> list[Shape]:
     """Shapes that look best and have no measured one near them."""
     found = []
-    for one in sorted(_bounded(problem, rates), key=lambda b: b.bound)[:MOST_FOLLOWED]:
+    for one in _bounded(problem, rates)[:MOST_FOLLOWED]:
         shape = problem.shape(one.cut, one.tile)
         if not rates.has_near(shape) and shape not in found:
             found.append(shape)
@@ -241,7 +240,7 @@ def refinements(problem: Problem, rates: ProbedRates) -> list[Shape]:
 def favourites(problem: Problem, rates: ProbedRates) -> list[Shape]:
     """The measured shapes nearest to those that look best."""
     found: list[Shape] = []
-    for one in sorted(_bounded(problem, rates), key=lambda b: b.bound)[: 2 * MOST_FOLLOWED]:
+    for one in _bounded(problem, rates)[: 2 * MOST_FOLLOWED]:
         shape = rates.nearest(problem.shape(one.cut, one.tile))
         if shape not in found:
             found.append(shape)
@@ -249,20 +248,37 @@ def favourites(problem: Problem, rates: ProbedRates) -> list[Shape]:
 
 
 def _best_cuts(problem: Problem, rates: Rates) -> list[Cut]:
-    bounded = sorted(_bounded(problem, rates, problem.engines[:1]), key=lambda b: b.bound)
-    return list(dict.fromkeys(one.cut for one in bounded))
+    return list(dict.fromkeys(one.cut for one in _bounded(problem, rates)))
 
 
-def _bounded(problem: Problem, rates: Rates, engines: Sequence[Engine] | None = None) -> Iterator[_Bounded]:
-    for cut in problem.possible:
-        for tile in problem.heights(cut):
-            if not rates.knows(problem.shape(cut, tile)):
-                continue
-            geometry = problem.geometry(cut, tile)
-            for engine in engines or problem.engines:
-                pipeline = pipeline_of(geometry, engine, problem.machine, rates, problem.placement)
-                setup = setup_seconds(geometry, engine, problem.machine, problem.placement)
-                yield _Bounded(setup + least_seconds(pipeline), setup, cut, tile, engine, pipeline)
+def _bounded(problem: Problem, rates: Rates) -> list[_Bounded]:
+    """All cuts and heights whose speed is known, with one engine that stands for all; those with the least bounds first."""
+    engine: Engine = "overlap" if "overlap" in problem.engines else problem.engines[0]
+    known = (
+        (cut, tile)
+        for cut in problem.possible
+        for tile in problem.heights(cut)
+        if rates.knows(problem.shape(cut, tile))
+    )
+    return sorted((_bound(problem, rates, cut, tile, engine) for cut, tile in known), key=attrgetter("bound"))
+
+
+def _with_engines(problem: Problem, rates: Rates) -> list[_Bounded]:
+    """The best of those with every engine."""
+    best = _bounded(problem, rates)[: 2 * MOST_FOLLOWED]
+    several = [
+        one if one.engine == engine else _bound(problem, rates, one.cut, one.tile, engine)
+        for one in best
+        for engine in problem.engines
+    ]
+    return sorted(several, key=attrgetter("bound"))
+
+
+def _bound(problem: Problem, rates: Rates, cut: Cut, tile: int, engine: Engine) -> _Bounded:
+    geometry = problem.geometry(cut, tile)
+    pipeline = pipeline_of(geometry, engine, problem.machine, rates, problem.placement)
+    setup = setup_seconds(geometry, engine, problem.machine, problem.placement)
+    return _Bounded(setup + least_seconds(pipeline), setup, cut, tile, engine, pipeline)
 
 
 def least_seconds(pipeline: Pipeline) -> float:

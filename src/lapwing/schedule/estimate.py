@@ -13,9 +13,9 @@ import numpy as np
 from lapwing.schedule.makespan import completion_seconds
 from lapwing.schedule.pipeline import Channel, Pipeline
 
-SHORT = 400  # steps in all that are followed to their end
-STEPS, SWEEPS = (16, 32), (3, 6)  # what longer ones are shortened to
-BINS = 128  # steps that differ are put together in so many
+SHORT = 160  # steps in all that are followed to their end
+STEPS, SWEEPS = (8, 16), (3, 5)  # what longer ones are shortened to
+BINS = 96  # steps that differ are put together in so many
 
 
 def nearly_completion_seconds(pipeline: Pipeline) -> float:
