@@ -14,7 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing.api import ArrayShape
 from lapwing.calibrate import probing
-from lapwing.calibrate.tile import Probe
+from lapwing.calibrate.tile import FaceCost, Probe
 from lapwing.decide import Decider, Decision, decide
 from lapwing.errors import RefusedError
 from lapwing.machine import stored
@@ -362,6 +362,19 @@ def test_what_was_measured_is_remembered(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(probing.Prober(bound, sqrt3d.dependences, 1)([], 0.1)) == set(), "one core alone is faster"
     later([first], 0.1, again=True)
     assert calls[-1] == [((8, 8, 98), 2, 7)]
+
+
+def test_cores_that_come_by_different_faces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a parallelogram not every step has every message, and each core does as many steps as it has time for."""
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    faces = [FaceCost(0, d, 10, 1, Quantity(1e-8), Quantity(2e-8)) for d in (1, -1)]
+    seen = iter([tuple(faces), tuple(faces[1:])])
+    monkeypatch.setattr(
+        probing, "probe", lambda b, d, cs, s, **o: [Probe(*cs[0], 100, 10, 800, Quantity(1e-6), next(seen))]
+    )
+    shape = Shape((8, 8, 98), 2, 7)
+    copies = probing.Prober(bound_to(sqrt3d, of_shape(9, 9, 99)), sqrt3d.dependences, 2)([shape], 0.1)[shape].copies
+    assert copies == {(0, 1): pytest.approx((1e-9, 2e-9)), (0, -1): pytest.approx((1e-9, 2e-9))}
 
 
 def test_spoilt_memories_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

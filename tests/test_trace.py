@@ -343,8 +343,9 @@ def test_a_timeline_of_one_process(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "timeline: out/run.html" in done.stdout
     assert "nothing to communicate" in done.stdout
-    (rank,) = _Page((tmp_path / "out/run.html").read_text()).data["runs"][0]["ranks"]
-    assert rank["tracks"][0]["count"] == 4
+    rank, foreseen = _Page((tmp_path / "out/run.html").read_text()).data["runs"][0]["ranks"]
+    assert rank["tracks"][0]["count"] == foreseen["tracks"][0]["count"] == 4
+    assert [rank["predicted"], foreseen["predicted"]] == [False, True]
 
 
 @pytest.mark.mpi
@@ -362,11 +363,13 @@ def test_a_timeline_of_two_ranks(tmp_path: Path, ending: str) -> None:
     assert done.stdout.count("POP") == 2
     text = timeline_path.read_text()
     if ending == "html":
-        assert [len(run["ranks"]) for run in _Page(text).data["runs"]] == [2, 2]
+        for run in _Page(text).data["runs"]:
+            assert [rank["predicted"] for rank in run["ranks"]] == [False, False, True, True]
     else:
         names = [e["args"]["name"] for e in json.loads(text)["traceEvents"] if e["name"] == "process_name"]
         assert [name.partition(" on ")[0] for name in names] == [
-            "blocking: rank 0", "blocking: rank 1", "overlap: rank 0", "overlap: rank 1",
+            "blocking: rank 0", "blocking: rank 1", "blocking, predicted: rank 0", "blocking, predicted: rank 1",
+            "overlap: rank 0", "overlap: rank 1", "overlap, predicted: rank 0", "overlap, predicted: rank 1",
         ]  # fmt: skip
 
 

@@ -102,13 +102,15 @@ class Prober:
 
 def _sample(probes: Sequence[Probe]) -> Sample:
     """The mean of those that were at work together: what disturbs one of them now disturbs another one later."""
+    found: dict[tuple[int, int], list[CopySeconds]] = {}
+    for one in probes:  # which do not all come by all faces, where steps differ
+        for face in one.faces:
+            if face.bytes:
+                seconds = CopySeconds(face.pack.value / face.bytes, face.unpack.value / face.bytes)
+                found.setdefault((face.axis, face.direction), []).append(seconds)
     copies = {
-        (face.axis, face.direction): CopySeconds(
-            mean(one.faces[k].pack.value / face.bytes for one in probes),
-            mean(one.faces[k].unpack.value / face.bytes for one in probes),
-        )
-        for k, face in enumerate(probes[0].faces)
-        if face.bytes
+        place: CopySeconds(mean(s.pack for s in seconds), mean(s.unpack for s in seconds))
+        for place, seconds in found.items()
     }
     return Sample(mean(one.seconds_per_point for one in probes), copies)
 

@@ -17,7 +17,7 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Machine
 from lapwing.planner.along_time import AlongTime
-from lapwing.planner.choose import Wishes
+from lapwing.planner.choose import ROWS_TOGETHER, Wishes
 from lapwing.planner.costs import Placement, pipeline_of, setup_seconds
 from lapwing.planner.cuts import Cut, all_cuts, partition_of
 from lapwing.planner.geometry import Geometry
@@ -39,11 +39,9 @@ CLOSE = 1.25  # a candidate this many times slower than the best by its bound is
 # Heights from the whole block downwards, each so many times the next: the time of a run is flat around its best height.
 HEIGHTS_APART = 1.5
 MOST_STEPS = 4096  # a sweep
-# Tiles work on 16 rows together, which start one step apart.
-ROWS_TOGETHER = 16
-MORE_BUFFERS = (3, 4, 8)
+MORE_BUFFERS = (3, 4, 8)  # than two a channel
 BUFFER_PAYS = 0.01  # a buffer more has to save this share of the time
-EAGER_SLICE_SECONDS = 500e-6
+EAGER_SLICE_SECONDS = 500e-6  # between polls that no message waits for
 
 
 @dataclass(frozen=True)
