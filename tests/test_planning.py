@@ -15,10 +15,10 @@ import lapwing as lw
 from lapwing.api import ArrayShape
 from lapwing.calibrate import probing
 from lapwing.calibrate.tile import FaceCost, Probe
-from lapwing.decide import Decider, Decision, decide
+from lapwing.decide import Decider, Decision, decide, machine_here
 from lapwing.errors import RefusedError
 from lapwing.machine import stored
-from lapwing.machine.machine import Curve, Link, Machine, Quantity
+from lapwing.machine.machine import Curve, Fingerprint, Link, Machine, Quantity
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
@@ -310,6 +310,21 @@ def test_a_machine_without_network_cannot_have_ranks_on_several_nodes() -> None:
     machine = replace(typical(), links={"node": typical().links["node"]}, cores_a_node=2)
     with pytest.raises(RefusedError, match="no link at place 'network'"):
         decided(machine, ranks=4)
+
+
+def test_a_machine_that_was_calibrated_alone_can_be_planned_as_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    uncalibrated = machine_here()
+    assert uncalibrated.name == "typical"
+    node = typical().links["node"]
+    mine = replace(typical(), name="mine", links={"node": node}, cores_a_node=2)
+    stored.write(mine, stored.own_path(tmp_path))
+    assert machine_here().name == "mine"
+    assert set(machine_here().links) == {"node", "network"}
+    stored.write(replace(mine, fingerprint=Fingerprint(cpu="another")), stored.own_path(tmp_path))
+    assert machine_here() == uncalibrated, "of another CPU"
 
 
 def test_one_rank_has_nothing_to_choose() -> None:

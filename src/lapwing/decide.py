@@ -115,12 +115,13 @@ def _measured(problem: Problem, measure: Measure, estimated: Rates) -> Rates | N
 def machine_here() -> Machine:
     """This machine as it was calibrated, or a typical one with as many cores as there are here.
 
-    What was measured on another CPU is not taken. Raises RefusedError for a file that makes no sense.
+    What was measured on another CPU is not taken; a network that was not measured is a typical one. Raises RefusedError for
+    a file that makes no sense.
     """
-    calibrated = stored.own(cache_directory())
-    if calibrated is not None and not calibrated.fingerprint.changes(here(with_mpi=False)):
-        return calibrated
-    return replace(stored.find(UNCALIBRATED), cores_a_node=len(allowed_cpus()))
+    typical, calibrated = stored.find(UNCALIBRATED), stored.own(cache_directory())
+    if calibrated is None or calibrated.fingerprint.changes(here(with_mpi=False)):
+        return replace(typical, cores_a_node=len(allowed_cpus()))
+    return replace(calibrated, links={**typical.links, **calibrated.links})
 
 
 @dataclass(frozen=True)
