@@ -20,7 +20,7 @@ from lapwing.errors import RefusedError
 from lapwing.machine import stored
 from lapwing.machine.machine import Curve, Fingerprint, Link, Machine, Quantity
 from lapwing.planner.choose import Wishes, make_plan
-from lapwing.planner.costs import Placement
+from lapwing.planner.costs import Placement, setup_seconds
 from lapwing.planner.cuts import Cut
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.optimise import Problem, engines_on
@@ -153,6 +153,17 @@ def test_a_face_across_the_innermost_loop_is_one_run_after_the_other() -> None:
     assert [n.runs for n in along.neighbours] == [1]
     assert [n.runs for n in across.neighbours] == [8]
     assert [n.bytes for n in (*along.neighbours, *across.neighbours)] == [64, 64]
+
+
+def test_long_rows_lie_in_pages_of_their_own() -> None:
+    short = geometry(gauss_seidel, [of_shape(40, 64), 1], 2, tile=8, cut=Cut(0, (1, 2)))
+    long = geometry(gauss_seidel, [of_shape(40, 6400), 1], 2, tile=8, cut=Cut(0, (1, 2)))
+    along = geometry(gauss_seidel, [of_shape(40, 6400), 1], 2, tile=1024, cut=Cut(1, (2, 1)))
+    assert [n.pages for n in (*short.neighbours, *long.neighbours, *along.neighbours)] == [1, 8, 2]
+    onesided, overlap = (
+        setup_seconds(long, engine, typical(), whole_nodes(typical())) for engine in ("onesided", "overlap")
+    )
+    assert onesided >= overlap + 0.9e-6 * 8 * long.steps
 
 
 def test_a_mapping_loop_that_is_cut_is_one_step() -> None:

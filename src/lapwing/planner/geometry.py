@@ -20,6 +20,7 @@ from lapwing.loopnest.domain import Domain
 from lapwing.tiling.faces import Faces, Part
 from lapwing.tiling.partition import Partition
 
+PAGE_BYTES = 4096
 # Domains that are no boxes are measured by a lattice of about so many points.
 _LATTICE = 1 << 17
 
@@ -29,7 +30,7 @@ class Neighbour:
     """Messages between two places of the process grid that lie ``offset`` apart, in the loops' directions.
 
     A message made in a step is needed ``lag`` sweeps later, ``shift`` steps later in the sweep, and still so for ``held``
-    more steps. ``runs`` is the number of pieces of contiguous memory its elements lie in.
+    more steps. ``runs`` is the number of pieces of contiguous memory its elements lie in, ``pages`` about the number of pages.
     """
 
     offset: tuple[int, ...]
@@ -39,6 +40,7 @@ class Neighbour:
     bytes: int
     parts: int
     runs: int
+    pages: float
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ class Geometry:
             count * message.bytes,
             count * len(message.parts),
             count * sum(_runs(faces.bound, faces, part) for part in message.parts),
+            count * sum(_pages(faces.bound, faces, part) for part in message.parts),
         )
 
 
@@ -166,6 +169,13 @@ def _runs(bound: BoundNest, faces: Faces, part: Part) -> int:
     along = bound.nest.loop_names.index(loop) - depth
     sides = [high - low for low, high in part.box]
     return max(1, math.prod(side for k, side in enumerate(sides) if k != along))
+
+
+def _pages(bound: BoundNest, faces: Faces, part: Part) -> float:
+    """Pages that a part's pieces lie in: one each where rows are longer than a page."""
+    array = bound.array(faces.faces[part.face].array)
+    row = array.shape[-1] * array.itemsize
+    return max(part.bytes, _runs(bound, faces, part) * min(row, PAGE_BYTES)) / PAGE_BYTES
 
 
 def _lattice_volume(domain: Domain, depth: int, edges: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
