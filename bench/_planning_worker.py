@@ -88,7 +88,9 @@ class Site:
     def decided(self) -> tuple[Plan, float, list[Variant]]:
         """The plan, how long planning took without measuring, and the ways to run that it is held against."""
         wishes, node = Wishes(), self.job["ranks_a_node"]
-        decide = Decider.here(self.bound, self.problem.nest.dependences, self.ranks, node, self.ranks, {}, lambda _: None)
+        decide = Decider.here(
+            self.bound, self.problem.nest.dependences, self.ranks, node, self.ranks, {}, lambda _: None
+        )
         decide(wishes)
         begin = time.perf_counter()
         decision = decide.decision(wishes)  # everything that had to be measured is known by now
