@@ -80,9 +80,7 @@ class Site:
         if self.comm is None:
             return make()
         found = make() if self.rank == 0 else None
-        done = self.comm.Ibarrier()
-        while not done.Test():
-            time.sleep(0.002)
+        communicator.meet(self.comm)
         return self.comm.bcast(found, root=0)
 
     def decided(self) -> tuple[Plan, float, list[Variant]]:

@@ -427,6 +427,18 @@ def test_short_calls_are_planned_by_rules_of_thumb(monkeypatch: pytest.MonkeyPat
     assert decider(257, 257, 1025).for_call(Wishes()).prediction is not None
 
 
+def test_choices_made_with_lists_and_numpy_integers_are_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    bound = bound_to(sqrt3d, of_shape(129, 129, 1025))
+    given = sqrt3d.using(grid=[np.int64(2), 1], tile=np.int64(64))  # type: ignore[arg-type]
+    plan = given.planned(bound, 2, 2, 2, {})
+    assert (plan.tile, plan.grid) == (64, (2, 1))
+    assert plan.prediction is not None
+    assert given.planned(bound, 2, 2, 2, {}) is plan
+
+
 def test_a_plan_can_be_had_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     monkeypatch.setenv("LAPWING_CC", "false")

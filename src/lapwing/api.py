@@ -188,7 +188,8 @@ class Nest:
     def wishes(self) -> Any:
         from lapwing.planner.choose import Wishes
 
-        return Wishes(self.engine, self.tile, self.grid)
+        # Plans are kept by what was wished for, so that it must not be a list.
+        return Wishes(self.engine, self.tile, tuple(self.grid) if isinstance(self.grid, list) else self.grid)
 
 
 def nest(function: Callable[..., Any]) -> Nest:

@@ -34,7 +34,7 @@ from lapwing.planner.plan import Plan
 from lapwing.planner.rates import EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.partition import Partition
-from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
 
 # Measures tiles of the given shapes within some seconds, those already known as well if told so; gives all that is known.
 Measure = Callable[[Sequence[Shape], float, bool], Mapping[Shape, Sample]]
@@ -168,8 +168,8 @@ class Decider:
         """
         machine = machine_here() if name is None else stored.find(name)
         placement = Placement(machine.cores_a_node, machine.cores_a_node)
-        here = name is None
-        return Decider(bound, tuple(dependences), ranks, placement, arguments, lambda _: None, machine, measures=here)
+        found = tuple(dependences)
+        return Decider(bound, found, ranks, placement, arguments, lambda _: None, machine, measures=name is None)
 
     def __call__(self, wishes: Wishes) -> Plan:
         """Raises RefusedError as make_plan does, and BuildError where tiles cannot be measured."""
@@ -220,5 +220,5 @@ class Decider:
     @cached_property
     def _tiled(self) -> tuple[BoundNest, tuple[Dependence, ...]]:
         """The nest as it is cut into tiles: skewed, where that takes skewing."""
-        skew = make_plan(self.bound, self.dependences, 1).skew
+        skew = find_skew(self.bound.nest, self.dependences)
         return skewed_nest(self.bound, skew), skewed_dependences(self.dependences, skew)

@@ -97,7 +97,8 @@ def _run_collectively(
         # nest leaves every rank with a parallelogram of elements.
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     announce = communicator.announcer(rank == 0)
-    return run_on_ranks(bound, plan, sources, comm, announce, report if rank == 0 else None, measure, nest.tuning)
+    report = report if rank == 0 else None
+    return run_on_ranks(bound, plan, sources, comm, place, announce, report, measure, nest.tuning)
 
 
 def _whole(value: Any) -> Any:

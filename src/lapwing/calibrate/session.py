@@ -32,7 +32,6 @@ Progress = Callable[[str, float], None]
 
 # Of the seconds to measure for.
 _NOISE, _COPIES, _OPERATIONS, _TILES, _MESSAGES = 0.03, 0.05, 0.04, 0.38, 0.5
-_IDLE_SECONDS = 0.005  # between two looks of a rank that has nothing to measure
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,7 @@ def _pair(comm: Any, announce: native.Announce) -> Rig | None:
 def _links(rig: Rig | None, seconds: float, comm: Any, report: Callable[[float], None]) -> dict[str, Link]:
     """The pair measures; others wait without taking a CPU from it."""
     links = measure_links(rig, seconds, SIZES, report) if rig is not None else {}
-    done = comm.Ibarrier()
-    while not done.Test():
-        time.sleep(_IDLE_SECONDS)
+    communicator.meet(comm)
     return links
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from lapwing.export.smpi import Cluster, Curve
 from lapwing.loopnest.binding import BoundNest
 from lapwing.machine.machine import Curve as MachineCurve
 from lapwing.machine.machine import Machine
+from lapwing.planner.along_time import AlongTime
 from lapwing.planner.costs import Placement, pipeline_of
 from lapwing.planner.geometry import Geometry, Neighbour
 from lapwing.planner.plan import Plan
@@ -30,7 +29,7 @@ def cluster_of(bound: BoundNest, plan: Plan, machine: Machine, ranks_a_node: int
     """
     bound = skewed_nest(bound, plan.skew)
     faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
-    geometry = Geometry(faces, math.prod(high - low for low, high in bound.domain.box[: bound.nest.sweep_depth]))
+    geometry = Geometry(faces, AlongTime(bound, plan.dependences).sweeps)
     placement = Placement(ranks_a_node, machine.cores_a_node)
     pipeline = pipeline_of(
         geometry, plan.engine, machine, EstimatedRates(_seconds_per_point(plan, geometry), ""), placement

@@ -97,7 +97,7 @@ class Problem:
             machine=machine,
             placement=placement,
             engines=(wishes.engine,) if wishes.engine else engines_on(plan.ranks, placement),
-            tile=wishes.tile,
+            tile=None if wishes.tile is None else int(wishes.tile),
             cuts=(Cut(plan.mapping, plan.partition.grid),) if given else None,
             partition=partition,
         )

@@ -26,7 +26,7 @@ from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
 from lapwing.runtime.storage import LocalArray, Storage, allocate, attach, is_crowded, needed_box, storage_of
 from lapwing.runtime.transfer import Region, gather, gather_regions, scatter, scatter_regions, slices
-from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds, place_of
+from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range
@@ -175,6 +175,7 @@ def run_on_ranks(
     plan: Plan,
     sources: Mapping[str, Any],
     comm: Any,
+    place: Place,
     announce: native.Announce,
     report: Report | None = None,
     measure: Measure | None = None,
@@ -182,7 +183,7 @@ def run_on_ranks(
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
-    sources: per array a DistributedArray, or a NumPy array on rank 0 (None elsewhere).
+    sources: per array a DistributedArray, or a NumPy array on rank 0 (None elsewhere). place: this rank's.
     Raises the same error on every rank where preparation fails; an error in mid-run ends all ranks.
     """
     rank = comm.Get_rank()
@@ -190,7 +191,6 @@ def run_on_ranks(
         return _idle_outcome(bound, plan)
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
-    place = place_of(comm)
     options = agree(comm, lambda: _options(plan, comm, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
