@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from _pipelines import WIRE, Case, Contender, Job
+from _ranks import run_worker
 from _report import say, summary
 
 from lapwing.cli.lab import Lab
-from lapwing.cli.launch import placed
-from lapwing.codegen.toolchain import find_mpi
-from lapwing.errors import LapwingError
 from lapwing.trace.metrics import hidden
 
 WORKER = Path(__file__).with_name("_overlap_worker.py")
@@ -95,21 +90,7 @@ class Place:
     def race(self, case: Case, contenders: Sequence[Contender], repeat: int) -> Race:
         """Exits with a message where a rank fails; it has said why on standard error."""
         job = Job(case, tuple(contenders), repeat)
-        what = f"{case.nest} {'x'.join(map(str, case.shape))}, tile {case.tile}, {self.name}"
-        say(f"overlap: {what}: {', '.join(c.name for c in contenders)}")
-        with tempfile.TemporaryDirectory() as folder:
-            result = Path(folder) / "result.json"
-            worker = [sys.executable, str(WORKER), json.dumps(asdict(job)), str(result)]
-            try:
-                mpiexec = find_mpi().mpiexec
-                command = [str(mpiexec), *placed(mpiexec, RANKS, self.lab, worker)]
-                environment = {**os.environ, **(self.lab.settings() if self.lab else {})}
-                status = subprocess.run(command, env=environment, timeout=LIMIT_SECONDS, check=False).returncode
-            except LapwingError as error:
-                raise SystemExit(f"overlap: {error}") from None
-            except subprocess.TimeoutExpired:
-                raise SystemExit(f"overlap: {what}: not done after {LIMIT_SECONDS} s") from None
-            if status or not result.exists():
-                raise SystemExit(f"overlap: {what}: failed with exit status {status}")
-            found = json.loads(result.read_text())
+        what = f"overlap: {case.nest} {'x'.join(map(str, case.shape))}, tile {case.tile}, {self.name}"
+        say(f"{what}: {', '.join(c.name for c in contenders)}")
+        found = run_worker(what, WORKER, asdict(job), RANKS, self.lab, LIMIT_SECONDS)
         return Race(job, self.name, found["plan"], found["runs"])

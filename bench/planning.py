@@ -8,23 +8,17 @@ README.md beside this file says how to read the table.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from _nests import ADVECTION3D, PROBLEMS
+from _ranks import run_worker
 from _report import console, machine, say, show_machine, table, write_json
 from rich.console import Console
 
 from lapwing.cli.lab import Lab, find_lab
-from lapwing.cli.launch import placed
-from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError
 
 NESTS = {**PROBLEMS, "advection3d": ADVECTION3D}
@@ -124,26 +118,11 @@ def _lab() -> Lab | None:
 
 def measure(job: Job, lab: Lab | None) -> dict[str, Any]:
     """Exits with a message where a rank fails; it has said why on standard error."""
-    what = f"{job.nest} {'x'.join(map(str, job.shape))}, {job.place}"
-    say(f"planning: {what}")
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "result.json"
-        command = [sys.executable, str(WORKER), json.dumps(asdict(job)), str(result)]
-        environment = dict(os.environ)
-        try:
-            if job.ranks > 1:
-                mpiexec = find_mpi().mpiexec
-                hosts = lab if job.place == "lab" else None
-                command = [str(mpiexec), *placed(mpiexec, job.ranks, hosts, command)]
-                environment.update(hosts.settings() if hosts else {})
-            status = subprocess.run(command, env=environment, timeout=LIMIT_SECONDS, check=False).returncode
-        except LapwingError as error:
-            raise SystemExit(f"planning: {error}") from None
-        except subprocess.TimeoutExpired:
-            raise SystemExit(f"planning: {what}: not done after {LIMIT_SECONDS} s") from None
-        if status or not result.exists():
-            raise SystemExit(f"planning: {what}: failed with exit status {status}")
-        found: dict[str, Any] = json.loads(result.read_text())
+    what = f"planning: {job.nest} {'x'.join(map(str, job.shape))}, {job.place}"
+    say(what)
+    found: dict[str, Any] = run_worker(
+        what, WORKER, asdict(job), job.ranks, lab if job.place == "lab" else None, LIMIT_SECONDS
+    )
     return found
 
 
