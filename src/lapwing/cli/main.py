@@ -26,6 +26,7 @@ _PURPOSES = {
     "simulate": "Simulate a loop nest's run on a cluster that is not here.",
     "export": "Write a loop nest as a stand-alone C++ program.",
     "calibrate": "Measure this machine, for plans to rest on.",
+    "overlap": "Rewrite an MPI program so that its communication overlaps with computation.",
     "trace": "Run any MPI program and show where communication is exposed, and why.",
 }
 

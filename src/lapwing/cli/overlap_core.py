@@ -1,0 +1,72 @@
+"""Where the command meets what does the work: sources in, what became of them out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lapwing.cli.overlap_sources import FORTRAN
+from lapwing.overlap.program import Problem, Program
+from lapwing.overlap.report import Options, Outcome
+
+
+@dataclass(frozen=True)
+class Request:
+    """The files, how to read them as a compiler would, and what may be done.
+
+    ``defines``: a name and its value each, as for a compiler's -D. ``compile_commands``: the file of that name.
+    """
+
+    files: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    defines: tuple[tuple[str, str], ...]
+    compile_commands: Path | None
+    options: Options
+
+
+def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
+    """Read the files and rewrite them; ``unread`` are problems that were found before. Nothing is written."""
+    from lapwing.overlap.rewrite import rewrite
+
+    began = time.perf_counter()
+    programs = list(_read(request))
+    outcomes = [rewrite(program, request.options) for program in programs]
+    mixed: tuple[Problem, ...] = ()
+    if sum(bool(outcome.communications) for outcome in outcomes) > 1:
+        # What one language sends may be received in the other, where neither can see it.
+        nothing = replace(request.options, motions=frozenset(), progress_calls=False)
+        outcomes = [rewrite(program, nothing) for program in programs]
+        mixed = (_mixed(outcomes[0]),)
+    communications = (one for outcome in outcomes for one in outcome.communications)
+    return Outcome(
+        communications=tuple(sorted(communications, key=lambda one: (one.place.path, one.place.line))),
+        changes=() if mixed else tuple(one for outcome in outcomes for one in outcome.changes),
+        problems=(*unread, *mixed, *(one for outcome in outcomes for one in outcome.problems)),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _read(request: Request) -> Iterator[Program]:
+    """The files of each language as one program."""
+    fortran = [path for path in request.files if path.suffix.lower() in FORTRAN]
+    others = [path for path in request.files if path not in fortran]
+    if fortran:
+        from lapwing.overlap.fortran.read import read_fortran
+
+        yield read_fortran(fortran, request.includes, dict(request.defines))
+    if others:
+        from lapwing.overlap.c import read_c
+
+        yield read_c(others, request.includes, dict(request.defines), request.compile_commands)
+
+
+def _mixed(outcome: Outcome) -> Problem:
+    place = outcome.communications[0].place
+    return Problem(
+        place.path,
+        place.line,
+        "Fortran and C both call MPI here, and messages between the two are not followed: nothing was changed. If "
+        "these are separate programs, name the sources of one at a time.",
+    )

@@ -1,0 +1,98 @@
+"""Which files `lapwing overlap` reads: those that are named, and the sources in folders that are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lapwing.errors import RefusedError
+from lapwing.overlap.program import Problem
+
+FORTRAN = frozenset({".f", ".for", ".ftn", ".fpp", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18"})
+C = frozenset({".c", ".cc", ".cp", ".cpp", ".cxx", ".c++"})  # .C too: endings are compared in lower case
+_BUILD_FOLDERS = frozenset({"build", "_build", "builddir", "CMakeFiles", "node_modules", "__pycache__"})
+# Any of these makes a folder one that a build system made.
+_BUILD_MARKS = ("CMakeCache.txt", "build.ninja", "meson-info")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """``files`` can be read; ``problems`` are of those that cannot."""
+
+    files: tuple[Path, ...]
+    problems: tuple[Problem, ...]
+
+
+def find_sources(named: Sequence[Path]) -> Sources:
+    """Every source once, in the order of the command line; folders are searched, hidden ones and builds left out.
+
+    Raises RefusedError where a name is of nothing, or nothing can be read.
+    """
+    files: dict[str, Path] = {}
+    problems = []
+    for path in _every(named):
+        reason = _hindrance(path)
+        if reason is not None:
+            problems.append(Problem(path, 0, f"it was not read: {reason}"))
+        else:
+            files.setdefault(os.path.realpath(path), path)
+    if not files:
+        shown = ", ".join(str(path) for path in named[:5])
+        reasons = "".join(f"\n  {problem.path}: {problem.message}" for problem in problems)
+        raise RefusedError(
+            f"{shown}: no source that can be read. Expected Fortran ({_endings(FORTRAN)}), C or C++ ({_endings(C)}) files, "
+            f"or folders that hold some.{reasons}"
+        )
+    return Sources(tuple(files.values()), tuple(problems))
+
+
+def _every(named: Iterable[Path]) -> Iterator[Path]:
+    for path in named:
+        if path.is_dir():
+            yield from _search(path)
+        elif os.path.lexists(path):
+            yield path
+        else:
+            raise RefusedError(f"{path}: there is no such file or folder.")
+
+
+def _search(folder: Path) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not is_build(Path(root, name)) and not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and _is_source(name):
+                yield Path(root, name)
+
+
+def is_build(folder: Path) -> bool:
+    """Whether a folder holds what a build made: its files are copies, or none of the user's."""
+    named = folder.name in _BUILD_FOLDERS or folder.name.startswith("cmake-build-")
+    return named or holds_a_build(folder)
+
+
+def holds_a_build(folder: Path) -> bool:
+    """Whether CMake, Meson or Ninja configured a folder: it then names the place it lies in."""
+    return any((folder / mark).exists() for mark in _BUILD_MARKS)
+
+
+def _is_source(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in FORTRAN | C
+
+
+def _hindrance(path: Path) -> str | None:
+    """Why a file cannot be read, if it cannot."""
+    if not _is_source(path.name):
+        return f"its name ends in none of {_endings(FORTRAN | C)}"
+    if path.exists() and not path.is_file():
+        return "it is not a file"
+    try:
+        with open(path, "rb"):
+            return None
+    except OSError as error:
+        return str(error.strerror)
+
+
+def _endings(endings: frozenset[str]) -> str:
+    return " ".join(sorted(endings))

@@ -1,0 +1,431 @@
+"""Into what may start early and what must wait: the order of statements that hides most.
+
+A list of statements is split in two: *first*, everything that can be done before the first wait, and *last*, the waits and
+all that needs what they bring. Communications start in *first* although they stood after a wait, if nothing they need
+depends on it. A statement that holds both (a conditional, a call of the program's own procedure, a loop) is divided itself.
+
+before: post a; send b; arrive a; use a; post c; send d; arrive c; use c
+after:  post a; send b; post c; send d; arrive a; use a; arrive c; use c
+
+Obligation: no statement that moves up conflicts (conflicts.py) with one it passes; and computation does not pass a
+communication's start, for the ranks that wait for it would wait longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from lapwing.overlap import mpi
+from lapwing.overlap.conflicts import Conflict, conflict
+from lapwing.overlap.effects import Effects
+from lapwing.overlap.environment import Environment
+from lapwing.overlap.fences import Fences
+from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.phases import NOWHERE
+from lapwing.overlap.program import (
+    Assign,
+    Block,
+    Call,
+    Compound,
+    Evaluate,
+    If,
+    Jump,
+    Loop,
+    Name,
+    Number,
+    Operation,
+    Procedure,
+    Statement,
+)
+from lapwing.overlap.tree import substitute_block, with_blocks, with_statements, works
+from lapwing.overlap.walk import Analysis
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A statement that was divided: ``first ; last`` does what it did."""
+
+    first: tuple[Statement, ...]
+    last: tuple[Statement, ...]
+
+
+@dataclass
+class Item:
+    """One statement of the expanded list. ``late``: the second half of one that was divided."""
+
+    statement: Statement
+    effects: Effects = field(default_factory=Effects)
+    late: bool = False
+    early: bool = False  # the first half of one that was divided
+    whole: Statement | None = None  # that one
+    fenced: bool = False  # a line for the preprocessor stands before it
+    number: int = 0  # its place in the expanded list
+    unexposed: frozenset[str] = frozenset()  # local variables it writes, if at all, before it reads them
+
+
+# Divides a call of the program's own procedure; see motions/split_procedure.py.
+DivideCall = Callable[[Call, Procedure, Environment], Halves | None]
+# Divides a statement that conflicts with effects that must come before its end; see motions/split_nest.py.
+DivideAgainst = Callable[[Statement, Sequence[Statement], Sequence[Statement], Procedure], Halves | None]
+Refused = Callable[[Statement, Conflict], None]
+
+
+@dataclass
+class Arranger:
+    """Arranges the lists of one procedure. ``moved``: what was moved up, and the wait it now precedes."""
+
+    analysis: Analysis
+    procedure: Procedure
+    divide_call: DivideCall
+    divide_against: DivideAgainst
+    refused: Refused
+    fences: Fences
+    moved: list[tuple[Statement, Statement]] = field(default_factory=list)
+    _body: Block | None = None
+
+    def body(self) -> Block:
+        """The procedure's body with every list in it arranged, inner ones first."""
+        self._body = self.procedure.body
+        return self._arranged(self.procedure.body)
+
+    def _arranged(self, block: Block) -> Block:
+        statements = []
+        for statement in block.statements:
+            inner = [self._arranged(b) for b in statement.blocks()]
+            statements.append(with_blocks(statement, inner) if inner else statement)
+        new = with_statements(block, statements)
+        if new is not block:
+            assert self._body is not None
+            self._body = substitute_block(self._body, block, new)
+        if block.form == "chain" or not any(_communicates(e) for e in self._rough(new.statements)):
+            return new
+        halves = self.halves(new)
+        if halves is None:
+            return new
+        result = replace(new, statements=(*halves.first, *halves.last))
+        assert self._body is not None
+        self._body = substitute_block(self._body, new, result)
+        return result
+
+    def _rough(self, statements: Sequence[Statement]) -> list[Effects]:
+        return self.analysis.walk(statements, self.procedure)
+
+    # ---- one list -----------------------------------------------------------------------------------------------------
+
+    def halves(self, block: Block, *, divide: bool = False) -> Halves | None:
+        """The two halves of the block's list; None if nothing is gained. ``divide``: also if nothing in the list itself moves, because
+        whoever holds the list wants to put something between the halves."""
+        parts = self._expanded(block)
+        private = self._private(block, parts)
+        order: list[Item] = []
+        changed = False
+        for number, part in enumerate(parts):
+            before = parts[:number]
+            if part.late or part.early:
+                moved = part.early and self._head_placed(part, before, order, private)
+            elif _waits(part.effects):
+                moved = self._head_placed(part, before, order, private)
+            elif _starts(part.effects):
+                moved = self._start_placed(part, order, private) or self._head_placed(part, before, order, private)
+            else:
+                moved = self._is_work(part) and self._work_placed(part, before, order, private)
+            changed |= moved
+            if not moved:
+                order.append(part)
+        cut = _cut(order) if divide else None
+        if cut is None and (divide or not changed):
+            return None
+        cut = len(order) if cut is None else cut
+        return Halves(_joined(order[:cut]), _joined(order[cut:]))
+
+    def _start_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
+        """A communication's start, as far up as it may go, but past no wait once there is work to hide it.
+
+        One exchange after another is better than all at once: the first that is needed has the network to itself.
+        """
+        sending = _sends(part.effects)
+        group, passed = [part], list[Item]()
+        worked = False
+        for other in reversed(order):
+            reason = next((r for g in group if (r := self._conflict(other, g, private)) is not None), None)
+            if reason is not None and self._comes_along(other):
+                group.insert(0, other)  # a small statement that is needed first
+                continue
+            if reason is not None:
+                if not passed:
+                    self.refused(part.statement, reason)
+                break
+            if worked and _waits(other.effects):
+                break
+            worked = worked or self._is_passed_work(other, sending)
+            passed.insert(0, other)
+        # It needs to go no further up than to what it gains by passing.
+        while passed and not (_waits(passed[0].effects) or self._is_passed_work(passed[0], sending)):
+            passed.pop(0)
+        # Small statements that nothing of what is passed needs may stay; they were taken only for this part.
+        if not passed:
+            return False
+        place = order.index(passed[0])
+        kept = [g for g in group if g is part or order.index(g) > place]
+        for item in kept[:-1]:
+            order.remove(item)
+        order[place:place] = kept
+        self.moved.append((part.statement, passed[0].statement))
+        return True
+
+    def _is_passed_work(self, other: Item, sending: bool) -> bool:
+        """Work that hides a transfer which starts before it."""
+        communicates = _sends(other.effects) if sending else _starts(other.effects)
+        return self._is_work(other) and not communicates
+
+    def _comes_along(self, other: Item) -> bool:
+        small = not self._is_work(other)
+        return small and not (other.late or _waits(other.effects) or other.effects.operations)
+
+    def _work_placed(
+        self, part: Item, before: Sequence[Item], order: list[Item], private: dict[int, frozenset[str]]
+    ) -> bool:
+        """Work that what a communication brings is not needed for is done while it is under way, or what of it can be."""
+        passed = self._back_to_an_end(order)
+        if passed is None:
+            return False
+        if self._blocking(part, passed, private):
+            return self._head_placed(part, before, order, private)
+        self.moved.append((part.statement, passed[0].statement))
+        place = order.index(passed[0])
+        order.insert(place, part)
+        return True
+
+    def _head_placed(
+        self, part: Item, before: Sequence[Item], order: list[Item], private: dict[int, frozenset[str]]
+    ) -> bool:
+        """Of a statement the work that does not need what a communication brings, done while it is under way."""
+        passed = self._back_to_an_end(order)
+        if passed is None or not self._is_work(part):
+            return False
+        halved = self._divided(part, before, passed, private)
+        if halved is None:
+            return False
+        self.moved.append((halved[0].statement, passed[0].statement))
+        order.insert(order.index(passed[0]), halved[0])
+        order.append(halved[1])
+        return True
+
+    @staticmethod
+    def _back_to_an_end(order: Sequence[Item]) -> list[Item] | None:
+        """From the nearest wait for something already under way; None if others would wait for what stands in between."""
+        passed: list[Item] = []
+        for other in reversed(order):
+            if other.fenced:
+                break
+            ends = other.late or (_waits(other.effects) and not _starts(other.effects))
+            if not ends and passed and passed[0].late:
+                break
+            if _starts(other.effects) or (ends and not (other.late or _completes(other.effects))):
+                break
+            passed.insert(0, other)
+        while passed and not (passed[0].late or _completes(passed[0].effects)):
+            passed.pop(0)
+        return passed or None
+
+    def _expanded(self, block: Block) -> list[Item]:
+        parts: list[Item] = []
+        walked = self.analysis.walk_with_values(block.statements, self.procedure)
+        for statement, (effects, values) in zip(block.statements, walked, strict=True):
+            halves = self._divided_by_itself(statement, values) if effects.operations else None
+            if halves is None:
+                parts.append(Item(statement))
+            else:
+                parts += [Item(s, early=True, whole=statement) for s in halves.first]
+                parts += [Item(s, late=True, whole=statement) for s in halves.last]
+        walk = self.analysis.walk([p.statement for p in parts], self.procedure)
+        for number, (part, effects) in enumerate(zip(parts, walk, strict=True)):
+            part.effects, part.number = effects, number
+            part.fenced = self.fences.before(part.whole or part.statement)
+        return parts
+
+    def _divided_by_itself(self, statement: Statement, values: Environment) -> Halves | None:
+        """A statement that both starts communications and waits, divided between."""
+        if self.fences.inside(statement):
+            return None
+        if isinstance(statement, Call):
+            return self.divide_call(statement, self.procedure, values)
+        if isinstance(statement, If):
+            return self._divided_if(statement)
+        if isinstance(statement, Loop):
+            return self._divided_loop(statement, values)
+        return None
+
+    def _divided_loop(self, loop: Loop, values: Environment) -> Halves | None:
+        """A loop of a known number of turns, divided before the last turn's waits.
+
+        before:  do x = 1, 3 ; post ; arrive ; end do
+        after:   do x = 1, 3 ; post ; if (x /= 3) arrive ; end do   |   x = 3 ; arrive
+        """
+        bounds = [values.linear(e) for e in (loop.lower, loop.upper, loop.step)]
+        if any(b is None or b.terms for b in bounds) or loop.declares or loop.body.form != "lines":
+            return None
+        lower, upper, step = (b.constant for b in bounds if b is not None)
+        if step == 0 or (upper - lower) // step < 0:
+            return None
+        final = lower + (upper - lower) // step * step
+        halves = self.halves(loop.body, divide=True)
+        if halves is None or any(isinstance(s, Jump) for s in loop.body.walk()):
+            return None
+        variable = Name(loop.variable)
+        test = Operation("!=", (variable, Number(final)))
+        again = If(test, replace(loop.body, statements=halves.last), span=NOWHERE)
+        first = replace(loop, body=replace(loop.body, statements=(*halves.first, again)))
+        last = Compound(
+            replace(loop.body, statements=(Assign(variable, Number(final), span=NOWHERE), *halves.last)),
+            span=NOWHERE,
+        )
+        return Halves((first,), (last,))
+
+    def _divided_if(self, statement: If) -> Halves | None:
+        halves = [self._halves_of_branch(block) for block in statement.blocks()]
+        if not any(halves):
+            return None
+        first_blocks, last_blocks = [], []
+        for block, half in zip(statement.blocks(), halves, strict=True):
+            effects = self.analysis.walk(block.statements, self.procedure)
+            if half is not None:
+                first_blocks.append(replace(block, statements=half.first))
+                last_blocks.append(replace(block, statements=half.last))
+            elif any(_waits(e) for e in effects):
+                first_blocks.append(_emptied(block))
+                last_blocks.append(block)
+            else:
+                first_blocks.append(block)
+                last_blocks.append(_emptied(block))
+        first = with_blocks(statement, first_blocks)
+        last = with_blocks(statement, last_blocks)
+        condition = Evaluate(statement.condition, span=statement.span)
+        test, before = self.analysis.walk([condition, first], self.procedure)
+        if conflict(test, before, self.analysis.aliases) is not None:
+            return None
+        return Halves((first,), (last,))
+
+    def _halves_of_branch(self, block: Block) -> Halves | None:
+        if block.form != "chain":
+            return self.halves(block, divide=True)
+        inner = block.statements[0]
+        return self._divided_if(inner) if isinstance(inner, If) else None
+
+    def _private(self, block: Block, parts: Sequence[Item]) -> dict[int, frozenset[str]]:
+        """For every part, the local variables whose values it neither takes from before nor gives to anyone after."""
+        body = self._body if self._body is not None else self.procedure.body
+        expanded = replace(block, statements=tuple(p.statement for p in parts))
+        procedure = replace(self.procedure, body=substitute_block(body, block, expanded))
+        liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure))
+        result = {}
+        for part in parts:
+            after = liveness.after(part.statement)
+            gone = frozenset() if after is None else liveness.followed - after
+            part.unexposed = liveness.followed - liveness.exposed(part.statement)
+            result[id(part)] = gone & part.unexposed
+        return result
+
+    def _blocking(
+        self, part: Item, last: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> list[tuple[Item, Conflict]]:
+        found = []
+        for other in last:
+            reason = self._conflict(other, part, private)
+            if reason is not None:
+                found.append((other, reason))
+        return found
+
+    def _conflict(self, earlier: Item, later: Item, private: dict[int, frozenset[str]]) -> Conflict | None:
+        if earlier.fenced or later.fenced:
+            return Conflict("unknown", "a line for the preprocessor stands between", later.effects.where)
+        own = private[id(later)] & earlier.unexposed
+        return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own)
+
+    def _divided(
+        self, part: Item, before: Sequence[Item], last: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> tuple[Item, Item] | None:
+        """A piece of work of which some is independent of what must come last."""
+        halves = self.divide_against(
+            part.statement, [p.statement for p in before], [p.statement for p in last], self.procedure
+        )
+        if halves is None:
+            return None
+        one, two = Item(halves.first[0]), Item(halves.last[0], late=True)
+        walked = self.analysis.walk(
+            [*(p.statement for p in before), one.statement, two.statement], self.procedure
+        )
+        one.effects, two.effects = walked[-2], walked[-1]
+        private[id(one)] = private[id(two)] = private[id(part)]
+        one.unexposed = two.unexposed = part.unexposed
+        if self._blocking(one, last, private):
+            return None
+        return one, two
+
+    def _is_work(self, part: Item) -> bool:
+        return works([part.statement], self.analysis.program, self.procedure)
+
+
+def _cut(order: Sequence[Item]) -> int | None:
+    """Where the list divides: before its first wait, if something starts before; else before its last one, if nothing starts after."""
+    waits = [n for n, p in enumerate(order) if p.late or (_waits(p.effects) and not p.early)]
+    if not waits:
+        return None
+    if waits[0] > 0 and any(_starts(p.effects) for p in order[: waits[0]]):
+        return waits[0]
+    ends = waits[-1]
+    alone = order[ends].late and not any(_starts(p.effects) for p in order[ends:])
+    return ends if alone and ends > 0 else None
+
+
+def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
+    """The statements; halves that stand side by side are whole again."""
+    statements: list[Statement] = []
+    skip = False
+    for item, following in zip_longest(order, order[1:]):
+        if skip:
+            skip = False
+            continue
+        together = following is not None and item.early and following.late and item.whole is following.whole
+        skip = together and item.whole is not None
+        statements.append(item.whole if skip and item.whole is not None else item.statement)
+    return tuple(statements)
+
+
+def _emptied(block: Block) -> Block:
+    """The branch without anything to do; an ``else if`` keeps its head."""
+    if block.form == "chain":
+        inner = block.statements[0]
+        assert isinstance(inner, If)
+        return replace(block, statements=(with_blocks(inner, [_emptied(b) for b in inner.blocks()]),))
+    return replace(block, statements=())
+
+
+def _communicates(effects: Effects) -> bool:
+    return bool(effects.operations)
+
+
+def _waits(effects: Effects) -> bool:
+    """It may have to wait for other ranks."""
+    return any(o.call.kind is mpi.Kind.COMPLETION or o.call.blocking for o in effects.operations)
+
+
+def _completes(effects: Effects) -> bool:
+    """It waits for nothing but what was started before."""
+    kinds = [o.call.kind for o in effects.operations if o.call.blocking or o.call.kind is mpi.Kind.COMPLETION]
+    return bool(kinds) and all(kind is mpi.Kind.COMPLETION for kind in kinds)
+
+
+def _starts(effects: Effects) -> bool:
+    """It starts communications that others wait for, or that bring something, without waiting itself."""
+    kinds = (mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE)
+    return any(o.call.kind in kinds and not o.call.blocking for o in effects.operations)
+
+
+def _sends(effects: Effects) -> bool:
+    kinds = (mpi.Kind.SEND, mpi.Kind.COLLECTIVE)
+    return any(o.call.kind in kinds and not o.call.blocking for o in effects.operations) and not _waits(effects)
+
+

@@ -1,0 +1,828 @@
+"""Statements: a function's body, from libclang's tree to the program model's.
+
+libclang leaves out what it cannot make sense of, and sees one configuration of what conditional compilation offers. So every
+token between statements is looked at, too: what no statement covers is Opaque.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lapwing.overlap.c.expressions import Expressions, base_symbol
+from lapwing.overlap.c.libclang import Diagnostic, Kind, Node, TypeKind, Unit, Uses
+from lapwing.overlap.c.loops import PointedKinds, counted
+from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference, mark_target
+from lapwing.overlap.c.text import Directive, Region, Text
+from lapwing.overlap.program import (
+    AddressOf,
+    Assign,
+    Assignment,
+    Block,
+    Call,
+    Cast,
+    Compound,
+    Declare,
+    Deref,
+    Evaluate,
+    Expression,
+    If,
+    Invocation,
+    Jump,
+    Name,
+    Nothing,
+    Number,
+    Opaque,
+    Select,
+    Span,
+    Statement,
+    Storage,
+    Symbol,
+    Unread,
+    While,
+)
+
+_STRUCTURED = frozenset(
+    (
+        Kind.COMPOUND_STMT,
+        Kind.IF_STMT,
+        Kind.FOR_STMT,
+        Kind.WHILE_STMT,
+        Kind.DO_STMT,
+        Kind.SWITCH_STMT,
+        Kind.LABEL_STMT,
+        Kind.CASE_STMT,
+        Kind.DEFAULT_STMT,
+    )
+)
+_ENDS_WITH_STATEMENT = (_STRUCTURED | {Kind.UNEXPOSED_STMT, Kind.FOR_RANGE_STMT}) - {Kind.COMPOUND_STMT, Kind.DO_STMT}
+_RETURNS_TWICE = frozenset(("setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork"))
+_LEAVES = frozenset(("longjmp", "_longjmp", "siglongjmp"))
+# Declarations that do nothing: struct, union, class, enum, function, typedef, using and their like, static_assert.
+_HARMLESS = frozenset((2, 3, 4, 5, 8, 20, 33, 34, 35, 36, 602))
+_STANDS_ALONE = frozenset(
+    ("barrier", "taskwait", "taskyield", "flush", "cancel", "cancellation", "threadprivate", "declare", "end", "depobj")
+)
+_EFFECTIVE = frozenset(
+    ("define", "undef", "include", "include_next", "import", "pragma")
+)  # directives that change code
+# Everybody who works on the model walks through it by recursion, of which Python allows some 1000 levels.
+_TALLEST = 200
+_REASONS = {
+    Kind.ASM_STMT: "assembler",
+    Kind.MS_ASM_STMT: "assembler",
+    Kind.INDIRECT_GOTO_STMT: "a computed goto",
+    Kind.TRY_STMT: "C++ exceptions",
+    Kind.CATCH_STMT: "C++ exceptions",
+    Kind.FOR_RANGE_STMT: "a range-based for",
+}
+
+
+class Tangled(Exception):
+    """Conditional compilation opens or closes braces: the statement around cannot be read."""
+
+
+@dataclass(frozen=True)
+class _Barrier:
+    """Bytes of a block that are Opaque whatever libclang read there."""
+
+    start: int
+    end: int
+    reason: str
+    joins_before: bool = False
+    joins_after: bool = False
+
+
+@dataclass
+class _Item:
+    """A statement of a block, before it is read: a node, or nothing but a reason why it is not."""
+
+    start: int
+    end: int
+    node: Node | None
+    reason: str | None = None
+    pragma: int | None = None  # where a pragma that belongs to the statement starts
+
+
+def _holds(items: Sequence[_Item], piece: _Barrier | Region | Directive) -> bool:
+    """Whether a piece of the text is inside a statement, which then sees to it."""
+    return any(item.start <= piece.start and piece.end <= item.end for item in items)
+
+
+class Statements:
+    """Reads the body of one function."""
+
+    def __init__(
+        self,
+        unit: Unit,
+        declarations: Declarations,
+        expressions: Expressions,
+        text: Text,
+        source: int,
+        uses: Uses,
+        errors: Sequence[Diagnostic],
+        skipped: Sequence[tuple[int, int]],
+    ) -> None:
+        self._unit = unit
+        self._clang = unit._clang
+        self._declarations = declarations
+        self._expressions = expressions
+        self._text = text
+        self._source = source
+        self._uses = uses
+        self._errors = sorted(errors, key=lambda error: error.offset)
+        self._error_offsets = [error.offset for error in self._errors]
+        self._skipped = skipped
+        self._empty: frozenset[int] = frozenset()
+        self._written: dict[Node, frozenset[str]] = {}
+
+    # ---- the body ----
+
+    def body(self, node: Node) -> Block:
+        """The block of a function's body, braces excluded."""
+        everything = list(node.walk())
+        self._empty = frozenset(inner.start for inner in everything if inner.kind == Kind.NULL_STMT)
+        inside = self._inside_braces(node)
+        if inside is None:
+            span = Span(self._source, node.start, node.end)
+            return Block((Opaque("a macro writes the braces of this body", span=span),), span, "chain")
+        span = Span(self._source, *inside)
+        reason = self._upsetting(everything) or self._broken_braces(*inside)
+        if reason is not None:
+            return Block(self._all_opaque(*inside, reason), span)
+        try:
+            return self._block(node, *inside)
+        except Tangled as error:
+            return Block(self._all_opaque(*inside, str(error)), span)
+
+    def _upsetting(self, nodes: Sequence[Node]) -> str | None:
+        """Why the order of a function's statements says little of what it does."""
+        for node in nodes:
+            if node.kind in (Kind.INDIRECT_GOTO_STMT, Kind.ADDRESS_OF_LABEL):
+                return "a computed goto"
+            if node.kind == Kind.CALL_EXPR and self._unit.name(node.cursor) in _RETURNS_TWICE:
+                return f"{self._unit.name(node.cursor)}, which returns more than once"
+        return None
+
+    def _broken_braces(self, start: int, end: int) -> str | None:
+        """Why the end that libclang found for the body cannot be right."""
+        if any(region.end > end for region in self._text.regions_in(start, end, whole=False)):
+            return "conditional compilation that begins in this function ends outside"
+        depth = 0
+        for number in self._text.tokens(start, end):
+            token = self._text.data[self._text.starts[number]]
+            if token in b"{}" and not self._is_skipped(self._text.starts[number]):
+                depth += 1 if token == ord("{") else -1
+                if depth < 0:
+                    break
+        return None if depth == 0 else "braces that do not match"
+
+    def _all_opaque(self, start: int, end: int, reason: str) -> tuple[Statement, ...]:
+        tokens = self._text.tokens(start, end)
+        first = [self._text.starts[tokens[0]]] if tokens else []
+        last = [self._text.ends[tokens[-1]]] if tokens else []
+        directives = self._text.directives_in(start, end)
+        first += [directive.start for directive in directives]
+        last += [directive.end for directive in directives]
+        if not first:
+            return ()
+        return (Opaque(reason, span=Span(self._source, min(first), max(last))),)
+
+    def _inside_braces(self, node: Node) -> tuple[int, int] | None:
+        """The bytes between a compound statement's braces, None where a macro writes one of them."""
+        data = self._text.data
+        if data[node.start : node.start + 1] != b"{" or data[node.end - 1 : node.end] != b"}":
+            return None
+        if node.macro >= 0 or self._uses.at(node.start) >= 0 or self._uses.at(node.end - 1) >= 0:
+            return None
+        return node.start + 1, node.end - 1
+
+    # ---- blocks ----
+
+    def _block(self, node: Node, start: int, end: int) -> Block:
+        """A compound statement's block; ``start`` and ``end``: what lies between its braces."""
+        children = [child for child in node.children if not child.foreign]
+        statements = self._statements(children, start, end)
+        return Block(statements, Span(self._source, start, end))
+
+    def _statements(self, children: Sequence[Node], start: int, end: int) -> tuple[Statement, ...]:
+        items = self._items(children)
+        if items and (items[0].start < start or max(item.end for item in items) > end):
+            raise Tangled("braces that do not match")
+        items = self._with_barriers(items, self._barriers(items, start, end))
+        items = self._with_gaps(items, start, end)
+        items = self._with_stray_errors(items, start, end)
+        found: list[Statement] = []
+        for item in items:
+            found += self._read_item(item)
+        return tuple(found)
+
+    def _items(self, children: Sequence[Node]) -> list[_Item]:
+        """One item for a child; what shares a macro's use or overlaps becomes one that is not looked into."""
+        items: list[_Item] = []
+        for child in children:
+            item = _Item(self._start(child), self._end(child), child)
+            if items and item.start < items[-1].end:
+                before = items[-1]
+                before.end = max(before.end, item.end)
+                before.node, before.reason = None, "a macro expands to more than one statement"
+            else:
+                items.append(item)
+        return items
+
+    def _start(self, node: Node) -> int:
+        """Where a statement starts; one that a macro writes, where the macro's use does."""
+        return node.start if node.macro < 0 else self._uses.starts[node.macro]
+
+    def _end(self, node: Node) -> int:
+        """Where a statement ends, its semicolon included."""
+        last = node.end if node.macro < 0 else self._uses.ends[node.macro]
+        if node.kind in _ENDS_WITH_STATEMENT:
+            parts = [child for child in node.children if not child.foreign]
+            return max(last, self._end(parts[-1])) if parts else last
+        if node.kind in (Kind.COMPOUND_STMT, Kind.NULL_STMT, Kind.TRY_STMT):
+            return last
+        number = self._text.next_token(last)
+        if number is None or self._text.token(number) != b";":
+            return last
+        offset = self._text.starts[number]
+        if offset in self._empty or (self._text.data[last - 1 : last] == b";" and node.macro < 0):
+            return last
+        return self._text.ends[number]
+
+    def _barriers(self, items: Sequence[_Item], start: int, end: int) -> list[_Barrier]:
+        found = [self._conditional(region) for region in self._regions(start, end) if not _holds(items, region)]
+        result = [barrier for barrier in found if barrier is not None]
+        for directive in self._directives(start, end):
+            if _holds(items, directive):
+                continue
+            if directive.name in ("include", "include_next", "import"):
+                result.append(_Barrier(directive.start, directive.end, f"an included file: {directive.rest}"))
+            elif directive.name == "pragma" and directive.rest.split()[:1] in (["omp"], ["acc"]):
+                words = directive.rest.split()
+                alone = len(words) > 1 and words[1].split("(")[0] in _STANDS_ALONE
+                name = "OpenMP" if words[0] == "omp" else "OpenACC"
+                result.append(_Barrier(directive.start, directive.end, name, joins_after=not alone))
+        return sorted(result, key=lambda barrier: (barrier.start, -barrier.end))
+
+    def _regions(self, start: int, end: int, whole: bool = True) -> list[Region]:
+        """The conditional regions in those bytes; not those inside a branch that is left out."""
+        found = self._text.regions_in(start, end, whole)
+        return [region for region in found if not self._is_skipped(region.start)]
+
+    def _directives(self, start: int, end: int) -> list[Directive]:
+        found = self._text.directives_in(start, end)
+        return [directive for directive in found if not self._is_skipped(directive.start)]
+
+    def _is_skipped(self, offset: int) -> bool:
+        number = bisect.bisect_right(self._skipped, (offset, 1 << 62)) - 1
+        return number >= 0 and offset < self._skipped[number][1] and offset > self._skipped[number][0]
+
+    def _conditional(self, region: Region) -> _Barrier | None:
+        """The barrier a conditional region is, if any branch that is left out holds something."""
+        before = after = hidden = False
+        for low, high in region.branches:
+            tokens = self._text.tokens(low, high)
+            if tokens and not self._is_skipped(self._text.starts[tokens[0]]):
+                continue
+            effects = [
+                directive
+                for directive in self._text.directives_in(low, high)
+                if directive.name in _EFFECTIVE and self._is_skipped(directive.start)
+            ]
+            hidden = hidden or bool(tokens) or bool(effects)
+            if tokens:
+                if self._depth(tokens) != (0, 0):
+                    raise Tangled(f"conditional compilation around braces: {region.head}")
+                before = before or self._text.token(tokens[0]) in (b"else", b"catch", b"while")
+                after = after or self._text.token(tokens[-1]) not in (b";", b"}")
+        if not hidden:
+            return None
+        return _Barrier(region.start, region.end, f"conditional compilation: {region.head}", before, after)
+
+    def _depth(self, tokens: range) -> tuple[int, int]:
+        """How many brackets stay open, and how far below its start the depth goes."""
+        depth = lowest = 0
+        for number in tokens:
+            token = self._text.token(number)
+            if token in (b"{", b"(", b"["):
+                depth += 1
+            elif token in (b"}", b")", b"]"):
+                depth -= 1
+                lowest = min(lowest, depth)
+        return depth, lowest
+
+    def _with_barriers(self, items: list[_Item], barriers: Sequence[_Barrier]) -> list[_Item]:
+        for barrier in barriers:
+            if _holds(items, barrier):
+                continue
+            touched = [item for item in items if item.start < barrier.end and barrier.start < item.end]
+            start, end = barrier.start, barrier.end
+            before = [item for item in items if item.end <= start]
+            after = [item for item in items if item.start >= end]
+            if barrier.joins_before and before:
+                touched.append(before[-1])
+            if barrier.joins_after and after:
+                touched.append(after[0])
+            start = min([start, *(item.start for item in touched)])
+            end = max([end, *(item.end for item in touched)])
+            items = [item for item in items if item not in touched]
+            bisect.insort(items, _Item(start, end, None, barrier.reason), key=lambda item: item.start)
+        return items
+
+    def _with_gaps(self, items: list[_Item], start: int, end: int) -> list[_Item]:
+        """Tokens that belong to no statement become Opaque ones; a pragma of a compiler's goes with the statement after it."""
+        found: list[_Item] = []
+        position = start
+        for item in [*items, _Item(end, end, None)]:
+            tokens = [number for number in self._text.tokens(position, item.start) if not self._is_free(number)]
+            if tokens:
+                first, last = self._text.starts[tokens[0]], self._text.ends[tokens[-1]]
+                found.append(_Item(first, last, None, self._reason_near(first, last)))
+            else:
+                for directive in self._directives(position, item.start):
+                    if directive.name == "pragma":
+                        item.pragma = directive.start if item.pragma is None else item.pragma
+            found.append(item)
+            position = item.end
+        return found[:-1]
+
+    def _is_free(self, number: int) -> bool:
+        """Tokens that mean nothing between statements: those left out by #if, and macros' uses that expand to nothing."""
+        offset = self._text.starts[number]
+        if self._is_skipped(offset):
+            return True
+        # The semicolon after a macro's use that is nothing is an empty statement of its own, and has a node.
+        return self._uses.at(offset) >= 0
+
+    def _reason_near(self, start: int, end: int) -> str:
+        message = self._error_in(start, end)
+        return f"not understood: {message}" if message else "not understood"
+
+    def _error_in(self, start: int, end: int) -> str | None:
+        number = bisect.bisect_left(self._error_offsets, start)
+        if number < len(self._errors) and self._error_offsets[number] <= end:
+            return self._errors[number].message
+        return None
+
+    def _with_stray_errors(self, items: list[_Item], start: int, end: int) -> list[_Item]:
+        """An error that lies in no statement belongs to the one before it, or to the one after."""
+        low, high = bisect.bisect_left(self._error_offsets, start), bisect.bisect_right(self._error_offsets, end)
+        for number in range(low, high):
+            offset = self._error_offsets[number]
+            if any(item.start <= offset <= item.end for item in items):
+                continue
+            before = [item for item in items if item.end < offset]
+            after = [item for item in items if item.start > offset]
+            for item in [*before[-1:], *after[:1]]:
+                item.node, item.reason = None, f"not understood: {self._errors[number].message}"
+        return items
+
+    # ---- one statement ----
+
+    def _read_item(self, item: _Item) -> list[Statement]:
+        span = Span(self._source, item.start, item.end)
+        if item.node is None:
+            return [Opaque(item.reason or "not understood", span=span)]
+        if item.node.height > _TALLEST:
+            return [Opaque("nested too deeply", span=span)]
+        statements = self._read(item.node)
+        if item.pragma is not None and statements:
+            first = statements[0]
+            statements[0] = replace(first, span=replace(first.span, start=item.pragma))
+        return statements
+
+    def _read(self, node: Node) -> list[Statement]:
+        """A statement; more than one only where a label has a label, or names nothing."""
+        span = Span(self._source, self._start(node), self._end(node))
+        if node.kind == Kind.UNEXPOSED_STMT:
+            inner = [child for child in node.children if child.kind >= Kind.UNEXPOSED_STMT and child.kind < 350]
+            if len(inner) == 1 and not node.macro >= 0:  # a statement with attributes, a compiler's pragma among them
+                first, *rest = self._read(inner[0])
+                return [replace(first, span=replace(first.span, start=min(node.start, first.span.start))), *rest]
+        if node.kind in _STRUCTURED:
+            reason = self._obstacle(node, span)
+            if reason is None and node.kind != Kind.COMPOUND_STMT and any(child.foreign for child in node.children):
+                reason = "an included file"
+            if reason is not None:
+                return [Opaque(reason, span=span)]
+            try:
+                return self._structured(node, span)
+            except Tangled as error:
+                return [Opaque(str(error), span=span)]
+        reason = self._error_in(span.start, span.end)
+        if reason is not None:
+            return [Opaque(f"not understood: {reason}", span=span)]
+        reason = self._conditional_in(span.start, span.end)
+        if reason is not None:
+            return [Opaque(reason, span=span)]
+        return [self._plain(node, span)]
+
+    def _conditional_in(self, start: int, end: int) -> str | None:
+        for region in self._regions(start, end, whole=False):
+            try:
+                barrier = self._conditional(region)
+            except Tangled as error:
+                return str(error)
+            if barrier is not None:
+                return barrier.reason
+        return None
+
+    def _obstacle(self, node: Node, span: Span) -> str | None:
+        """Why a structured statement cannot be read: errors or conditional compilation outside its blocks."""
+        if node.kind == Kind.COMPOUND_STMT:
+            return None
+        position = span.start
+        inner = [
+            (child.start, self._end(child))
+            for child in node.children
+            if child.kind >= Kind.UNEXPOSED_STMT and child.kind != Kind.DECL_STMT
+        ]
+        for start, end in [*inner, (span.end, span.end)]:
+            if start > position:
+                # An error at the very start of an inner statement is the inner statement's.
+                message = self._error_in(position, start - 1)
+                if message is not None:
+                    return f"not understood: {message}"
+                reason = self._conditional_in(position, start)
+                if reason is not None:
+                    return reason
+            position = max(position, end)
+        return None
+
+    def _structured(self, node: Node, span: Span) -> list[Statement]:
+        if node.kind == Kind.LABEL_STMT:
+            return self._labelled(node, span)
+        if node.kind == Kind.COMPOUND_STMT:
+            return [Compound(self._sub_block(node), span=span)]
+        if node.kind == Kind.IF_STMT:
+            return [self._if(node, span)]
+        if node.kind == Kind.FOR_STMT:
+            return [self._for(node, span)]
+        if node.kind in (Kind.WHILE_STMT, Kind.DO_STMT):
+            return [self._while(node, span)]
+        if node.kind == Kind.SWITCH_STMT:
+            return [self._switch(node, span)]
+        return [Opaque("a case label that is not directly in its switch", span=span)]
+
+    def _labelled(self, node: Node, span: Span) -> list[Statement]:
+        label = self._unit.name(node.cursor)
+        inner = [child for child in node.children if child.kind >= Kind.UNEXPOSED_EXPR]
+        if len(inner) != 1:
+            return [Nothing(span=span, label=label)]
+        statements = self._read(inner[0])
+        if statements and statements[0].label is None:
+            return [
+                replace(statements[0], label=label, span=replace(statements[0].span, start=node.start)),
+                *statements[1:],
+            ]
+        return [Nothing(span=Span(self._source, node.start, inner[0].start), label=label), *statements]
+
+    def _sub_block(self, node: Node) -> Block:
+        """The block that a statement inside another makes."""
+        if node.kind == Kind.COMPOUND_STMT:
+            inside = self._inside_braces(node)
+            if inside is not None:
+                return self._block(node, *inside)
+            return self._macro_block(node)
+        span = Span(self._source, node.start, self._end(node))
+        statements = self._read(node)
+        if len(statements) > 1:
+            return Block((Opaque("several labels", span=span),), span, "single")
+        span = statements[0].span if statements else span
+        if node.macro >= 0 and not (node.exact and self._is_whole_use(node)):
+            return Block(tuple(statements), span, "chain")
+        return Block(tuple(statements), span, "single")
+
+    def _is_whole_use(self, node: Node) -> bool:
+        return (node.start, node.end) == (self._uses.starts[node.macro], self._uses.ends[node.macro])
+
+    def _macro_block(self, node: Node) -> Block:
+        """A block whose braces a macro writes: it is read, but nothing may be inserted."""
+        span = Span(self._source, node.start, node.end)
+        statements: list[Statement] = []
+        for child in node.children:
+            if child.foreign:
+                statements.append(Opaque("an included file", span=span))
+            else:
+                statements += self._read(child)
+        if any(isinstance(statement, Opaque) for statement in statements):
+            return Block(
+                (Opaque("a macro writes this block, which could not be read in full", span=span),), span, "chain"
+            )
+        # A semicolon after the macro's use ends what the macro wrote last.
+        end = max([span.end, *(statement.span.end for statement in statements)])
+        return Block(tuple(statements), replace(span, end=end), "chain")
+
+    # ---- branches and loops ----
+
+    def _if(self, node: Node, span: Span) -> Statement:
+        parts = node.children
+        first = self._text.next_token(node.start)
+        word = self._text.token(first + 1) if first is not None and first + 1 < len(self._text.starts) else b""
+        if len(parts) not in (2, 3) or not _is_expression(parts[0]) or word in (b"constexpr", b"consteval"):
+            return Opaque("an if with a declaration in its condition", span=span)
+        condition = self._expressions.read(parts[0])
+        then = self._sub_block(parts[1])
+        if len(parts) == 2:
+            return If(condition, then, span=span)
+        otherwise = self._sub_block(parts[2])
+        if parts[2].kind == Kind.IF_STMT:
+            otherwise = replace(otherwise, form="chain")
+        return If(condition, then, otherwise, span=span)
+
+    def _while(self, node: Node, span: Span) -> Statement:
+        parts = node.children
+        if len(parts) != 2:
+            return Opaque("a loop with a declaration in its condition", span=span)
+        body, condition = parts if node.kind == Kind.DO_STMT else (parts[1], parts[0])
+        return While((self._expressions.read(condition),), self._sub_block(body), span=span)
+
+    def _for(self, node: Node, span: Span) -> Statement:
+        *header, body = node.children
+        parts: list[Expression] = []
+        for part in header:
+            if part.kind == Kind.DECL_STMT:
+                declared = self._declaration(part, span)
+                if not isinstance(declared, Declare):
+                    return Opaque("a for with a declaration that is not understood", span=span)
+                parts += [
+                    Assignment(Name(symbol), None, value) if value is not None else Name(symbol)
+                    for symbol, value in declared.variables
+                ]
+            elif _is_expression(part):
+                parts.append(self._expressions.read(part))
+            elif part.kind != Kind.NULL_STMT:
+                return Opaque("a for with a statement in its header", span=span)
+        block = self._sub_block(body)
+        if len(header) == 3 and len(parts) == 3:
+            declares = header[0].kind == Kind.DECL_STMT
+            unsigned = self._is_unsigned(header[1])
+            loop = counted(parts, block, declares, unsigned, self._pointed(header[1], body), span)
+            if loop is not None:
+                return loop
+        return While(tuple(parts), block, span=span)
+
+    def _pointed(self, condition: Node, body: Node) -> PointedKinds:
+        places = (inner for inner in condition.walk() if _is_expression(inner))
+        read = {self._expressions.base_of(place) for place in places if self._expressions.is_behind_pointer(place)}
+        # The structures and rows on the way to a number are not read themselves.
+        return PointedKinds(frozenset(read - {"struct", "other"}), self._written_kinds(body))
+
+    def _written_kinds(self, node: Node) -> frozenset[str]:
+        """The kinds of what is assigned through pointers in a statement."""
+        if node not in self._written:
+            found = frozenset(
+                self._expressions.base_of(target)
+                for target in self._expressions.assigned_in(node)
+                if self._expressions.is_behind_pointer(target)
+            )
+            self._written[node] = found.union(*(self._written_kinds(child) for child in node.children))
+        return self._written[node]
+
+    def _is_unsigned(self, condition: Node) -> bool:
+        """Whether a comparison compares unsigned numbers."""
+        for child in condition.children:
+            kind = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(child.cursor)).kind
+            if kind in TypeKind.UNSIGNED:
+                return True
+        return False
+
+    def _switch(self, node: Node, span: Span) -> Statement:
+        if len(node.children) != 2 or not _is_expression(node.children[0]):
+            return Opaque("a switch with a declaration in its condition", span=span)
+        selector, body = node.children
+        inside = self._inside_braces(body) if body.kind == Kind.COMPOUND_STMT else None
+        if inside is None:
+            return Opaque("a switch whose body is not in braces", span=span)
+        groups = self._cases(body)
+        if isinstance(groups, str):
+            return Opaque(groups, span=span)
+        cases = []
+        for number, (start, nodes) in enumerate(groups):
+            end = groups[number + 1][0] if number + 1 < len(groups) else inside[1]
+            block = self._case(nodes, start, end, last=number + 1 == len(groups))
+            if isinstance(block, str):
+                return Opaque(block, span=span)
+            cases.append(block)
+        return Select(self._expressions.read(selector), tuple(cases), span=span)
+
+    def _cases(self, body: Node) -> list[tuple[int, list[Node]]] | str:
+        """The statements of each case with where its labels start; a sentence where they are not plain."""
+        groups: list[tuple[int, list[Node]]] = []
+        labels = 0
+        for child in body.children:
+            if child.foreign:
+                return "a switch with an included file"
+            if child.kind in (Kind.CASE_STMT, Kind.DEFAULT_STMT):
+                start = child.start
+                while child.kind in (Kind.CASE_STMT, Kind.DEFAULT_STMT):
+                    labels += 1
+                    inner = [part for part in child.children if part.kind >= Kind.UNEXPOSED_EXPR]
+                    if len(inner) != (2 if child.kind == Kind.CASE_STMT else 1):
+                        return "a switch with a range of cases or a case without a statement"
+                    child = inner[-1]
+                groups.append((start, [child]))
+            elif not groups:
+                return "a switch with a statement before its first case"
+            else:
+                groups[-1][1].append(child)
+        everywhere = sum(inner.kind in (Kind.CASE_STMT, Kind.DEFAULT_STMT) for inner in _own(body, Kind.SWITCH_STMT))
+        return "a switch with a case inside another statement" if everywhere != labels else groups
+
+    def _case(self, nodes: list[Node], start: int, end: int, last: bool) -> Block | str:
+        """One case's block: up to its break."""
+        *rest, final = nodes
+        ended = final.kind == Kind.BREAK_STMT
+        kept = rest if ended else nodes
+        inside = self._inside_braces(final) if len(nodes) == 1 and final.kind == Kind.COMPOUND_STMT else None
+        if inside is not None and final.children and final.children[-1].kind == Kind.BREAK_STMT:
+            # case 1: { …; break; } is the usual way to declare variables in a case
+            return self._case(final.children, inside[0], inside[1], last)
+        if not ended and not last and not _leaves(final):
+            return "a switch with a case that runs into the next"
+        if any(inner.kind == Kind.BREAK_STMT for node in kept for inner in _own_breaks(node)):
+            return "a switch with a break inside a case"
+        begin = nodes[0].start
+        stop = final.start if ended else end
+        if not kept:
+            return Block((), Span(self._source, begin, stop))
+        statements = self._statements(kept, begin, stop)
+        return Block(statements, Span(self._source, begin, stop))
+
+    # ---- plain statements ----
+
+    def _plain(self, node: Node, span: Span) -> Statement:
+        if _is_expression(node):
+            return self._expression(node, span)
+        if node.kind == Kind.DECL_STMT:
+            return self._declaration(node, span)
+        if node.kind == Kind.RETURN_STMT:
+            value = self._expressions.read(node.children[0]) if node.children else None
+            return Jump("return", value=value, span=span)
+        if node.kind == Kind.GOTO_STMT:
+            return Jump("goto", to=self._label(node), span=span)
+        if node.kind == Kind.BREAK_STMT:
+            return Jump("break", span=span)
+        if node.kind == Kind.CONTINUE_STMT:
+            return Jump("continue", span=span)
+        if node.kind == Kind.NULL_STMT:
+            return Nothing(span=span)
+        return Opaque(_REASONS.get(node.kind, "a statement that is not supported"), span=span)
+
+    def _label(self, node: Node) -> str:
+        for child in node.children:
+            return self._unit.name(child.cursor)
+        return ""
+
+    def _expression(self, node: Node, span: Span) -> Statement:
+        if node.macro >= 0 and self._uses.names[node.macro] == "assert" and self._is_whole_use(node):
+            condition = _asserted(node)
+            if condition is not None:
+                return Call("assert", (self._expressions.read(condition),), span=span)
+        odd = _odd_cpp(node)
+        if odd is not None:
+            return Opaque(odd, span=span)
+        value = self._expressions.read(node)
+        for part in value.walk():
+            if isinstance(part, Invocation) and part.name in _LEAVES:
+                return Opaque(f"{part.name}, which goes on elsewhere", span=span)
+        return _statement_of(value, span)
+
+    def _declaration(self, node: Node, span: Span) -> Statement:
+        odd = _odd_cpp(node)
+        if odd is not None:
+            return Opaque(odd, span=span)
+        variables: list[tuple[Symbol, Expression | None]] = []
+        for child in node.children:
+            if child.kind in _HARMLESS or Kind.FIRST_REFERENCE <= child.kind <= Kind.LAST_REFERENCE:
+                continue
+            if child.kind != Kind.VAR_DECL:
+                return Opaque("a declaration that is not supported", span=span)
+            if self._is_object(child):
+                return Opaque("a C++ object with a constructor or destructor", span=span)
+            symbol = self._declarations.variable(child.cursor)
+            if symbol is None or symbol.storage is Storage.GLOBAL:
+                continue
+            value = self._initial(child, symbol)
+            if _has_effects(symbol):
+                return Opaque("an array whose size is computed with effects", span=span)
+            if symbol.storage is Storage.LOCAL or symbol.storage is Storage.CONSTANT:
+                variables.append((symbol, value))
+            elif symbol.storage is Storage.SAVED:
+                # Its initial value is given once, before the program starts.
+                if value is not None:
+                    self._declarations.note_initial(symbol, value)
+                variables.append((symbol, None))
+        return Declare(tuple(variables), span=span) if variables else Nothing(span=span)
+
+    def _initial(self, node: Node, symbol: Symbol) -> Expression | None:
+        """The value a declaration gives; on the way, the bounds of a variable-length array."""
+        cursor = self._clang.clang_Cursor_getVarDeclInitializer(node.cursor)
+        parts = [child for child in node.children if _is_expression(child)]
+        given = [part for part in parts if part.cursor.second == cursor.second and cursor.second is not None]
+        sizes = [part for part in parts if part not in given]
+        if symbol.dimensions is not None and len(sizes) == len(symbol.dimensions):
+            # libclang visits the innermost size first
+            give_bounds(symbol, {n: self._expressions.read(size) for n, size in enumerate(reversed(sizes))})
+        if not given:
+            return None
+        if symbol.type.base == "struct" and given[0].kind == Kind.CALL_EXPR and not given[0].children:
+            return None  # the constructor of a plain struct, which C++ calls and which does nothing
+        value = self._expressions.read(given[0])
+        if is_reference(self._clang.clang_getCursorType(node.cursor)):
+            base = base_symbol(value)
+            if base is not None:
+                mark_target(base)
+            return value.pointer if isinstance(value, Deref) else AddressOf(value)
+        return value
+
+    def _is_object(self, node: Node) -> bool:
+        """Whether a variable is of a class type whose making or unmaking runs code."""
+        canonical = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(node.cursor))
+        while canonical.kind in TypeKind.ARRAYS:
+            canonical = self._clang.clang_getCanonicalType(self._clang.clang_getArrayElementType(canonical))
+        return canonical.kind == TypeKind.RECORD and not self._clang.clang_isPODType(canonical)
+
+
+def _has_effects(symbol: Symbol) -> bool:
+    """Whether to compute the bounds of an array does more than compute them."""
+    bounds = [bound.upper for bound in symbol.dimensions or () if bound.upper is not None]
+    return any(isinstance(part, Assignment | Invocation | Unread) for bound in bounds for part in bound.walk())
+
+
+def _is_expression(node: Node) -> bool:
+    return Kind.UNEXPOSED_EXPR <= node.kind < Kind.UNEXPOSED_STMT
+
+
+def _own(node: Node, stop: int) -> list[Node]:
+    """The nodes below, without what lies inside a nested statement of the kind ``stop``."""
+    found: list[Node] = []
+    pending = list(node.children)
+    while pending:
+        current = pending.pop()
+        found.append(current)
+        if current.kind != stop:
+            pending.extend(current.children)
+    return found
+
+
+def _own_breaks(node: Node) -> list[Node]:
+    """The nodes from ``node`` down whose breaks belong to the statement around ``node``."""
+    loops = (Kind.FOR_STMT, Kind.WHILE_STMT, Kind.DO_STMT, Kind.SWITCH_STMT, Kind.FOR_RANGE_STMT)
+    found: list[Node] = []
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        found.append(current)
+        if current.kind not in loops:
+            pending.extend(current.children)
+    return found
+
+
+def _leaves(node: Node) -> bool:
+    """Whether control never runs on after the statement."""
+    if node.kind in (Kind.BREAK_STMT, Kind.RETURN_STMT, Kind.CONTINUE_STMT, Kind.GOTO_STMT):
+        return True
+    if node.kind == Kind.COMPOUND_STMT:
+        return bool(node.children) and _leaves(node.children[-1])
+    if node.kind == Kind.IF_STMT:
+        return len(node.children) == 3 and all(_leaves(child) for child in node.children[1:])
+    return False
+
+
+def _odd_cpp(node: Node) -> str | None:
+    for inner in node.walk():
+        if inner.kind == Kind.LAMBDA_EXPR:
+            return "a lambda"
+        if inner.kind == Kind.THROW_EXPR:
+            return "C++ exceptions"
+        if inner.kind in (Kind.NEW_EXPR, Kind.DELETE_EXPR):
+            return "new or delete"
+    return None
+
+
+def _asserted(node: Node) -> Node | None:
+    """The condition of the C library's assert."""
+    for inner in node.walk():
+        if inner.kind == Kind.IF_STMT or (inner.kind == Kind.CONDITIONAL_OPERATOR and len(inner.children) == 3):
+            return inner.children[0]
+    return None
+
+
+def _statement_of(value: Expression, span: Span) -> Statement:
+    """What an expression is as a statement."""
+    if isinstance(value, Cast) and value.type.text == "void":
+        value = value.value
+    if isinstance(value, Deref) and isinstance(value.pointer, Invocation):
+        value = value.pointer  # a function that returns a reference
+    if isinstance(value, Assignment):
+        if isinstance(value.value, Invocation) and value.operator is None:
+            return Call(value.value.name, value.value.arguments, result=value.target, span=span)
+        return Assign(value.target, value.value, value.operator, span=span)
+    if isinstance(value, Invocation):
+        return Call(value.name, value.arguments, span=span)
+    if isinstance(value, Number):
+        return Nothing(span=span)
+    return Evaluate(value, span=span)

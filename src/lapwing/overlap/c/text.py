@@ -1,0 +1,135 @@
+"""A C file as text: its tokens, its preprocessor lines and the regions that conditional compilation makes."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    rb"""
+    (?P<blank>(?:[ \t\f\v\r\n]|\\\r?\n)+)
+  | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
+  | (?P<raw>(?:u8|u|U|L)?R"(?P<fence>[^()\s\\]{0,16})\(.*?\)(?P=fence)")
+  | (?P<string>(?:u8|u|U|L)?"(?:\\.|[^"\\\n])*"?)
+  | (?P<character>(?:u8|u|U|L)?'(?:\\.|[^'\\\n])*'?)
+  | (?P<word>[A-Za-z_$\x80-\xff][A-Za-z_$0-9\x80-\xff]*)
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z]|[0-9A-Za-z_.])*)
+  | (?P<sign><<=|>>=|\.\.\.|->\*?|\+\+|--|&&|\|\||<<|>>|::|[-+*/%&|^<>=!]=|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LINE = re.compile(
+    rb"""\#(?:\\\r?\n|/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[^\n\\]|\\)*""",
+    re.VERBOSE | re.DOTALL,
+)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DIRECTIVE = re.compile(rb"#\s*(\w*)\s*(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Directive:
+    """``name``: "if", "pragma", …; ``rest``: what follows it; ``start``: of its line; ``end``: before its line's end."""
+
+    name: str
+    rest: str
+    start: int
+    end: int
+
+
+@dataclass
+class Region:
+    """From ``#if`` to ``#endif``. ``branches``: the text of each, between the directive lines."""
+
+    start: int
+    end: int
+    head: str
+    branches: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Text:
+    """The tokens of a file (blanks, comments and directives left out) and its directives."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.directives: list[Directive] = []
+        self._read()
+        self.regions = _regions(self.directives, len(data))
+
+    def _read(self) -> None:
+        position, size = (3 if self.data.startswith(_BYTE_ORDER_MARK) else 0), len(self.data)
+        match = _TOKEN.match
+        fresh = True  # nothing but blanks and comments on this line so far
+        while position < size:
+            found = match(self.data, position)
+            if found is None:  # pragma: no cover (the last alternative takes any byte)
+                break
+            kind, end = found.lastgroup, found.end()
+            if kind == "blank":
+                fresh = fresh or b"\n" in found.group()
+            elif kind == "sign" and fresh and found.group()[:1] == b"#":
+                end = self._directive(position)
+            elif kind != "comment":
+                fresh = False
+                self.starts.append(position)
+                self.ends.append(end)
+            position = end
+
+    def _directive(self, start: int) -> int:
+        line = _LINE.match(self.data, start)
+        end = line.end() if line else start + 1
+        found = _DIRECTIVE.match(self.data, start, end)
+        if found:
+            name, rest = found.group(1).decode("latin-1"), found.group(2).decode("latin-1")
+            self.directives.append(Directive(name, rest.strip(), start, end))
+        return end
+
+    def tokens(self, start: int, end: int) -> range:
+        """The numbers of the tokens that start in those bytes."""
+        return range(bisect.bisect_left(self.starts, start), bisect.bisect_left(self.starts, end))
+
+    def token(self, number: int) -> bytes:
+        return self.data[self.starts[number] : self.ends[number]]
+
+    def next_token(self, offset: int) -> int | None:
+        """The number of the first token at or after ``offset``."""
+        number = bisect.bisect_left(self.starts, offset)
+        return number if number < len(self.starts) else None
+
+    def directives_in(self, start: int, end: int) -> list[Directive]:
+        """The directives that start in those bytes."""
+        first = bisect.bisect_left(self.directives, start, key=lambda directive: directive.start)
+        last = bisect.bisect_left(self.directives, end, key=lambda directive: directive.start)
+        return self.directives[first:last]
+
+    def regions_in(self, start: int, end: int, whole: bool = True) -> list[Region]:
+        """The conditional regions that start in those bytes; ``whole``: and end there."""
+        first = bisect.bisect_left(self.regions, start, key=lambda region: region.start)
+        last = bisect.bisect_left(self.regions, end, key=lambda region: region.start)
+        return [region for region in self.regions[first:last] if region.end <= end or not whole]
+
+
+def _regions(directives: Sequence[Directive], end: int) -> list[Region]:
+    """Every conditional region, nested ones too; one that is never closed ends with the file."""
+    found: list[Region] = []
+    open_: list[tuple[Region, int]] = []
+    for directive in directives:
+        if directive.name in ("if", "ifdef", "ifndef"):
+            region = Region(directive.start, directive.end, f"#{directive.name} {directive.rest}")
+            found.append(region)
+            open_.append((region, directive.end))
+        elif open_ and directive.name in ("elif", "elifdef", "elifndef", "else", "endif"):
+            region, since = open_[-1]
+            region.branches.append((since, directive.start))
+            region.end = directive.end
+            if directive.name == "endif":
+                open_.pop()
+            else:
+                open_[-1] = region, directive.end
+    for region, since in open_:
+        region.end = end
+        region.branches.append((since, end))
+    return sorted(found, key=lambda region: region.start)

@@ -1,0 +1,119 @@
+"""What libclang must be told to read a program as its own compiler would: include folders, macros, the language."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from lapwing.errors import RefusedError
+
+CPP_SUFFIXES = frozenset((".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"))
+_MPI_COMPILERS = ("mpicc", "mpicc.mpich", "mpicc.openmpi", "smpicc")
+
+# Old C is still C: what newer compilers made errors of is no reason not to read a program.
+_LENIENT = (
+    "-ferror-limit=0",
+    "-w",
+    "-Wno-implicit-function-declaration",
+    "-Wno-implicit-int",
+    "-Wno-int-conversion",
+    "-Wno-incompatible-function-pointer-types",
+    "-Wno-return-type",
+)
+
+
+def is_cpp(path: Path) -> bool:
+    return path.suffix in CPP_SUFFIXES
+
+
+def arguments(
+    path: Path,
+    include_dirs: Sequence[Path],
+    defines: Mapping[str, str | None],
+    commands: Mapping[Path, Sequence[str]],
+) -> list[str]:
+    """libclang's arguments for one file. What ``compile_commands.json`` says of it comes first."""
+    found = [*_LENIENT, *commands.get(path.resolve(), ())]
+    found += [f"-I{folder}" for folder in include_dirs]
+    found += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in defines.items()]
+    for folder in (*mpi_includes(), *compiler_includes("c++" if is_cpp(path) else "c")):
+        found += ["-isystem", str(folder)]
+    return found
+
+
+@cache
+def compiler_includes(language: str) -> tuple[Path, ...]:
+    """The folders the compiler at hand searches: libclang comes without the headers of a compiler (stddef.h, …)."""
+    for compiler in ("gcc", "cc", "clang"):
+        if shutil.which(compiler) is None:
+            continue
+        said = _output([compiler, "-E", "-v", "-x", language, "/dev/null"])
+        if "#include <...>" in said:
+            lines = said.split("#include <...>", 1)[1].split("End of search list")[0].splitlines()[1:]
+            return tuple(Path(line.strip()) for line in lines if line.strip())
+    return ()
+
+
+@cache
+def mpi_includes() -> tuple[Path, ...]:
+    """The folders where mpi.h lies, as the MPI compiler on PATH tells; none if there is no MPI here."""
+    for compiler in _MPI_COMPILERS:
+        if shutil.which(compiler) is None:
+            continue
+        for question in ("-show", "--showme:compile", "-compile-info"):
+            said = _output([compiler, question])
+            folders = [Path(word[2:]) for word in said.split() if word.startswith("-I")]
+            folders = [folder for folder in folders if folder.is_dir()]
+            if any((folder / "mpi.h").is_file() for folder in folders):
+                return tuple(folders)
+    return ()
+
+
+def _output(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+def read_commands(path: Path | None) -> dict[Path, list[str]]:
+    """The arguments that matter to reading, for each file of a ``compile_commands.json``.
+
+    Raises:
+        RefusedError: the file is not there or not a compilation database.
+    """
+    if path is None:
+        return {}
+    try:
+        entries = json.loads(path.read_text())
+        return {_file_of(entry): _kept(entry) for entry in entries}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RefusedError(f"{path}: not a compile_commands.json that can be read: {error}") from error
+
+
+def _file_of(entry: Mapping[str, str]) -> Path:
+    return (Path(entry["directory"]) / entry["file"]).resolve()
+
+
+def _kept(entry: Mapping[str, object]) -> list[str]:
+    words = entry.get("arguments") or shlex.split(str(entry["command"]))
+    if not isinstance(words, list):
+        raise TypeError("'arguments' is not a list")
+    folder = Path(str(entry["directory"]))
+    kept: list[str] = []
+    rest = iter([str(word) for word in words[1:]])
+    for word in rest:
+        if word in ("-I", "-isystem", "-iquote", "-include", "-D", "-U"):
+            value = next(rest, "")
+            kept += [word, value if word in ("-D", "-U") else str(folder / value)]
+        elif word.startswith("-I"):
+            kept.append(f"-I{folder / word[2:]}")
+        elif word.startswith(("-D", "-U", "-std=")):
+            kept.append(word)
+    return kept

@@ -1,0 +1,378 @@
+"""Programs of C and C++: translation units read one after the other into one :class:`Program`."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lapwing.errors import LapwingError, RefusedError
+from lapwing.overlap.c import stub, toolchain
+from lapwing.overlap.c.constants import MpiConstants
+from lapwing.overlap.c.expressions import Expressions
+from lapwing.overlap.c.fallback import Found, functions_in
+from lapwing.overlap.c.libclang import Cursor, Diagnostic, Kind, Node, Unit, Uses
+from lapwing.overlap.c.statements import Statements
+from lapwing.overlap.c.symbols import Declarations, Table
+from lapwing.overlap.c.text import Text
+from lapwing.overlap.program import (
+    Block,
+    Loop,
+    Opaque,
+    Problem,
+    Procedure,
+    Program,
+    Source,
+    Span,
+    Storage,
+    Symbol,
+    Type,
+)
+
+_DEFINITIONS = frozenset(
+    (Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.DESTRUCTOR, Kind.CONVERSION_FUNCTION)
+)
+_HOLDERS = frozenset((Kind.NAMESPACE, Kind.LINKAGE_SPEC, 2, 4))  # what functions may be defined inside
+_MEMBERS = frozenset((Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.DESTRUCTOR, Kind.CONVERSION_FUNCTION))
+
+
+def read_c(
+    paths: Sequence[Path],
+    include_dirs: Sequence[Path] = (),
+    defines: Mapping[str, str | None] | None = None,
+    compile_commands: Path | None = None,
+) -> Program:
+    """Read C and C++ files as one program.
+
+    ``defines``: macros, with None for ``-DNAME``. What could not be read is in the program as Opaque statements, and among its
+    problems.
+
+    Raises:
+        RefusedError: a file is not there, or ``compile_commands`` is no compilation database.
+    """
+    commands = toolchain.read_commands(compile_commands)
+    reader = _Reader(include_dirs, defines or {}, commands)
+    for path in paths:
+        reader.read(path, _bytes(path))
+    return reader.program()
+
+
+def read_c_text(
+    text: str,
+    name: str = "program.c",
+    include_dirs: Sequence[Path] = (),
+    defines: Mapping[str, str | None] | None = None,
+) -> Program:
+    """Read a program that is given as text, as if it were a file called ``name`` in the current folder."""
+    reader = _Reader(include_dirs, defines or {}, {})
+    reader.read(Path(name), text.encode("latin-1", "replace") if text.isascii() else text.encode(), in_memory=True)
+    return reader.program()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RefusedError(f"{path}: {error.strerror}; expected a C or C++ source") from error
+
+
+@dataclass
+class _File:
+    """One file of the program, as read so far."""
+
+    number: int
+    source: Source
+    text: Text
+    functions: list[Span] = field(default_factory=list)  # those that were read
+    left_out: list[tuple[int, int]] = field(default_factory=list)  # by conditional compilation
+
+
+class _Reader:
+    """Collects the program over its translation units."""
+
+    def __init__(
+        self,
+        include_dirs: Sequence[Path],
+        defines: Mapping[str, str | None],
+        commands: Mapping[Path, Sequence[str]],
+    ) -> None:
+        self._include_dirs = [folder.resolve() for folder in include_dirs]
+        self._defines = defines
+        self._commands = commands
+        self._table = Table()
+        self._files: dict[Path, _File] = {}
+        self._sources: list[Source] = []
+        self._procedures: dict[str, Procedure] = {}
+        self._problems: list[Problem] = []
+        self._contents: dict[Path, bytes] = {}
+
+    def program(self) -> Program:
+        variables = {
+            key: symbol
+            for key, symbol in self._table.symbols.items()
+            if symbol.storage is Storage.GLOBAL
+            or (symbol.storage is Storage.CONSTANT and not key.startswith("procedure "))
+        }
+        problems = tuple(dict.fromkeys(self._problems))
+        return Program(tuple(self._sources), self._procedures, variables, problems, self._table.initial)
+
+    # ---- files ----
+
+    def _file(self, path: Path, shown: Path | None = None) -> _File:
+        if path not in self._files:
+            data = self._read_bytes(path)
+            source = Source(shown or path, data, "c")
+            self._files[path] = _File(len(self._sources), source, Text(data))
+            self._sources.append(source)
+        return self._files[path]
+
+    def _read_bytes(self, path: Path) -> bytes:
+        if path not in self._contents:
+            try:
+                self._contents[path] = path.read_bytes()
+            except OSError:
+                self._contents[path] = b""
+        return self._contents[path]
+
+    # ---- one translation unit ----
+
+    def read(self, path: Path, data: bytes, in_memory: bool = False) -> None:
+        main = path.resolve()
+        self._contents[main] = data
+        file = self._file(main, path)
+        arguments = toolchain.arguments(path, self._include_dirs, self._defines, self._commands)
+        unsaved = [(main, data)] if in_memory else []
+        if not toolchain.mpi_includes():
+            arguments += ["-isystem", str(stub.folder())]  # the last one: any other mpi.h comes first
+        try:
+            unit = Unit(main, arguments, unsaved)
+        except LapwingError as error:
+            self._problem(path, 1, str(error))
+            self._fall_back(main, file, str(error))
+            return
+        with unit:
+            _UnitReader(self, unit, main, path).read()
+        self._fall_back(main, file, "libclang did not read this function")
+
+    def _problem(self, path: Path, line: int, message: str) -> None:
+        self._problems.append(Problem(path, line, message))
+
+    def _fall_back(self, main: Path, file: _File, reason: str) -> None:
+        """Add what libclang has not seen of a file: functions with nothing but an Opaque statement in them."""
+        for found in functions_in(file.source.data, toolchain.is_cpp(main)):
+            if any(span.start <= found.body_start < span.end for span in file.functions):
+                continue
+            if any(start <= found.start and found.end <= end for start, end in file.left_out):
+                self._left_out(found, file)
+            else:
+                self._add_unread(found, file, reason)
+
+    def _left_out(self, found: Found, file: _File) -> None:
+        if found.mpi_calls:
+            line = file.source.line_of(found.start)
+            self._problem(file.source.path, line, f"{found.name} is left out by conditional compilation: not read")
+
+    def _add_unread(self, found: Found, file: _File, reason: str) -> None:
+        span = Span(file.number, found.start, found.end)
+        inside = Span(file.number, found.body_start + 1, found.body_end - 1)
+        line = file.source.line_of(found.start)
+        key = found.name if found.name not in self._procedures else f"{file.source.path.name}::{found.name}"
+        if key in self._procedures:
+            key = f"{key}#{found.start}"
+        calls = ", ".join(f"{name} (line {file.source.line_of(at)})" for name, at in found.mpi_calls)
+        detail = f"; its MPI calls are not looked at: {calls}" if calls else ""
+        self._problem(file.source.path, line, f"{found.name} could not be read: {reason}{detail}")
+        self._procedures[key] = Procedure(
+            name=found.name,
+            key=key,
+            kind="function",
+            source=file.number,
+            span=span,
+            parameters=(),
+            symbols={},
+            body=Block((Opaque(reason, span=inside),), inside),
+            header_end=inside.start,
+            uses_end=inside.start,
+            declarations_end=inside.start,
+            mpi_interface="mpi.h",
+        )
+        file.functions.append(span)
+
+
+class _UnitReader:
+    """Reads one translation unit into the program."""
+
+    def __init__(self, program: _Reader, unit: Unit, main: Path, shown: Path) -> None:
+        self._program = program
+        self._unit = unit
+        self._clang = unit._clang
+        self._main = main
+        self._shown = shown
+        self._declarations = Declarations(unit, program._table, main, self._source_of)
+        self._errors: dict[Path, list[Diagnostic]] = {}
+        self._uses: dict[Path, Uses] = {}
+        self._ranges: dict[Path, list[tuple[int, int]]] = {}
+        self._globals: dict[str, Symbol] = {}
+        self._ours: dict[Path, bool] = {}
+
+    def read(self) -> None:
+        self._note_errors()
+        cursors = self._unit.top()
+        self._note_uses(cursors)
+        self._constants = MpiConstants(self._unit, cursors, self._program._read_bytes)
+        if self._constants.defines(stub.GUARD):
+            message = "no mpi.h here (mpicc is not on PATH): read with Lapwing's own declarations of MPI"
+            self._program._problem(self._shown, 1, message)
+        self._program._file(self._main).left_out = self._skipped(self._main)
+        self._definitions(cursors)
+
+    def _is_ours(self, path: Path | None) -> bool:
+        """A file of the program: the source itself, or a header beside it or in a folder that was given."""
+        if path is None:
+            return False
+        if path not in self._ours:
+            folders = [self._main.parent, *self._program._include_dirs]
+            self._ours[path] = path == self._main or any(path.is_relative_to(folder) for folder in folders)
+        return self._ours[path]
+
+    def _source_of(self, path: Path) -> int | None:
+        file = self._program._files.get(path)
+        return file.number if file else None
+
+    def _note_errors(self) -> None:
+        for error in self._unit.diagnostics():
+            path = error.path or self._main
+            self._errors.setdefault(path, []).append(error)
+            if error.system and not error.fatal:
+                continue  # the compiler whose header this is reads more than libclang
+            shown = self._shown if path == self._main else path
+            self._program._problem(shown, error.line, error.message)
+
+    def _note_uses(self, cursors: Sequence[Cursor]) -> None:
+        found: dict[Path, list[tuple[int, int, str, Cursor]]] = {}
+        for cursor in cursors:
+            if cursor.kind != Kind.MACRO_INSTANTIATION:
+                continue
+            path, start, end = self._unit.extent(cursor)
+            if path is not None and self._is_ours(path):
+                found.setdefault(path, []).append((start, end, self._unit.name(cursor), cursor))
+        self._uses = {path: Uses(uses) for path, uses in found.items()}
+
+    def _skipped(self, path: Path) -> list[tuple[int, int]]:
+        if path not in self._ranges:
+            self._ranges[path] = self._unit.skipped(path)
+        return self._ranges[path]
+
+    def _definitions(self, cursors: Sequence[Cursor]) -> None:
+        for cursor in cursors:
+            if cursor.kind in _HOLDERS:
+                path, _, system = self._unit.place(cursor)
+                if not system and self._is_ours(path):
+                    self._definitions(self._unit.children(cursor))
+            elif cursor.kind == Kind.VAR_DECL:
+                path, _, system = self._unit.place(cursor)
+                if path is not None and not system and self._is_ours(path):
+                    self._program._file(path)
+                    symbol = self._declarations.variable(cursor)
+                    if symbol is not None:
+                        self._globals[symbol.name] = symbol
+                        self._initial(cursor, symbol, path)
+            elif cursor.kind in _DEFINITIONS and self._clang.clang_isCursorDefinition(cursor):
+                path, _, system = self._unit.place(cursor)
+                if path is not None and not system and self._is_ours(path):
+                    self._function(cursor, path)
+
+    def _initial(self, cursor: Cursor, symbol: Symbol, path: Path) -> None:
+        """Note a variable's initial value, where it can be more than a table of numbers."""
+        numbers = symbol.type.base in ("integer", "real", "logical", "character", "complex")
+        if symbol.key in self._program._table.initial or (numbers and symbol.dimensions is not None):
+            return
+        given = self._unit.initial(cursor)
+        if given is not None:
+            file = self._program._file(path)
+            uses = self._uses.get(path, Uses(()))
+            tree = self._unit.tree(given, path, uses, file.source.data)
+            if tree.height > TALLEST:
+                return
+            self._program._table.initial[symbol.key] = self._expressions(file, uses).read(tree)
+
+    def _expressions(self, file: _File, uses: Uses) -> Expressions:
+        return Expressions(self._unit, self._declarations, file.text, file.number, uses, self._constants)
+
+    # ---- one function ----
+
+    def _function(self, cursor: Cursor, path: Path) -> None:
+        file = self._program._file(path)
+        key = self._declarations.function(cursor)
+        _, start, end = self._unit.extent(cursor)
+        known = self._program._procedures.get(key)
+        if known is not None:
+            if (known.source, known.span.start) != (file.number, start):
+                self._program._problem(
+                    file.source.path,
+                    file.source.line_of(start),
+                    f"{key} is defined here and at {self._program._sources[known.source].path}; the first is taken",
+                )
+            return
+        uses = self._uses.get(path, Uses(()))
+        tree = self._unit.tree(cursor, path, uses, file.source.data)
+        bodies = [child for child in tree.children if child.kind == Kind.COMPOUND_STMT and not child.foreign]
+        if not bodies:
+            return
+        file.functions.append(Span(file.number, start, end))
+        self._declarations.enter(key)
+        parameters = self._parameters(tree)
+        expressions = self._expressions(file, uses)
+        if cursor.kind in _MEMBERS and not self._clang.clang_CXXMethod_isStatic(cursor):
+            this = self._this(cursor, key)
+            expressions.this = this
+            parameters = (this, *parameters)
+        statements = Statements(
+            self._unit,
+            self._declarations,
+            expressions,
+            file.text,
+            file.number,
+            uses,
+            self._errors.get(path, ()),
+            self._skipped(path),
+        )
+        body = statements.body(bodies[-1])
+        if cursor.kind in (Kind.CONSTRUCTOR, Kind.DESTRUCTOR):
+            # More runs than the body says: what makes and unmakes the members.
+            body = replace(body, statements=(Opaque("a constructor or destructor", span=body.span),))
+        elif any(isinstance(statement, Loop) and statement.variable.target for statement in body.walk()):
+            # The address of a loop's variable is taken further down; now that this is known, read it again.
+            body = statements.body(bodies[-1])
+        self._program._procedures[key] = Procedure(
+            name=self._unit.name(cursor),
+            key=key,
+            kind="function",
+            source=file.number,
+            span=Span(file.number, start, end),
+            parameters=parameters,
+            symbols=ChainMap(self._declarations.locals, self._globals),
+            body=body,
+            header_end=body.span.start,
+            uses_end=body.span.start,
+            declarations_end=body.span.start,
+            mpi_interface="mpi.h",
+            variadic=bool(self._clang.clang_Cursor_isVariadic(cursor)),
+        )
+
+    def _this(self, method: Cursor, key: str) -> Symbol:
+        owner = self._clang.clang_getCursorType(self._clang.clang_getCursorSemanticParent(method))
+        target = self._declarations.type(owner)
+        return Symbol(
+            key=f"procedure {key}::this",
+            name="this",
+            storage=Storage.ARGUMENT,
+            type=Type("pointer", 8, f"{target.text} *", target),
+            pointer=True,
+            by_value=True,
+        )
+
+    def _parameters(self, tree: Node) -> tuple[Symbol, ...]:
+        found = (self._declarations.variable(child.cursor) for child in tree.children if child.kind == Kind.PARM_DECL)
+        return tuple(symbol for symbol in found if symbol is not None)

@@ -1,0 +1,163 @@
+"""May two neighbouring statements change places? If not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lapwing.overlap import mpi
+from lapwing.overlap.aliases import Aliases
+from lapwing.overlap.effects import Access, Effects, MessageOperation
+from lapwing.overlap.program import Span, Storage
+from lapwing.overlap.sections import Condition, may_meet
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown". ``what``: in words. ``name``: the variable."""
+
+    kind: str
+    what: str
+    where: Span | None
+    name: str | None = None
+
+
+def conflict(
+    first: Effects,
+    second: Effects,
+    aliases: Aliases,
+    *,
+    private: frozenset[str] = frozenset(),
+    context: Condition = (),
+) -> Conflict | None:
+    """Why ``second`` may not be done before ``first``, which it follows; None if it may.
+
+    ``private``: keys of variables that neither hands on to the other nor to anyone after (see liveness.py). ``context``: what is
+    known of the terms of both.
+    """
+    for effects, other in ((first, second), (second, first)):
+        if effects.barrier is not None:
+            return Conflict("unknown", effects.barrier, effects.where)
+        if effects.leaves is not None and (_shows(other)):
+            return Conflict("control", f"a {effects.leaves} may end the procedure here", effects.where)
+    if first.io and second.io:
+        return Conflict("order", "both read or write files", second.where)
+    shared = first.states & second.states
+    if shared:
+        return Conflict("order", f"both use the same hidden state ({', '.join(sorted(shared))})", second.where)
+    if ("synchronisation" in first.states and second.operations) or (
+        "synchronisation" in second.states and first.operations
+    ):
+        return Conflict("messages", "a barrier stands between", second.where)
+    found = _messages(first.operations, second.operations)
+    return found or _data(first, second, aliases, private, context)
+
+
+def _shows(effects: Effects) -> bool:
+    return bool(effects.accesses or effects.operations or effects.io or effects.leaves)
+
+
+def _data(
+    first: Effects, second: Effects, aliases: Aliases, private: frozenset[str], context: Condition
+) -> Conflict | None:
+    for one, two in _meeting(first, second, aliases, context):
+        name = two.symbol or one.symbol
+        if one.symbol is not None and two.symbol is not None and one.symbol.key in private and one.symbol == two.symbol:
+            continue
+        word = {
+            (True, True): "written here and again there",
+            (True, False): "written here and read there",
+            (False, True): "read here and written there",
+        }[(one.writes, two.writes)]
+        label = name.name if name is not None else "memory"
+        return Conflict("data", f"{label} is {word}", one.where, label)
+    return None
+
+
+def _meeting(
+    first: Effects, second: Effects, aliases: Aliases, context: Condition
+) -> Iterable[tuple[Access, Access]]:
+    for one in first.accesses:
+        for two in second.accesses:
+            if (one.writes or two.writes) and meet(one, two, aliases, context):
+                yield one, two
+
+
+def meet(one: Access, two: Access, aliases: Aliases, context: Condition = ()) -> bool:
+    """Whether two accesses may touch the same memory."""
+    if one.symbol is not None and two.symbol is not None:
+        if one.symbol == two.symbol and one.through == two.through:
+            if one.section is None or two.section is None or one.anchor != two.anchor:
+                return True
+            return may_meet(one.section, two.section, context)
+        plain = (Storage.LOCAL, Storage.SAVED, Storage.GLOBAL)
+        if (
+            not one.through
+            and not two.through
+            and all(s.storage in plain and s.overlay is None and not s.pointer for s in (one.symbol, two.symbol))
+            and one.symbol != two.symbol
+            and not (one.symbol.target or two.symbol.target)
+        ):
+            return False
+    return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)
+
+
+# ---- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _messages(first: Iterable[MessageOperation], second: Iterable[MessageOperation]) -> Conflict | None:
+    for one in first:
+        for two in second:
+            reason = _in_order(one, two)
+            if reason is not None:
+                where = two.statement.span if two.statement is not None else None
+                return Conflict("messages", reason, where)
+    return None
+
+
+def _differ(a: str | None, b: str | None) -> bool:
+    """Two canonical texts that are certainly different values: two different numbers, or names of MPI's own."""
+    if a is None or b is None or a == b:
+        return False
+    return _is_number(a) and _is_number(b)
+
+
+def _is_number(text: str) -> bool:
+    return text.strip("[]()").lstrip("-").isdigit()
+
+
+def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
+    """MPI 3.1, 3.5 (messages do not overtake) and 5.12 (collectives in the same order everywhere)."""
+    a, b = one.call, two.call
+    if a.kind is mpi.Kind.BARRIER or b.kind is mpi.Kind.BARRIER:
+        return "a barrier stands between"
+    if mpi.Kind.PROBE in (a.kind, b.kind) or mpi.Kind.PERSISTENT in (a.kind, b.kind):
+        return "a probe or a persistent request stands between"
+    if mpi.Kind.SENDRECV in (a.kind, b.kind) and a.kind in _POINT and b.kind in _POINT:
+        return None if _apart(one, two) else f"{a.name} and {b.name} may match the same messages"
+    if a.collective and b.collective:
+        if _differ_constants(one.communicator, two.communicator):
+            return None
+        return "collective calls keep their order"
+    if a.kind is b.kind and a.kind in (mpi.Kind.SEND, mpi.Kind.RECV):
+        return None if _apart(one, two) else "messages between the same ranks with the same tag keep their order"
+    # What may wait for others must not come before what others wait for.
+    if b.blocking and b.kind in _WAITING and a.kind is not mpi.Kind.COMPLETION:
+        return f"{b.name} may wait for what {a.name} sends"
+    return None
+
+
+def _apart(one: MessageOperation, two: MessageOperation) -> bool:
+    """Certainly on different communicators, tags, or (numbers) peers."""
+    return (
+        _differ(one.tag, two.tag) or _differ(one.peer, two.peer) or _differ_constants(one.communicator, two.communicator)
+    )
+
+
+def _differ_constants(a: str | None, b: str | None) -> bool:
+    """MPI_COMM_WORLD against MPI_COMM_SELF; two variables may hold the same communicator."""
+    return a is not None and b is not None and a != b and a.startswith("'") and b.startswith("'")
+
+
+_WAITING = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE, mpi.Kind.SETUP})
+_POINT = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.SENDRECV})

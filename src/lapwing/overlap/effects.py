@@ -1,0 +1,84 @@
+"""What a statement does: the memory it reads and writes, with sections; what else keeps it in its place.
+
+The sections of one *walk* (a list of statements, in order) are in terms of values at the walk's beginning, so any two of
+its statements can be compared. Summaries of procedures are walks of their bodies, in terms of their arguments and
+globals; a call puts in what these are worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lapwing.overlap import mpi
+from lapwing.overlap.aliases import Memory
+from lapwing.overlap.program import Call, Span, Symbol
+from lapwing.overlap.sections import Section
+
+
+@dataclass(frozen=True)
+class Access:
+    """One variable's elements are read or written.
+
+    symbol: the variable whose index space ``section`` is in; None where only ``memory`` is known. ``through``: what the pointer
+    ``symbol`` points to, not the pointer. section: None for a scalar, or the whole. must: exactly these elements, for certain.
+    anchor: where a part of ``symbol`` was handed to a procedure, with what shape; the section counts from there.
+    """
+
+    symbol: Symbol | None
+    section: Section | None
+    writes: bool
+    must: bool
+    through: bool
+    memory: frozenset[Memory]
+    where: Span | None = field(compare=False, default=None)
+    anchor: str | None = None
+
+
+@dataclass(frozen=True)
+class MessageOperation:
+    """One MPI call that a statement makes, directly or in procedures it calls.
+
+    communicator, peer, tag: canonical texts that are equal only if the values are, or None where nothing is known.
+    """
+
+    call: mpi.MpiCall
+    statement: Call | None
+    procedure: str
+    communicator: str | None
+    peer: str | None
+    tag: str | None
+
+
+@dataclass(frozen=True)
+class Effects:
+    """accesses; operations in order; ``io`` (its order with other I/O shows); hidden ``states`` (see known.py); ``leaves``: it may not come
+    to its end (return, stop, exit, goto); ``barrier``: why nothing may pass it."""
+
+    accesses: tuple[Access, ...] = ()
+    operations: tuple[MessageOperation, ...] = ()
+    io: bool = False
+    states: frozenset[str] = frozenset()
+    leaves: str | None = None
+    barrier: str | None = None
+    where: Span | None = field(default=None, compare=False)
+
+    def reads(self) -> Iterable[Access]:
+        return (a for a in self.accesses if not a.writes)
+
+    def writes(self) -> Iterable[Access]:
+        return (a for a in self.accesses if a.writes)
+
+
+def together(parts: Sequence[Effects]) -> Effects:
+    """The effects of statements done one after another."""
+    accesses = dict.fromkeys(a for part in parts for a in part.accesses)
+    return Effects(
+        tuple(accesses),
+        tuple(o for part in parts for o in part.operations),
+        any(part.io for part in parts),
+        frozenset().union(*(part.states for part in parts)),
+        next((part.leaves for part in parts if part.leaves), None),
+        next((part.barrier for part in parts if part.barrier), None),
+        next((part.where for part in parts if part.barrier or part.leaves), None),
+    )

@@ -1,0 +1,468 @@
+"""Phases and divided calls as statements of their language, and the support code a changed file needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from string import Template
+
+from lapwing.overlap import mpi
+from lapwing.overlap.motions.context import argument_of
+from lapwing.overlap.phases import DividedCall, Drain, PartialLoop, Part, Phase
+from lapwing.overlap.program import (
+    Cast,
+    Constant,
+    Element,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Procedure,
+    Source,
+    Type,
+)
+
+
+def expression_text(source: Source, expression: Expression) -> str:
+    """The expression as it is written, on one line."""
+    if expression.span is None:
+        if isinstance(expression, Number):
+            return str(expression.value)
+        if isinstance(expression, Name):
+            return expression.symbol.name
+        if isinstance(expression, Constant):
+            return expression.name
+        if isinstance(expression, Operation) and len(expression.arguments) == 2:
+            left, right = (_in_parentheses(source, e) for e in expression.arguments)
+            return f"{left} {expression.operator} {right}"
+        if isinstance(expression, Cast):
+            return expression_text(source, expression.value)
+        raise ValueError(f"{expression} stands nowhere")
+    lines = source.text(expression.span).splitlines()
+    if source.language == "fortran" and len(lines) > 1:
+        if source.form == "fixed":
+            kept = [line for line in lines[1:] if line[:1].upper() not in ("C", "*", "!") and line.strip()]
+            lines = [lines[0][:72], *(line[6:72] for line in kept)]
+        else:
+            lines = [line.split("!")[0].strip().strip("&") for line in lines]
+    elif len(lines) > 1:
+        lines = [re.sub(r"//.*", "", line) for line in lines]
+    return " ".join(" ".join(lines).split())
+
+
+def _in_parentheses(source: Source, expression: Expression) -> str:
+    text = expression_text(source, expression)
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+
+@dataclass
+class Emitter:
+    """Writes for one file; remembers what support it needs. ``stem``: of the file's name, as an identifier."""
+
+    source: Source
+    stem: str
+    stem_of: Callable[[int], str]  # of the program's other files
+    slots: int = 0
+    copying: set[Part] = field(default_factory=set)
+    types: dict[str, int] = field(default_factory=dict)  # Fortran: element types of buffers, numbered
+    interface: str | None = None
+    direct: bool = False
+
+    # ---- statements ---------------------------------------------------------------------------------------------------
+
+    def call(self, call: DividedCall) -> tuple[str, ...]:
+        arguments = ", ".join(self._text(a) for a in call.arguments)
+        if self.source.language == "fortran":
+            return (f"call {call.name}({arguments})" if arguments else f"call {call.name}",)
+        return (f"{call.name}({arguments});",)
+
+    def guard(self, loop: PartialLoop) -> tuple[str, ...]:
+        """The line at the top of a partial loop's body that leaves out the other turns."""
+        assert loop.whole is not None
+        down = isinstance(loop.whole.step, Number) and loop.whole.step.value < 0
+        low, high = loop.whole.lower, loop.whole.upper
+        if down:
+            low, high = high, low
+        variable = loop.variable.name
+        start, end = _in_parentheses(self.source, low), _in_parentheses(self.source, high)
+        first, last = f"{start} + {loop.below}", f"{end} - {loop.above}"
+        if self.source.language == "fortran":
+            test = (
+                f"{variable} .lt. {first} .or. {variable} .gt. {last}"
+                if loop.inside
+                else f"{variable} .ge. {first} .and. {variable} .le. {last}"
+            )
+            return (f"if ({test}) cycle",)
+        test = (
+            f"{variable} < {first} || {variable} > {last}"
+            if loop.inside
+            else f"{variable} >= {first} && {variable} <= {last}"
+        )
+        return (f"if ({test}) continue;",)
+
+    def drain(self, drain: Drain) -> tuple[str, ...]:
+        names = [drain_name(self.stem_of(number)) for number in drain.sources]
+        if self.source.language == "fortran":
+            return tuple(f"call {name}()" for name in names)
+        return tuple(f"{{ extern void {name}(void); {name}(); }}" for name in names)
+
+    def phase(self, phase: Phase) -> tuple[str, ...]:
+        self.slots = max(self.slots, phase.slot)
+        if phase.copies:
+            self.copying.add(phase.part)
+        if self.source.language == "fortran":
+            return self._fortran(phase)
+        return (self._c(phase),)
+
+    def _text(self, expression: Expression) -> str:
+        return expression_text(self.source, expression)
+
+    def _arguments(self, phase: Phase, *roles: mpi.Role) -> list[str]:
+        texts = []
+        for role in roles:
+            argument = argument_of(phase.call, role)
+            assert argument is not None, (phase.call.name, role)
+            texts.append(self._text(argument))
+        return texts
+
+    def _c(self, phase: Phase) -> str:
+        slot = f"&lapwing_slots[{phase.slot - 1}]"
+        status = "MPI_STATUS_IGNORE" if phase.status is None else self._text(phase.status)
+        result = "" if phase.call.result is None else f"{self._text(phase.call.result)} = "
+        match phase.part:
+            case Part.POST if phase.copies:
+                rest = self._arguments(phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
+                return f"lapwing_post({', '.join([slot, *rest])});"
+            case Part.ARRIVE if phase.copies:
+                return f"{result}lapwing_arrive({slot}, {self._arguments(phase, mpi.Role.RECV_BUFFER)[0]}, {status});"
+            case Part.SEND if phase.copies:
+                rest = self._arguments(
+                    phase,
+                    mpi.Role.SEND_BUFFER,
+                    mpi.Role.COUNT,
+                    mpi.Role.TYPE,
+                    mpi.Role.DEST,
+                    mpi.Role.SEND_TAG,
+                    mpi.Role.COMM,
+                )
+                return f"{result}lapwing_send({', '.join([slot, *rest])});"
+        self.direct = True
+        if phase.part in (Part.POST, Part.SEND, Part.START):
+            message = mpi.lookup(phase.call.name or "")
+            assert message is not None
+            name = message.nonblocking or message.name
+            kept = [
+                self._text(a)
+                for a, p in zip(phase.call.arguments, message.parameters, strict=False)
+                if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
+            ]
+            return f"{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].request'])});"
+        return f"{result}MPI_Wait(&lapwing_slots[{phase.slot - 1}].request, {status});"
+
+    def _fortran(self, phase: Phase) -> tuple[str, ...]:
+        slot = str(phase.slot)
+        status = None if phase.status is None else self._text(phase.status)
+        ending = f"_{self._type_number(phase)}"
+        error = self._error_lines(phase)
+        name = f"lapwing_{self.stem}"
+        match phase.part:
+            case Part.POST if phase.copies:
+                rest = self._arguments(phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
+                return (f"call {name}_post({', '.join([slot, *rest])})",)
+            case Part.ARRIVE if phase.copies:
+                buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
+                with_status = [status] if status is not None else ["MPI_STATUS_IGNORE"]
+                return (f"call {name}_arrive{ending}({', '.join([slot, buffer, *with_status])})", *error)
+            case Part.SEND if phase.copies:
+                rest = self._arguments(
+                    phase,
+                    mpi.Role.SEND_BUFFER,
+                    mpi.Role.COUNT,
+                    mpi.Role.TYPE,
+                    mpi.Role.DEST,
+                    mpi.Role.SEND_TAG,
+                    mpi.Role.COMM,
+                )
+                return (f"call {name}_send{ending}({', '.join([slot, *rest])})", *error)
+        raise NotImplementedError(phase.part)
+
+    def _error_lines(self, phase: Phase) -> tuple[str, ...]:
+        """MPI's errors end the program (motions check that), so an error code that is seen is success."""
+        call = phase.wait if phase.part is Part.ARRIVE and phase.wait is not None else phase.call
+        message = mpi.lookup(call.name or "")
+        assert message is not None
+        parameters = mpi.fortran_parameters(message)
+        if len(call.arguments) == len(parameters) and parameters[-1].role is mpi.Role.IERROR:
+            return (f"{self._text(call.arguments[-1])} = 0",)
+        return ()
+
+    def _type_number(self, phase: Phase) -> int:
+        buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
+        kind = element_type(buffer)
+        text = kind.text if kind is not None else "real"
+        return self.types.setdefault(text, len(self.types) + 1)
+
+    # ---- support ------------------------------------------------------------------------------------------------------
+
+    def support(self) -> str:
+        """Text to be inserted: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
+        if not self.slots:
+            return ""
+        return self._fortran_support() if self.source.language == "fortran" else self._c_support()
+
+    @property
+    def drains(self) -> bool:
+        """Whether copies may still be on their way when the program ends MPI."""
+        return Part.SEND in self.copying
+
+    def _c_support(self) -> str:
+        parts = [_C_HEAD.substitute(slots=self.slots)]
+        if self.copying:
+            parts.append(_C_ROOM)
+        if Part.SEND in self.copying:
+            parts.append(_C_SEND)
+        if Part.POST in self.copying:
+            parts.append(_C_RECEIVE)
+        if self.drains:
+            parts.append(_C_DRAIN.substitute(name=drain_name(self.stem), slots=self.slots))
+        return "".join(parts)
+
+    def _fortran_support(self) -> str:
+        from lapwing.overlap.fortran.write import comment_line, statement_lines
+
+        form = self.source.form or "free"
+        use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(self.interface or "")
+        include = None if use else "include 'mpif.h'"
+        f08 = self.interface == "mpi_f08"
+        values = {
+            "stem": self.stem,
+            "slots": str(self.slots),
+            "comm": "type(MPI_Comm)" if f08 else "integer",
+            "kind": "type(MPI_Datatype)" if f08 else "integer",
+            "request": "type(MPI_Request)" if f08 else "integer",
+            "status": "type(MPI_Status) :: status" if f08 else "integer :: status(MPI_STATUS_SIZE)",
+            "found": "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)",
+        }
+        texts = [_F_MODULE, _F_ROOM]
+        if Part.POST in self.copying:
+            texts.append(_F_POST)
+        for text, number in self.types.items():
+            more = {"type": text, "number": str(number)}
+            if Part.SEND in self.copying:
+                texts.append(Template(_F_SEND).safe_substitute(more))
+            if Part.ARRIVE in self.copying:
+                texts.append(Template(_F_ARRIVE).safe_substitute(more))
+        if self.drains:
+            texts.append(_F_DRAIN)
+        lines = ["\n", comment_line("lapwing: what overlapped communication needs", 6, form).rstrip("\n") + "\n"]
+        for text in texts:
+            for line in Template(text).substitute(values).splitlines():
+                if "@use" in line:
+                    if use is None:
+                        continue
+                    line = line.replace("@use", use)
+                if "@include" in line:
+                    if include is None:
+                        continue
+                    line = line.replace("@include", include)
+                if not line.strip():
+                    lines.append("\n")
+                    continue
+                indent = 6 + len(line) - len(line.lstrip(" "))
+                written = statement_lines(line.strip(), indent, form)
+                lines.append(written if written.endswith("\n") else written + "\n")
+        return "".join(lines)
+
+
+def drain_name(stem: str) -> str:
+    return f"lapwing_{stem}_drain"
+
+
+def element_type(buffer: Expression | None) -> Type | None:
+    while isinstance(buffer, Cast):
+        buffer = buffer.value
+    if isinstance(buffer, Element):
+        buffer = buffer.base
+    return buffer.symbol.type if isinstance(buffer, Name) else None
+
+
+def c_prototype(source: Source, procedure: Procedure, name: str) -> str:
+    """``procedure``'s head with another name, without body."""
+    start, end = procedure.span.start, procedure.body.span.start
+    text = source.data[start:end].decode("latin-1")
+    head = text[: text.rindex("{")].strip()
+    return re.sub(rf"\b{re.escape(procedure.name)}\b", name, head, count=1)
+
+
+def renamed(text: str, old: str, new: str) -> str:
+    """The first word ``old`` in ``text`` as ``new``."""
+    return re.sub(rf"\b{re.escape(old)}\b", new, text, count=1, flags=re.IGNORECASE)
+
+
+def joined(lines: Sequence[str]) -> str:
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+_C_HEAD = Template(
+    """
+/* lapwing: what overlapped communication needs. A slot is one call's request and, if it needs one, its copy of the data. */
+#include <stdlib.h>
+#include <string.h>
+struct lapwing_slot { MPI_Request request; char *copy; size_t bytes; MPI_Datatype type; int pending; };
+static struct lapwing_slot lapwing_slots[$slots];
+"""
+)
+_C_ROOM = """
+static size_t lapwing_room(struct lapwing_slot *slot, int count, MPI_Datatype type)
+{
+    int size;
+    size_t bytes;
+    MPI_Type_size(type, &size);
+    bytes = count > 0 ? (size_t)count * (size_t)size : 0;
+    if (slot->bytes < bytes) {
+        free(slot->copy);
+        slot->copy = (char *)malloc(bytes);
+        if (slot->copy == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+        slot->bytes = bytes;
+    }
+    return bytes;
+}
+"""
+_C_SEND = """
+static int lapwing_send(struct lapwing_slot *slot, const void *data, int count, MPI_Datatype type, int dest, int tag,
+                        MPI_Comm comm)
+{
+    size_t bytes;
+    if (slot->pending) MPI_Wait(&slot->request, MPI_STATUS_IGNORE);
+    bytes = lapwing_room(slot, count, type);
+    if (bytes > 0) memcpy(slot->copy, data, bytes);
+    slot->pending = 1;
+    return MPI_Isend(slot->copy, count, type, dest, tag, comm, &slot->request);
+}
+"""
+_C_RECEIVE = """
+static void lapwing_post(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+{
+    lapwing_room(slot, count, type);
+    slot->type = type;
+    MPI_Irecv(slot->copy, count, type, source, tag, comm, &slot->request);
+}
+
+static int lapwing_arrive(struct lapwing_slot *slot, void *data, MPI_Status *status)
+{
+    MPI_Status found;
+    int count, size, error;
+    error = MPI_Wait(&slot->request, &found);
+    MPI_Get_count(&found, slot->type, &count);
+    MPI_Type_size(slot->type, &size);
+    if (count > 0) memcpy(data, slot->copy, (size_t)count * (size_t)size);
+    if (status != MPI_STATUS_IGNORE) *status = found;
+    return error;
+}
+"""
+_C_DRAIN = Template(
+    """
+void $name(void)
+{
+    int i;
+    for (i = 0; i < $slots; i++)
+        if (lapwing_slots[i].pending) {
+            MPI_Wait(&lapwing_slots[i].request, MPI_STATUS_IGNORE);
+            lapwing_slots[i].pending = 0;
+        }
+}
+"""
+)
+_F_MODULE = """
+module lapwing_$stem
+   use, intrinsic :: iso_c_binding, only: c_size_t
+   @use
+   implicit none
+   @include
+   type lapwing_slot
+      integer(1), allocatable :: copy(:)
+      $request :: request
+      $kind :: kind
+      logical :: pending = .false.
+   end type
+   type(lapwing_slot), save, target, asynchronous :: slots($slots)
+   interface
+      subroutine lapwing_copy(to, from, bytes) bind(c, name='memcpy')
+         import :: c_size_t
+         type(*) :: to(*), from(*)
+         integer(c_size_t), value :: bytes
+      end subroutine
+   end interface
+end module
+"""
+_F_ROOM = """
+integer function lapwing_${stem}_room(slot, count, kind)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, count, bytes, size_of_one, error
+   $kind :: kind
+   call MPI_TYPE_SIZE(kind, size_of_one, error)
+   bytes = max(count * size_of_one, 1)
+   if (allocated(slots(slot)%copy)) then
+      if (size(slots(slot)%copy) < bytes) deallocate(slots(slot)%copy)
+   end if
+   if (.not. allocated(slots(slot)%copy)) allocate(slots(slot)%copy(bytes))
+   lapwing_${stem}_room = max(count * size_of_one, 0)
+end function
+"""
+_F_POST = """
+subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, count, source, tag, bytes, error
+   integer, external :: lapwing_${stem}_room
+   $kind :: kind
+   $comm :: comm
+   bytes = lapwing_${stem}_room(slot, count, kind)
+   slots(slot)%kind = kind
+   call MPI_IRECV(slots(slot)%copy, count, kind, source, tag, comm, slots(slot)%request, error)
+end subroutine
+"""
+_F_ARRIVE = """
+subroutine lapwing_${stem}_arrive_$number(slot, data, status)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, count, size_of_one, error
+   $type :: data(*)
+   $status
+   call MPI_WAIT(slots(slot)%request, status, error)
+   call MPI_GET_COUNT(status, slots(slot)%kind, count, error)
+   call MPI_TYPE_SIZE(slots(slot)%kind, size_of_one, error)
+   call lapwing_copy(data, slots(slot)%copy, int(max(count, 0), c_size_t) * size_of_one)
+end subroutine
+"""
+_F_SEND = """
+subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, count, dest, tag, length, error
+   integer, external :: lapwing_${stem}_room
+   $kind :: kind
+   $comm :: comm
+   $type :: data(*)
+   $found
+   if (slots(slot)%pending) call MPI_WAIT(slots(slot)%request, found, error)
+   length = lapwing_${stem}_room(slot, count, kind)
+   call lapwing_copy(slots(slot)%copy, data, int(length, c_size_t))
+   slots(slot)%pending = .true.
+   call MPI_ISEND(slots(slot)%copy, count, kind, dest, tag, comm, slots(slot)%request, error)
+end subroutine
+"""
+_F_DRAIN = """
+subroutine lapwing_${stem}_drain()
+   use lapwing_$stem
+   implicit none
+   integer :: slot, error
+   $found
+   do slot = 1, $slots
+      if (slots(slot)%pending) call MPI_WAIT(slots(slot)%request, found, error)
+      slots(slot)%pending = .false.
+   end do
+end subroutine
+"""

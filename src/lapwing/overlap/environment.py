@@ -1,0 +1,281 @@
+"""What integer variables are worth while a list of statements is walked, in terms of values at its beginning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lapwing.overlap.program import (
+    Cast,
+    Constant,
+    Element,
+    Expression,
+    Invocation,
+    Member,
+    Name,
+    Number,
+    Operation,
+    Storage,
+    Symbol,
+    Text,
+)
+from lapwing.overlap.sections import Condition, Linear, fresh_term
+
+_MOST_CHOICES = 4
+_MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+class Terms:
+    """Names of values: one for each variable's value at a walk's beginning, one for each expression of such that is not linear.
+
+    ``origin`` tells of a name the variables it depends on; what is in ``defined`` is no value at the beginning but one chosen
+    later, within the condition given; a section that mentions it has to bind it.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self.origin: dict[str, frozenset[str]] = {}
+        self.variable: dict[str, str] = {}  # term → key of the variable whose value it is
+        self.defined: dict[str, tuple[Condition, ...]] = {}
+
+    def of_variable(self, symbol: Symbol) -> str:
+        name = self._named(f"= {symbol.key}", "v", frozenset({symbol.key}))
+        self.variable[name] = symbol.key
+        return name
+
+    def existing(self, key: str) -> str | None:
+        return self._names.get(f"= {key}")
+
+    def of_expression(self, text: str, depends: frozenset[str]) -> str:
+        return self._named(text, "o", depends)
+
+    def _named(self, text: str, prefix: str, depends: frozenset[str]) -> str:
+        if text not in self._names:
+            name = f"{prefix}{len(self._names)}"
+            self._names[text] = name
+            self.origin[name] = depends
+        return self._names[text]
+
+    def define(self, *conditions: Condition) -> Linear:
+        name = fresh_term()
+        self.defined[name] = conditions
+        return Linear.term(name)
+
+    def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
+        """The defined terms among ``names`` and those their conditions mention, with all these conditions."""
+        bound: list[str] = []
+        conditions: list[Condition] = []
+        waiting = sorted(names & self.defined.keys())
+        while waiting:
+            name = waiting.pop()
+            if name in bound:
+                continue
+            bound.append(name)
+            for condition in self.defined[name]:
+                conditions.append(condition)
+                for part in condition:
+                    for linear, _ in part:
+                        waiting += sorted(linear.names() & self.defined.keys())
+        return tuple(bound), tuple(conditions)
+
+
+@dataclass
+class Environment:
+    """``values``: of variables that were assigned since the beginning. ``changed``: keys of variables and memory that were written,
+    whose terms must not be used any more; ``lost``: anything may have been."""
+
+    terms: Terms
+    values: dict[str, Linear] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    lost: bool = False
+
+    def copy(self) -> Environment:
+        return Environment(self.terms, dict(self.values), set(self.changed), self.lost)
+
+    def assign(self, symbol: Symbol, value: Linear | None) -> None:
+        self.values[symbol.key] = value if value is not None else self.terms.define()
+        self.changed.add(symbol.key)
+
+    def forget(self, keys: set[str] | frozenset[str], everything: bool = False) -> None:
+        """What these variables are worth is not known from here on."""
+        for key in keys:
+            self.values[key] = self.terms.define()
+            self.changed.add(key)
+        if everything:
+            self.values.clear()
+            self.lost = True
+
+    def join(self, one: Environment, other: Environment) -> None:
+        """Become what either branch may have left."""
+        merged: dict[str, Linear] = {}
+        for key in one.values.keys() | other.values.keys():
+            a, b = one.values.get(key), other.values.get(key)
+            if a is None or b is None:
+                # Assigned in one branch only: elsewhere it keeps its value.
+                missing = self._unassigned(key)
+                a, b = a or missing, b or missing
+            if a is not None and a == b:
+                merged[key] = a
+            elif a is None or b is None:
+                merged[key] = self.terms.define()
+            else:
+                merged[key] = self._either(a, b)
+        self.values, self.changed, self.lost = merged, one.changed | other.changed, one.lost or other.lost
+
+    def _unassigned(self, key: str) -> Linear | None:
+        if self.lost or key in self.changed:
+            return self.values.get(key)
+        name = self.terms.existing(key)
+        return self.values.get(key) or (Linear.term(name) if name else None)
+
+    def _either(self, a: Linear, b: Linear) -> Linear:
+        name = fresh_term()
+        own = Linear.term(name)
+        self.terms.defined[name] = (tuple(((own.plus(value, -1), "="),) for value in (a, b)),)
+        return own
+
+    # ---- expressions --------------------------------------------------------------------------------------------------
+
+    def value(self, symbol: Symbol) -> Linear | None:
+        if symbol.storage is Storage.CONSTANT and symbol.value is not None:
+            return self.linear(symbol.value)
+        if symbol.type.base not in ("integer", "logical") or symbol.dimensions is not None or symbol.volatile:
+            return None
+        if symbol.key in self.values:
+            return self.values[symbol.key]
+        if self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.target:
+            return None
+        return Linear.term(self.terms.of_variable(symbol))
+
+    def linear(self, expression: Expression) -> Linear | None:
+        """The expression in terms of values at the beginning, or None."""
+        match expression:
+            case Number(value=int(value)):
+                return Linear.number(value)
+            case Name(symbol=symbol):
+                return self.value(symbol)
+            case Cast(type=kind, value=inner) if kind.base == "integer":
+                return self.linear(inner)
+            case Operation(operator="neg", arguments=(only,)):
+                value = self.linear(only)
+                return None if value is None else value.times(-1)
+            case Operation(operator="+" | "-" as sign, arguments=(left, right)):
+                a, b = self.linear(left), self.linear(right)
+                return None if a is None or b is None else a.plus(b, 1 if sign == "+" else -1)
+            case Operation(operator="*", arguments=(left, right)):
+                a, b = self.linear(left), self.linear(right)
+                if a is not None and b is not None:
+                    if not a.terms:
+                        return b.times(a.constant)
+                    if not b.terms:
+                        return a.times(b.constant)
+        return self._opaque(expression)
+
+    def _opaque(self, expression: Expression) -> Linear | None:
+        found = self._canonical(expression)
+        if found is None:
+            return None
+        text, depends = found
+        return Linear.term(self.terms.of_expression(text, depends))
+
+    def _canonical(self, expression: Expression) -> tuple[str, frozenset[str]] | None:
+        """A text that is the same only for the same value, in terms of the beginning; with what it depends on."""
+        nothing: frozenset[str] = frozenset()
+        match expression:
+            case Number(value=value):
+                return repr(value), nothing
+            case Constant(name=name) | Text(text=name):
+                return f"'{name}'", nothing
+            case Name(symbol=symbol) if symbol.dimensions is None:
+                if symbol.type.base in ("integer", "logical"):
+                    value = self.value(symbol)
+                    if value is None or value.names() & self.terms.defined.keys():
+                        return None
+                    origin = self.terms.origin
+                    return f"[{value}]", frozenset(k for n in value.names() for k in origin.get(n, nothing))
+                return None if self._stale(symbol) else (f"={symbol.key}", frozenset({symbol.key}))
+            case Element(base=Name(symbol=symbol), indices=indices):
+                if self._stale(symbol) or symbol.pointer:
+                    return None
+                return self._joined(f"{symbol.key}", indices, frozenset({symbol.key}))
+            case Member(base=Name(symbol=symbol), field_name=name):
+                return None if self._stale(symbol) else (f"{symbol.key}.{name}", frozenset({symbol.key}))
+            case Operation(operator=operator, arguments=arguments):
+                linear = self.linear(expression) if operator in ("+", "-", "neg") else None
+                if linear is not None and not (linear.names() & self.terms.defined.keys()):
+                    origin = self.terms.origin
+                    return f"[{linear}]", frozenset(k for n in linear.names() for k in origin.get(n, nothing))
+                return self._joined(f"op{operator}", arguments, nothing)
+            case Invocation(name=str(name), arguments=arguments) if name.lower() in _PURE:
+                return self._joined(f"f {name.lower()}", arguments, nothing)
+            case Cast(value=inner):
+                return self._canonical(inner)
+        return None
+
+    def _stale(self, symbol: Symbol) -> bool:
+        return (
+            self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.volatile or symbol.target
+        )
+
+    def _joined(
+        self, head: str, parts: tuple[Expression, ...], depends: frozenset[str]
+    ) -> tuple[str, frozenset[str]] | None:
+        texts = []
+        for part in parts:
+            found = self._canonical(part)
+            if found is None:
+                return None
+            texts.append(found[0])
+            depends |= found[1]
+        return f"{head}({', '.join(texts)})", depends
+
+    def canonical(self, expression: Expression) -> str | None:
+        """A text that two expressions share only if they are worth the same, or None where nothing is known."""
+        found = self._canonical(expression)
+        return None if found is None else found[0]
+
+    def position(self, element: Element) -> str | None:
+        """The same for where an element stands in its array; what the array holds does not matter."""
+        found = self._joined("at", element.indices, frozenset())
+        return None if found is None else found[0]
+
+    def condition(self, expression: Expression, holds: bool = True) -> Condition | None:
+        """What it says of terms that the expression is true (or false); None where it says nothing exact."""
+        match expression:
+            case Operation(operator="!", arguments=(inner,)):
+                return self.condition(inner, not holds)
+            case Operation(operator="&&" | "||" as operator, arguments=(left, right)):
+                a, b = self.condition(left, holds), self.condition(right, holds)
+                if a is None or b is None:
+                    return None
+                if (operator == "||") == holds:
+                    return (*a, *b)
+                crossed = tuple((*p, *q) for p in a for q in b)
+                return crossed if len(crossed) <= _MOST_CHOICES**2 else None
+            case Operation(operator=operator, arguments=(left, right)) if operator in _MIRRORED:
+                a, b = self.linear(left), self.linear(right)
+                if a is None or b is None:
+                    return None
+                return _compared(a, operator if holds else _MIRRORED[operator], b)
+        return None
+
+
+def _compared(a: Linear, operator: str, b: Linear) -> Condition:
+    one = Linear.number(1)
+    below, above = b.plus(a, -1), a.plus(b, -1)
+    match operator:
+        case "==":
+            return (((above, "="),),)
+        case "!=":
+            return (((below.plus(one, -1), ">="),), ((above.plus(one, -1), ">="),))
+        case "<":
+            return (((below.plus(one, -1), ">="),),)
+        case "<=":
+            return (((below, ">="),),)
+        case ">":
+            return (((above.plus(one, -1), ">="),),)
+        case _:
+            return (((above, ">="),),)
+
+
+# Functions whose value depends on their arguments' values alone and that integer expressions use.
+_PURE = frozenset("mod modulo abs iabs min max min0 max0 int nint ishft iand ior ieor".split())

@@ -1,0 +1,147 @@
+"""Bounds of allocatable arrays: those of the only ALLOCATE statement a variable has in the whole program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tree_sitter import Node
+
+from lapwing.overlap.fortran.constants import folded
+from lapwing.overlap.fortran.expressions import ExpressionReader, identifiers_of
+from lapwing.overlap.fortran.file import File, Unreadable, child_of
+from lapwing.overlap.fortran.scope import Entity, Scope, World
+from lapwing.overlap.fortran.symbols import Symbols
+from lapwing.overlap.fortran.units import UNITS
+from lapwing.overlap.program import Dimension, Expression, Name, Number, Slice, Storage
+
+_ALLOCATE = re.compile(rb"\ballocate\s*\(", re.IGNORECASE)
+_SCALAR_VALUES = {"number_literal", "boolean_literal", "unary_expression", "string_literal"}
+
+
+def give_bounds(world: World, symbols: Symbols, files: Sequence[File]) -> None:
+    """Puts bounds into the entities that have just one ALLOCATE, and are never given another shape."""
+    found: dict[Entity, list[tuple[Scope, Node]]] = {}
+    hidden: set[str] = set()
+    scopes = _scopes_by_node(world)
+    for file in files:
+        for match in _ALLOCATE.finditer(file.parsed.view.text):
+            if any(hole.start <= match.start() < hole.end for hole in file.parsed.holes):
+                hidden |= _words(file, match.start())
+                continue
+            statement = _around(file, match.start(), {"allocate_statement"})
+            scope = scopes.get(_place(file, _around(file, match.start(), UNITS)))
+            if statement is None or scope is None:
+                continue
+            for allocation in statement.children_by_field_name("allocation"):
+                _note(found, scope, allocation)
+    changed = _reshaped(world, files, scopes, {entity.name for entity in found})
+    for entity, sites in found.items():
+        if len(sites) == 1 and entity.name not in hidden and entity not in changed and not entity.pointer:
+            entity.bounds = _bounds(symbols, *sites[0])
+
+
+def _note(found: dict[Entity, list[tuple[Scope, Node]]], scope: Scope, allocation: Node) -> None:
+    name = allocation if allocation.type == "identifier" else allocation.children[0]
+    entity = scope.find(scope.unit.file.name(name)) if name.type == "identifier" else None
+    if entity is not None:
+        found.setdefault(entity, []).append((scope, allocation))
+
+
+def _bounds(symbols: Symbols, scope: Scope, allocation: Node) -> tuple[Dimension, ...] | None:
+    size = child_of(allocation, "size")
+    if size is None:
+        return None
+    reader = symbols.reader(scope, scope.unit.file)
+    parts = [part for part in size.children if part.is_named]
+    return tuple(_dimension(reader, part) for part in parts)
+
+
+def _dimension(reader: ExpressionReader, node: Node) -> Dimension:
+    try:
+        value = reader.read(node)
+    except Unreadable:
+        return Dimension(None, None)
+    lower, upper = (value.lower, value.upper) if isinstance(value, Slice) else (Number(1), value)
+    lower = folded(lower) if lower is not None else Number(1)
+    upper = folded(upper) if upper is not None else None
+    return Dimension(lower if _is_global(lower) else None, upper if upper is not None and _is_global(upper) else None)
+
+
+def _is_global(expression: Expression) -> bool:
+    """Whether it names module and COMMON variables and constants only, so that it means the same everywhere."""
+    return all(
+        not isinstance(part, Name) or part.symbol.storage in (Storage.GLOBAL, Storage.CONSTANT)
+        for part in expression.walk()
+    )
+
+
+# ---- what gives an allocatable another shape ---------------------------------------------------------------------------
+
+
+def _reshaped(
+    world: World, files: Sequence[File], scopes: dict[tuple[int, int, int], Scope], names: set[str]
+) -> set[Entity]:
+    """Allocatables assigned as a whole from something that may be an array, or passed to a procedure that may allocate them."""
+    if not names:
+        return set()
+    callees = {"move_alloc", *_allocating_procedures(world)}
+    words = b"|".join(re.escape(name.encode("latin-1")) for name in sorted(names))
+    assigned = re.compile(rb"(?:^|[;)\d])[ \t]*(" + words + rb")[ \t]*=(?![=>])", re.IGNORECASE | re.MULTILINE)
+    procedures = b"|".join(re.escape(name.encode("latin-1")) for name in sorted(callees))
+    called = re.compile(rb"\b(" + procedures + rb")\s*\(", re.IGNORECASE)
+    found: set[Entity] = set()
+    for file in files:
+        text = file.parsed.view.text
+        for match in assigned.finditer(text):
+            node = _around(file, match.start(1), {"assignment_statement"})
+            right = node.child_by_field_name("right") if node is not None else None
+            if right is None or right.type not in _SCALAR_VALUES:
+                found |= set(_entities(file, match.start(1), scopes, [match.group(1).decode("latin-1").lower()]))
+        for match in called.finditer(text):
+            node = _around(file, match.start(1), {"subroutine_call", "call_expression"})
+            mentioned = [file.name(name) for name in identifiers_of(node)] if node is not None else []
+            found |= set(_entities(file, match.start(1), scopes, mentioned))
+    return found
+
+
+def _allocating_procedures(world: World) -> Iterator[str]:
+    for unit, scope in world.scopes.items():
+        dummies = (scope.entities[name] for name in scope.parameters)
+        if any(dummy.allocatable and dummy.intent != "in" for dummy in dummies):
+            yield unit.name
+
+
+def _entities(
+    file: File, offset: int, scopes: dict[tuple[int, int, int], Scope], names: Sequence[str]
+) -> Iterator[Entity]:
+    scope = scopes.get(_place(file, _around(file, offset, UNITS)))
+    for name in names:
+        entity = scope.find(name) if scope is not None else None
+        if entity is not None:
+            yield entity
+
+
+# ---- nodes by place -----------------------------------------------------------------------------------------------------
+
+
+def _around(file: File, offset: int, kinds: set[str]) -> Node | None:
+    """The innermost node of one of ``kinds`` around a byte."""
+    at = offset + file.parsed.shift
+    node: Node | None = file.parsed.root.descendant_for_byte_range(at, at + 1)
+    while node is not None and node.type not in kinds:
+        node = node.parent
+    return node
+
+
+def _place(file: File, node: Node | None) -> tuple[int, int, int]:
+    return (file.number, node.start_byte, node.end_byte) if node is not None else (file.number, -1, -1)
+
+
+def _scopes_by_node(world: World) -> dict[tuple[int, int, int], Scope]:
+    return {_place(unit.file, unit.node): scope for unit, scope in world.scopes.items()}
+
+
+def _words(file: File, offset: int) -> set[str]:
+    start, end = file.parsed.view.statement_at(offset)
+    return set(re.findall(r"[a-z]\w*", file.source.data[start:end].decode("latin-1").lower()))

@@ -1,0 +1,79 @@
+"""Input and output statements: which variables they read and which they write."""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from lapwing.overlap.fortran.expressions import ExpressionReader
+from lapwing.overlap.fortran.file import Unreadable
+from lapwing.overlap.program import Element, Expression, InputOutput, Name, Span, Statement, Text
+
+_JUMPS = {"end", "err", "eor"}
+_RESULTS = {"iostat", "iomsg", "size", "newunit", "id"}
+_INQUIRED = {"unit", "file", "id"}  # all else INQUIRE gives
+
+
+def read_input_output(expressions: ExpressionReader, node: Node, span: Span, label: str | None) -> Statement:
+    """Raises Unreadable for jumps (END=, ERR=) and NAMELIST."""
+    file = expressions.file
+    if file.name(node.children[0]) == "pause":
+        raise Unreadable("PAUSE")
+    reads: list[Expression] = []
+    writes: list[Expression] = []
+    for child in node.children:
+        if child.type == "unit_identifier":
+            for part in child.children:
+                _unit(expressions, part, node.type, reads, writes)
+        elif child.type == "format_identifier":
+            if any(expressions.file.name(part) in expressions.scope.namelists for part in child.children):
+                raise Unreadable("NAMELIST")
+            reads += [expressions.read(part) for part in child.children if part.type in expressions.readers]
+        elif child.type == "keyword_argument":
+            _keyword(expressions, child, node.type, reads, writes)
+        elif child.type in ("output_item_list", "input_item_list"):
+            into = writes if child.type == "input_item_list" else reads
+            _items(expressions, child, into, writes)
+    return InputOutput(
+        tuple(part for part in reads if not isinstance(part, Text)), tuple(writes), span=span, label=label
+    )
+
+
+def _unit(
+    expressions: ExpressionReader, node: Node, statement: str, reads: list[Expression], writes: list[Expression]
+) -> None:
+    """A unit's number is read; a character variable is written or read as a file."""
+    if node.type not in expressions.readers:
+        return
+    value = expressions.read(node)
+    base = value.base if isinstance(value, Element) else value
+    internal = isinstance(base, Name) and base.symbol.type.base == "character"
+    (writes if internal and statement == "write_statement" else reads).append(value)
+
+
+def _keyword(
+    expressions: ExpressionReader, node: Node, statement: str, reads: list[Expression], writes: list[Expression]
+) -> None:
+    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if name is None or value is None:
+        raise Unreadable("an input or output statement")
+    word = expressions.file.name(name)
+    if word in _JUMPS:
+        raise Unreadable(f"{word.upper()}= in an input or output statement")
+    if word in ("nml", "namelist"):
+        raise Unreadable("NAMELIST")
+    if value.type not in expressions.readers:
+        return
+    if word == "unit":
+        _unit(expressions, value, statement, reads, writes)
+        return
+    given = word in _RESULTS or (statement == "inquire_statement" and word not in _INQUIRED)
+    (writes if given else reads).append(expressions.read(value))
+
+
+def _items(expressions: ExpressionReader, node: Node, into: list[Expression], writes: list[Expression]) -> None:
+    for item in node.children:
+        if item.type == "implied_do_loop_expression":
+            into += expressions.implied_values(item)
+            writes += [Name(symbol) for symbol in expressions.implied_variables(item)]
+        elif item.type in expressions.readers:
+            into.append(expressions.read(item))

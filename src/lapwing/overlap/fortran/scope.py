@@ -1,0 +1,265 @@
+"""Names of one program unit: what each is, and the symbols they become.
+
+Declarations are first gathered as :class:`Entity` (they may come in any order, and a module's before or after its users);
+symbols are made when someone asks for one, and are the same object from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from lapwing.overlap.fortran.file import File
+from lapwing.overlap.fortran.units import Unit
+from lapwing.overlap.program import Dimension, Span, Storage, Symbol
+
+
+@dataclass(eq=False)
+class Entity:
+    """What the declarations say of one name; nodes are read when the symbol is made, in ``file``."""
+
+    name: str
+    scope: Scope
+    file: File
+    where: Span | None = None
+    type: Node | None = None
+    type_file: File | None = None
+    shape: Node | None = None
+    shape_file: File | None = None
+    value: Node | None = None
+    value_file: File | None = None
+    length: Node | None = None
+    parameter: bool = False
+    saved: bool = False
+    argument: bool = False
+    pointer: bool = False
+    allocatable: bool = False
+    target: bool = False
+    by_value: bool = False
+    optional: bool = False
+    volatile: bool = False
+    external: bool = False
+    intent: str | None = None
+    contradictory: bool = False  # declared twice, in branches of an #if
+    common: str | None = None
+    overlay: str | None = None
+    unknown: str | None = None  # the missing file or module it may come from
+    bounds: tuple[Dimension, ...] | None = None  # given by an allocatable's only ALLOCATE
+    symbol: Symbol | None = None
+    busy: bool = False
+
+
+@dataclass
+class Use:
+    """``only``: local name to the module's name; None where everything is taken. ``renamed``: likewise, beside everything."""
+
+    module: str
+    only: dict[str, str] | None
+    renamed: dict[str, str]
+    start: int = 0  # of the statement in its file
+
+
+@dataclass(eq=False)
+class Scope:
+    """``world``: all scopes of the program. ``implicit``: a type for each first letter, None under IMPLICIT NONE; a missing
+    letter has the default type. ``commons``: member names of each block, in order. ``generics``: names that stand for several
+    procedures. ``missing``: include files whose declarations are not known. ``unread``: declarations the model has no word
+    for."""
+
+    unit: Unit
+    host: Scope | None
+    world: World
+    entities: dict[str, Entity] = field(default_factory=dict)
+    implicit: dict[str, tuple[File, Node]] | None = field(default_factory=dict)
+    uses: list[Use] = field(default_factory=list)
+    commons: dict[str, list[str]] = field(default_factory=dict)
+    procedures: dict[str, Unit] = field(default_factory=dict)
+    interfaces: set[str] = field(default_factory=set)
+    generics: dict[str, list[str]] = field(default_factory=dict)
+    statement_functions: dict[str, tuple[Node, Node]] = field(default_factory=dict)
+    parameters: list[str] = field(default_factory=list)
+    result: str | None = None
+    save_all: bool = False
+    private: bool = False
+    public_names: set[str] = field(default_factory=set)
+    private_names: set[str] = field(default_factory=set)
+    missing: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    namelists: set[str] = field(default_factory=set)
+    mpi_interface: str | None = None
+    cache: dict[str, Entity | None] = field(default_factory=dict)
+
+    def find(self, name: str) -> Entity | None:
+        """The variable ``name`` is declared as: here, in a module used, or in the host."""
+        if name in self.entities:
+            return self.entities[name]
+        if name not in self.cache:
+            self.cache[name] = self._find_elsewhere(name)
+        return self.cache[name]
+
+    def _find_elsewhere(self, name: str) -> Entity | None:
+        for use in self.uses:
+            found = self._used(use, name)
+            if found is not None:
+                return found
+        return self.host.find(name) if self.host is not None and name not in self.procedures else None
+
+    def _used(self, use: Use, name: str) -> Entity | None:
+        module = self.world.modules.get(use.module)
+        original = original_name(use, name)
+        if module is None or original is None or not module.exports(original):
+            return None
+        return module.find(original)
+
+    def implied(self, name: str, file: File, where: Span) -> Entity:
+        """A new variable that no declaration names: implicitly typed, or from what could not be read."""
+        entity = self.entities[name] = Entity(name, self, file, where)
+        entity.unknown = next(self.unknown_sources(), None)
+        self.type_implicitly(entity)
+        self.cache.clear()
+        return entity
+
+    def type_implicitly(self, entity: Entity) -> None:
+        rules = self.implicit
+        if entity.type is None and rules is not None and entity.name[0] in rules:
+            entity.type_file, entity.type = rules[entity.name[0]]
+
+    def statement_parameters(self, name: str) -> list[str]:
+        head, _ = self.statement_functions[name]
+        return [self.unit.file.name(node) for node in head.children[1].children if node.type == "identifier"]
+
+    def exports(self, name: str) -> bool:
+        if name in self.private_names:
+            return False
+        return not self.private or name in self.public_names
+
+    def procedure(self, name: str) -> Unit | None:
+        """The procedure of the program that a call of ``name`` reaches, None if there is none or it is not certain."""
+        found = self.procedure_here(name)
+        if found is not None:
+            return found
+        entity = self.find(name)
+        if entity is not None and (entity.argument or entity.pointer):
+            return None
+        return self.world.externals.get(name)
+
+    def procedure_here(self, name: str) -> Unit | None:
+        """Likewise, internal, module and used procedures only."""
+        if name in self.procedures:
+            return self.procedures[name]
+        if len(self.generics.get(name, ())) == 1 and self.generics[name][0] != name:
+            return self.procedure_here(self.generics[name][0])
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            original = original_name(use, name)
+            if module is not None and original is not None and module.exports(original):
+                found = module.procedure_here(original)
+                if found is not None:
+                    return found
+        return self.host.procedure_here(name) if self.host is not None else None
+
+    def is_generic(self, name: str) -> bool:
+        """Whether ``name`` stands for several procedures, or for one that is not named so."""
+        if name in self.generics:
+            return True
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            original = original_name(use, name)
+            if module is not None and original is not None and module.is_generic(original):
+                return True
+        return self.host is not None and self.host.is_generic(name)
+
+    def unknown_sources(self) -> Iterator[str]:
+        """Missing include files and modules whose declarations may reach this scope."""
+        yield from self.missing
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            if module is not None and module is not self:
+                yield from module.unknown_sources()
+            elif module is None and use.module not in KNOWN_MODULES:
+                yield f"module {use.module}"
+        if self.host is not None:
+            yield from self.host.unknown_sources()
+
+    def missing_includes(self) -> list[str]:
+        return [source for source in self.unknown_sources() if not source.startswith("module ")]
+
+    def mpi(self) -> str | None:
+        """The MPI interface that is visible here: "mpi_f08", "mpi", "mpif.h" or None."""
+        found: set[str | None] = {self.mpi_interface}
+        for use in self.uses:
+            if use.module in ("mpi", "mpi_f08"):
+                found.add(use.module)
+            module = self.world.modules.get(use.module)
+            if module is not None and module is not self:
+                found.add(module.mpi())
+        if self.host is not None:
+            found.add(self.host.mpi())
+        return next((interface for interface in ("mpi_f08", "mpi", "mpif.h") if interface in found), None)
+
+    def visible(self) -> dict[str, Entity]:
+        """Every variable that can be named here."""
+        names: dict[str, Entity] = dict(self.host.visible()) if self.host is not None else {}
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            if module is None or module is self:
+                continue
+            exported = {name: entity for name, entity in module.visible().items() if module.exports(name)}
+            if use.only is not None:
+                names.update({local: exported[name] for local, name in use.only.items() if name in exported})
+                continue
+            hidden = set(use.renamed.values())
+            names.update({name: entity for name, entity in exported.items() if name not in hidden})
+            names.update({local: exported[name] for local, name in use.renamed.items() if name in exported})
+        names.update(self.entities)
+        return names
+
+
+def original_name(use: Use, name: str) -> str | None:
+    """What a name is called in the module used; None if the USE does not bring it."""
+    if use.only is not None:
+        return use.only.get(name)
+    if name in use.renamed:
+        return use.renamed[name]
+    return None if name in use.renamed.values() else name
+
+
+KNOWN_MODULES = {
+    "mpi",
+    "mpi_f08",
+    "iso_c_binding",
+    "iso_fortran_env",
+    "ieee_arithmetic",
+    "ieee_exceptions",
+    "ieee_features",
+    "omp_lib",
+    "openacc",
+}
+
+
+@dataclass(eq=False)
+class World:
+    """The whole program: modules by name, external procedures by name, every scope of the program."""
+
+    modules: dict[str, Scope] = field(default_factory=dict)
+    externals: dict[str, Unit] = field(default_factory=dict)
+    scopes: dict[Unit, Scope] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)  # of derived types: "array", "scalar", "procedure", by name
+    layouts: dict[str, bool] = field(default_factory=dict)  # whether a COMMON block is laid out alike everywhere
+    defined_operators: bool = False
+    defined_assignment: bool = False
+    overlaid: set[str] = field(default_factory=set)  # COMMON blocks with EQUIVALENCE in them
+
+
+def storage_of(entity: Entity) -> Storage:
+    if entity.parameter:
+        return Storage.CONSTANT
+    if entity.argument:
+        return Storage.ARGUMENT
+    if entity.common is not None or entity.unknown is not None or entity.scope.unit.kind == "module":
+        return Storage.GLOBAL
+    if entity.saved or entity.value is not None or entity.scope.save_all:
+        return Storage.SAVED
+    return Storage.LOCAL

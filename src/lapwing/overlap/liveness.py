@@ -1,0 +1,130 @@
+"""Which local variables a statement needs from before, and which are still needed after it.
+
+Only local scalars and arrays whose address nobody has are followed; everything else is always needed. A procedure with goto
+is not followed at all: everything is needed everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lapwing.overlap.effects import Effects
+from lapwing.overlap.program import (
+    Block,
+    Compound,
+    If,
+    Jump,
+    Loop,
+    Name,
+    Opaque,
+    Procedure,
+    Select,
+    Statement,
+    Storage,
+    While,
+)
+
+Keys = frozenset[str]
+EffectsOf = Callable[[Statement], Effects]
+
+
+class Liveness:
+    """``effects``: of a statement by itself (sections do not matter)."""
+
+    def __init__(self, procedure: Procedure, effects: EffectsOf) -> None:
+        self._effects = effects
+        self.followed: Keys = frozenset(
+            s.key
+            for s in procedure.symbols.values()
+            if s.storage is Storage.LOCAL and not s.target and s.overlay is None and not s.volatile
+        ) | frozenset(
+            s.key for s in procedure.symbols.values() if s.storage is Storage.ARGUMENT and s.by_value and not s.target
+        )
+        self._after: dict[int, Keys] = {}
+        self._after_place: dict[tuple[int, int], Keys] = {}
+        self._kept: list[Statement] = []
+        self.everything = any(
+            (isinstance(s, Jump) and s.kind == "goto") or isinstance(s, Opaque) for s in procedure.body.walk()
+        )
+        if not self.everything:
+            result = frozenset({procedure.result.key}) if procedure.result is not None else frozenset()
+            self._exit = result
+            self._block(procedure.body, result)
+
+    def after(self, statement: Statement) -> Keys | None:
+        """Followed variables whose values may be needed after the statement (or what it was made from); None: all of them."""
+        if self.everything:
+            return None
+        return self._after.get(id(statement), self._after_place.get((statement.span.start, statement.span.end)))
+
+    def exposed(self, statement: Statement) -> Keys:
+        """Followed variables the statement may read before it writes them."""
+        return self._before(statement, frozenset())
+
+    def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+        for statement in reversed(block.statements):
+            self._after[id(statement)] = self._after.get(id(statement), frozenset()) | after
+            self._kept.append(statement)
+            if statement.span.source >= 0:
+                place = (statement.span.start, statement.span.end)
+                self._after_place[place] = self._after_place.get(place, frozenset()) | after
+            after = self._before(statement, after, breaks, turns)
+        return after
+
+    def _before(self, statement: Statement, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                one = self._block(then, after, breaks, turns)
+                two = after if otherwise is None else self._block(otherwise, after, breaks, turns)
+                return one | two | self._read_by(statement)
+            case Loop(variable=variable, body=body):
+                inner = after
+                while True:
+                    before = self._block(body, inner, after, inner) - {variable.key}
+                    if before <= inner:
+                        break
+                    inner |= before
+                killed = {variable.key} if variable.key in self.followed else set()
+                return (inner - frozenset(killed)) | self._read_by(statement)
+            case While(body=body):
+                inner = after
+                while True:
+                    before = self._block(body, inner, after, inner) | self._read_by(statement)
+                    if before <= inner:
+                        return inner
+                    inner |= before
+            case Select(cases=cases):
+                return after.union(*(self._block(c, after, breaks, turns) for c in cases)) | self._read_by(statement)
+            case Compound(body=body):
+                return self._block(body, after, breaks, turns)
+            case Jump(kind="return" | "stop"):
+                return (self._exit if not self.everything else self.followed) | self._read_by(statement)
+            case Jump(kind="break"):
+                return breaks
+            case Jump(kind="continue"):
+                return turns
+        effects = self._effects(statement)
+        killed = {
+            a.symbol.key
+            for a in effects.accesses
+            if a.writes and a.must and a.symbol is not None and a.symbol.dimensions is None and not a.through
+        }
+        reads = self._reads(effects)
+        # An assignment reads before it writes; so, for safety, does everything else.
+        return (after - killed) | reads
+
+    def _reads(self, effects: Effects) -> Keys:
+        if effects.barrier is not None:
+            return self.followed
+        keys = {a.symbol.key for a in effects.accesses if not a.writes and a.symbol is not None}
+        keys |= {m.key for a in effects.accesses if not a.writes for m in a.memory}
+        return frozenset(keys) & self.followed
+
+    def _read_by(self, statement: Statement) -> Keys:
+        """What the statement's own expressions, not its blocks, read."""
+        symbols = {
+            e.symbol.key for top in statement.expressions() for e in top.walk() if isinstance(e, Name)
+        }
+        return frozenset(symbols) & self.followed
+
+

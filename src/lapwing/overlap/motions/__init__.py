@@ -1,0 +1,1 @@
+"""The rewrites, one a file: before → after, the proof obligation, and what refuses."""

@@ -1,0 +1,176 @@
+"""Blocking calls taken apart into a start and a wait, in the same place; arrange.py then moves the parts.
+
+before:  MPI_Recv(b, n, type, source, tag, comm, status)
+after:   post b ; arrive b, status
+
+before:  MPI_Send(b, n, type, dest, tag, comm)
+after:   send a copy of b, which is complete before the same call's next
+
+before:  MPI_Sendrecv(a, …, dest, …, b, …, source, …)
+after:   post b ; send a copy of a ; arrive b
+
+Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an element or a whole
+array, not a section the compiler might pass as a temporary. Receives: no wildcard, and not into memory that the status
+or count is. Sends: standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct
+program can tell. The copy travels while the program goes on; what it finds in its own buffers is as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.motions.context import Context, argument_of
+from lapwing.overlap.phases import NOWHERE, Part, Phase
+from lapwing.overlap.program import (
+    Call,
+    Cast,
+    Constant,
+    Element,
+    Expression,
+    Name,
+    Number,
+    Procedure,
+    Slice,
+    Statement,
+)
+from lapwing.overlap.tree import message_of
+
+MOTION = "nonblocking"
+
+
+@dataclass
+class BlockingCalls:
+    """Takes apart the blocking calls of one procedure; ``change`` is for tree.rewrite."""
+
+    context: Context
+    procedure: Procedure
+
+    def change(self, statement: Statement) -> Sequence[Statement]:
+        message = message_of(statement)
+        if message is None or not isinstance(statement, Call) or not self.context.allowed(MOTION):
+            return (statement,)
+        match message.name:
+            case "MPI_Recv":
+                return self._receive(statement)
+            case "MPI_Send":
+                return self._send(statement)
+            case "MPI_Sendrecv":
+                return self._exchange(statement)
+        return (statement,)
+
+    def _receive(self, call: Call) -> Sequence[Statement]:
+        if not self._may_be_copied(call, mpi.Role.RECV_BUFFER, mpi.Role.TYPE) or self._has_wildcard(call):
+            return (call,)
+        slot = self.context.next_slot(self.procedure.source)
+        status = argument_of(call, mpi.Role.STATUS)
+        post = Phase(Part.POST, call, slot, copies=True, span=NOWHERE)
+        arrive = Phase(Part.ARRIVE, call, slot, copies=True, status=status, span=call.span)
+        return (post, arrive)
+
+    def _send(self, call: Call) -> Sequence[Statement]:
+        count = argument_of(call, mpi.Role.COUNT)
+        if isinstance(count, Number) and count.value <= 8:
+            self._refuse(call, "a message is worth it", f"{count.value} elements", "nothing: so small a message is gone at once")
+            return (call,)
+        if not self._may_be_copied(call, mpi.Role.SEND_BUFFER, mpi.Role.TYPE):
+            return (call,)
+        slot = self.context.next_slot(self.procedure.source)
+        return (Phase(Part.SEND, call, slot, copies=True, span=call.span),)
+
+    def _exchange(self, call: Call) -> Sequence[Statement]:
+        parts = _sendrecv_parts(call)
+        if parts is None or self._has_wildcard(call):
+            return (call,)
+        receive, send = parts
+        for part, role in ((receive, mpi.Role.RECV_BUFFER), (send, mpi.Role.SEND_BUFFER)):
+            if not self._may_be_copied(part, role, mpi.Role.TYPE):
+                return (call,)
+        status = argument_of(call, mpi.Role.STATUS)
+        one = self.context.next_slot(self.procedure.source)
+        two = self.context.next_slot(self.procedure.source)
+        return (
+            Phase(Part.POST, receive, one, copies=True, span=NOWHERE),
+            Phase(Part.SEND, replace(send, result=None), two, copies=True, span=NOWHERE),
+            Phase(Part.ARRIVE, receive, one, copies=True, status=status, span=call.span),
+        )
+
+    # ---- obligations --------------------------------------------------------------------------------------------------
+
+    def _may_be_copied(self, call: Call, buffer_role: mpi.Role, type_role: mpi.Role) -> bool:
+        if call.keywords:
+            self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
+            return False
+        buffer, kind = argument_of(call, buffer_role), argument_of(call, type_role)
+        if buffer is None or kind is None:
+            return False
+        if self.context.basic_type(kind) is None:
+            self._refuse(
+                call,
+                "the type of its elements is a basic one",
+                "a type that is made at run time, or not known",
+                "pass a basic MPI type, or start the transfer with a nonblocking call yourself",
+            )
+            return False
+        if not is_contiguous(buffer, self._fortran()):
+            self._refuse(
+                call,
+                "its buffer is contiguous memory",
+                "an array section or an expression",
+                "pass the first element of a contiguous array",
+            )
+            return False
+        return True
+
+    def _has_wildcard(self, call: Call) -> bool:
+        name = self.context.wildcard(call)
+        if name is not None:
+            self._refuse(call, "it says from whom it receives, and what", name, f"name the source and the tag instead of {name}")
+        return name is not None
+
+    def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
+        self.context.refuse(call.span, MOTION, obligation, found, advice)
+
+    def _fortran(self) -> bool:
+        return self.context.analysis.program.sources[self.procedure.source].language == "fortran"
+
+
+def is_contiguous(buffer: Expression, fortran: bool) -> bool:
+    """Whether the argument is certainly the memory itself, from its first element on, and no temporary."""
+    while isinstance(buffer, Cast):
+        buffer = buffer.value
+    if isinstance(buffer, Constant):
+        return False  # MPI_IN_PLACE, MPI_BOTTOM
+    if not fortran:
+        return True
+    if isinstance(buffer, Element) and isinstance(buffer.base, Name):
+        symbol = buffer.base.symbol
+        whole = not symbol.pointer and (symbol.allocatable or _explicit(symbol.dimensions))
+        return whole and not any(isinstance(i, Slice) for i in buffer.indices)
+    if isinstance(buffer, Name):
+        symbol = buffer.symbol
+        return not symbol.pointer and (
+            symbol.dimensions is None or symbol.allocatable or _explicit(symbol.dimensions)
+        )
+    return False
+
+
+def _explicit(dimensions: object) -> bool:
+    """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
+    if not isinstance(dimensions, tuple):
+        return False
+    return all(d.upper is not None for d in dimensions[:-1]) and (
+        dimensions[-1].upper is not None or dimensions[-1].lower is not None or len(dimensions) >= 1
+    )
+
+
+def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:
+    """The receive and the send that MPI_Sendrecv is (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm, status)."""
+    if len(call.arguments) < 12:
+        return None
+    a = call.arguments
+    rest = a[12:]  # Fortran's IERROR
+    send = Call("MPI_Send", (*a[0:5], a[10], *rest), call.result, span=call.span)
+    receive = Call("MPI_Recv", (*a[5:10], a[10], a[11], *rest), call.result, span=call.span)
+    return receive, send

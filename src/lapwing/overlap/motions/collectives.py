@@ -1,0 +1,187 @@
+"""Blocking collectives taken apart into a start and an end, in the same place; arrange.py then moves the parts.
+
+before:  MPI_Allreduce(a, b, n, type, op, comm)
+after:   start a, b ; end a, b
+
+MPI works on the program's own buffers: from the start to the end nothing may write what is sent, or touch what is received.
+
+Obligations. A nonblocking collective never matches a blocking one (MPI 3.1, 5.12), so every call that may match this one has to
+change with it: all ranks of the communicator run this very call in the same turn (uniform.py), and so they do all other
+calls of the same collective on what may be the same communicator. The result does not depend on the order in which ranks' parts
+are combined: MPI may choose another order than the blocking call does, and floating-point sums would round differently. And in
+Fortran the buffers are variables, not sections the compiler might pass as temporaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lapwing.overlap import mpi
+from lapwing.overlap.motions.blocking_calls import is_contiguous
+from lapwing.overlap.motions.context import Context, argument_of
+from lapwing.overlap.phases import NOWHERE, Part, Phase
+from lapwing.overlap.program import (
+    Call,
+    Cast,
+    Constant,
+    Expression,
+    Name,
+    Procedure,
+    Statement,
+    Storage,
+)
+from lapwing.overlap.tree import message_of
+from lapwing.overlap.uniform import Divergence, Site, Uniformity
+
+MOTION = "nonblocking"
+KINDS = frozenset(
+    f"MPI_{name}"
+    for name in """Bcast Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Reduce Allreduce Reduce_scatter
+    Reduce_scatter_block Scan Exscan""".split()
+)
+
+
+@dataclass
+class Collectives:
+    """Takes apart the collectives of a program, in the form it was read; ``change`` is for tree.rewrite."""
+
+    context: Context
+    _uniformity: Uniformity | None = None
+    _apart: dict[str, tuple[Site, ...]] = field(default_factory=dict)
+
+    def changing(self, procedure: Procedure) -> _InProcedure:
+        return _InProcedure(self, procedure)
+
+    @property
+    def uniformity(self) -> Uniformity:
+        if self._uniformity is None:
+            self._uniformity = Uniformity(self.context.analysis)
+        return self._uniformity
+
+    def hindrance(self, call: Call, procedure: Procedure) -> tuple[Site, Divergence] | None:
+        """A call that may match this one, this one included, which not all ranks run alike; and why they do not."""
+        message = message_of(call)
+        assert message is not None
+        if message.name not in self._apart:
+            self._apart[message.name] = self.uniformity.sites_apart(message.name)
+        own = self.uniformity.site(call, procedure)
+        if own is not None and own.divergence is not None:
+            return own, own.divergence
+        for other in self._apart[message.name]:
+            if other.divergence is not None and (own is None or self.uniformity.may_meet(own, other)):
+                return other, other.divergence
+        return None
+
+
+@dataclass
+class _InProcedure:
+    """The same for one procedure."""
+
+    whole: Collectives
+    procedure: Procedure
+
+    def change(self, statement: Statement) -> Sequence[Statement]:
+        message = message_of(statement)
+        if message is None or message.name not in KINDS or not isinstance(statement, Call):
+            return (statement,)
+        if not self.whole.context.allowed(MOTION) or not self._may_be_divided(statement):
+            return (statement,)
+        slot = self.whole.context.next_slot(self.procedure.source)
+        return (
+            Phase(Part.START, statement, slot, span=NOWHERE),
+            Phase(Part.END, statement, slot, span=statement.span),
+        )
+
+    # ---- obligations --------------------------------------------------------------------------------------------------
+
+    def _may_be_divided(self, call: Call) -> bool:
+        if call.keywords:
+            self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
+            return False
+        if not all(self._is_memory(b) for b in buffers_of(call)):
+            self._refuse(
+                call,
+                "its buffer is contiguous memory",
+                "an array section, an expression, or a type that cannot be declared elsewhere",
+                "pass the first element of a contiguous array of a basic type",
+            )
+            return False
+        return self._is_exact(call) and self._matches_itself(call)
+
+    def _is_memory(self, buffer: Expression) -> bool:
+        inner = _without_casts(buffer)
+        if isinstance(inner, Constant):
+            return inner.name == "MPI_IN_PLACE"
+        if isinstance(inner, Name) and inner.symbol.storage is Storage.CONSTANT:
+            return False
+        return is_contiguous(buffer, self._fortran()) and (not self._fortran() or fortran_type(buffer) is not None)
+
+    def _is_exact(self, call: Call) -> bool:
+        """Whether the result is the same in whatever order the ranks' parts are combined."""
+        operation = argument_of(call, mpi.Role.OP)
+        if operation is None:
+            return True
+        operation = _without_casts(operation)
+        if not isinstance(operation, Constant) or operation.name not in _SUMS | _ORDERLESS:
+            self._refuse(
+                call,
+                "what the reduction does is known",
+                "an operation of the program's own, or one that is not known",
+                "use one of MPI's operations",
+            )
+            return False
+        if operation.name in _ORDERLESS or self.whole.context.options.reassociate:
+            return True
+        kind = argument_of(call, mpi.Role.TYPE)
+        types = None if kind is None else self.whole.context.basic_type(kind)
+        if types is not None and types <= _WHOLE_NUMBERS:
+            return True
+        what = "numbers whose type is not known" if types is None else f"floating-point numbers ({', '.join(sorted(types))})"
+        self._refuse(
+            call,
+            "the reduction's result does not depend on its order",
+            f"{operation.name} of {what}: a nonblocking reduction may add in another order, and round differently",
+            "say --reassociate if the last digits may change",
+        )
+        return False
+
+    def _matches_itself(self, call: Call) -> bool:
+        found = self.whole.hindrance(call, self.procedure)
+        if found is None:
+            return True
+        site, divergence = found
+        sources = self.whole.context.analysis.program.sources
+        line = sources[site.span.source].line_of(site.span.start)
+        name = call.name if site.span == call.span else f"{site.name} in line {line}"
+        self.whole.context.refuse(
+            call.span,
+            MOTION,
+            "every call that may match it changes, too",
+            f"{name} is not run alike by all ranks: {divergence.what}",
+            "call it at one place that all ranks come to, under conditions that do not depend on the rank",
+            divergence.where,
+        )
+        return False
+
+    def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
+        self.whole.context.refuse(call.span, MOTION, obligation, found, advice)
+
+    def _fortran(self) -> bool:
+        return self.whole.context.analysis.program.sources[self.procedure.source].language == "fortran"
+
+
+def _without_casts(expression: Expression) -> Expression:
+    while isinstance(expression, Cast):
+        expression = expression.value
+    return expression
+
+
+_ORDERLESS = frozenset("MPI_MAX MPI_MIN MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR MPI_MAXLOC MPI_MINLOC".split())
+_SUMS = frozenset({"MPI_SUM", "MPI_PROD"})
+_WHOLE_NUMBERS = frozenset(
+    """MPI_BYTE MPI_CHAR MPI_SIGNED_CHAR MPI_UNSIGNED_CHAR MPI_SHORT MPI_UNSIGNED_SHORT MPI_INT MPI_UNSIGNED MPI_LONG
+    MPI_UNSIGNED_LONG MPI_LONG_LONG MPI_LONG_LONG_INT MPI_UNSIGNED_LONG_LONG MPI_INT8_T MPI_INT16_T MPI_INT32_T MPI_INT64_T
+    MPI_UINT8_T MPI_UINT16_T MPI_UINT32_T MPI_UINT64_T MPI_AINT MPI_OFFSET MPI_COUNT MPI_INTEGER MPI_INTEGER1 MPI_INTEGER2
+    MPI_INTEGER4 MPI_INTEGER8 MPI_INTEGER16""".split()
+)

@@ -1,0 +1,131 @@
+"""What all motions are given, and where they say what they did or could not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lapwing.overlap import mpi
+from lapwing.overlap.program import Assign, Call, Cast, Constant, Expression, Name, Procedure, Span, Statement, Symbol
+from lapwing.overlap.report import Options
+from lapwing.overlap.tree import message_of
+from lapwing.overlap.walk import Analysis
+
+
+@dataclass(frozen=True)
+class Note:
+    """At ``site`` (an MPI call's span), ``motion`` was made, or refused because ``obligation`` failed."""
+
+    site: Span
+    motion: str
+    text: str  # what was done, or what was found
+    made: bool
+    obligation: str = ""
+    where: Span | None = None
+    advice: str = ""
+
+
+@dataclass
+class Context:
+    """One program being rewritten. ``slots``: numbers given to communications, by file."""
+
+    analysis: Analysis
+    options: Options
+    notes: list[Note] = field(default_factory=list)
+    slots: dict[int, int] = field(default_factory=dict)
+    _type_values: dict[str, frozenset[str] | None] = field(default_factory=dict)
+
+    def allowed(self, motion: str) -> bool:
+        return self.options.motions is None or motion in self.options.motions
+
+    def next_slot(self, source: int) -> int:
+        self.slots[source] = self.slots.get(source, 0) + 1
+        return self.slots[source]
+
+    def made(self, site: Span, motion: str, text: str) -> None:
+        self._note(Note(site, motion, text, True))
+
+    def refuse(
+        self, site: Span, motion: str, obligation: str, found: str, advice: str, where: Span | None = None
+    ) -> None:
+        self._note(Note(site, motion, found, False, obligation, where, advice))
+
+    def _note(self, note: Note) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    # ---- questions several motions ask --------------------------------------------------------------------------------
+
+    def basic_type(self, argument: Expression) -> frozenset[str] | None:
+        """The names of basic MPI types, all contiguous, that an argument may be; None if it may be anything else."""
+        while isinstance(argument, Cast):
+            argument = argument.value
+        if isinstance(argument, Constant):
+            return frozenset({argument.name}) if argument.name in mpi.TYPE_SIZES else None
+        if isinstance(argument, Name):
+            return self._values_of(argument.symbol)
+        return None
+
+    def _values_of(self, symbol: Symbol) -> frozenset[str] | None:
+        if symbol.key not in self._type_values:
+            self._type_values[symbol.key] = self._find_values(symbol)
+        return self._type_values[symbol.key]
+
+    def _find_values(self, symbol: Symbol) -> frozenset[str] | None:
+        """The basic types that all assignments of a variable give it."""
+        if symbol.target or symbol.overlay is not None or symbol.pointer:
+            return None
+        found: set[str] = set()
+        for procedure in self.analysis.program.procedures.values():
+            for statement in procedure.body.walk():
+                if isinstance(statement, Assign) and statement.target == Name(symbol):
+                    value = statement.value
+                    if statement.operator is not None or not isinstance(value, Constant):
+                        return None
+                    if value.name not in mpi.TYPE_SIZES:
+                        return None
+                    found.add(value.name)
+                elif _hands_out(statement, symbol):
+                    return None
+        return frozenset(found) or None
+
+    def wildcard(self, call: Call) -> str | None:
+        """MPI_ANY_SOURCE or MPI_ANY_TAG if the call names it."""
+        for argument in call.arguments:
+            if isinstance(argument, Constant) and argument.name in mpi.WILDCARDS:
+                return argument.name
+        return None
+
+
+def _hands_out(statement: Statement, symbol: Symbol) -> bool:
+    """Whether someone else could write the variable: it is an argument of a call that may write it."""
+    message = message_of(statement)
+    if not isinstance(statement, Call):
+        return False
+    for number, argument in enumerate(statement.arguments):
+        if argument != Name(symbol):
+            continue
+        if message is None:
+            return not symbol.by_value and symbol.type.base == "integer"
+        parameters = mpi.fortran_parameters(message)
+        if number < len(parameters) and parameters[number].writes:
+            return True
+    return False
+
+
+def argument_of(call: Call, *roles: mpi.Role) -> Expression | None:
+    """The argument of an MPI call that plays the first of these roles it has."""
+    message = mpi.lookup(call.name or "")
+    if message is None:
+        return None
+    for role in roles:
+        place = mpi.index_of(message, role)
+        if place is not None and place < len(call.arguments):
+            return call.arguments[place]
+    return None
+
+
+def procedures_with_messages(analysis: Analysis) -> Iterable[Procedure]:
+    for procedure in analysis.program.procedures.values():
+        if any(message_of(s) is not None for s in procedure.body.walk()):
+            yield procedure

@@ -1,0 +1,303 @@
+"""The C text of early work: a procedure of its own, its shadows, and what its whole and its loop say to each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lapwing.overlap.c.write import declaration, fresh_name, indentation_step
+from lapwing.overlap.emit import Emitter, expression_text
+from lapwing.overlap.motions.early_work import EarlyWork
+from lapwing.overlap.motions.shadows import Shadow, Taken
+from lapwing.overlap.phases import NOWHERE, Written
+from lapwing.overlap.program import (
+    Call,
+    Declare,
+    Expression,
+    Loop,
+    Number,
+    Operation,
+    Procedure,
+    Program,
+    Source,
+    Statement,
+    Symbol,
+)
+from lapwing.overlap.render import Edit, Renderer
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """Text that comes into a file (its number) at an offset."""
+
+    source: int
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """Copies of counters before and after the loop that counts with them."""
+
+    before: str
+    after: str
+
+
+class EarlyText:
+    """Names and texts for one procedure's early work."""
+
+    def __init__(
+        self, program: Program, work: EarlyWork, shadows: tuple[Shadow, ...], transfer: Call, *, shared: bool
+    ) -> None:
+        """``shared``: the loop is in another file."""
+        self._program = program
+        self._procedure = work.procedure
+        self._work = work
+        self._shadows = shadows
+        self._transfer = transfer
+        self._shared = shared
+        self._source = program.sources[self._procedure.source]
+        self._step = indentation_step(self._source)
+        taken = _words(program.sources)
+        name = self._procedure.name
+
+        def fresh(wanted: str) -> str:
+            found = fresh_name(wanted, taken)
+            taken.add(found)
+            return found
+
+        self.early_name = fresh(f"{name}_early")
+        self.next_name = fresh(f"{name}_next")
+        self._done_name = fresh(f"{name}_done")
+        self._take_name = fresh(f"{name}_take")
+        self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in shadows}
+        self._counters = {
+            s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
+            for s in shadows
+            if s.ranges is not None
+        }
+
+    # ---- lines in procedures that were there --------------------------------------------------------------------------
+
+    def taking_over(self) -> tuple[str, ...]:
+        arguments = ", ".join(p.name for p in self._procedure.parameters)
+        return (
+            f"/* lapwing: this turn's {self.early_name} was done in the turn before, or is done now */",
+            f"if (!{self._done_name}) {self.early_name}({arguments});",
+            f"{self._done_name} = 0;",
+            *((f"{self._take_name}();",) if self._shadows else ()),
+        )
+
+    def doing_early(self, differences: tuple[int, ...]) -> tuple[str, ...]:
+        """``differences``: how much larger the arguments are in the next turn."""
+        arguments = ", ".join(
+            p.name if d == 0 else f"{p.name} {'+' if d > 0 else '-'} {abs(d)}"
+            for p, d in zip(self._procedure.parameters, differences, strict=True)
+        )
+        return (
+            f"/* lapwing: the next turn's work while {self._transfer.name} travels */",
+            f"if ({self.next_name}) {{",
+            f"{self._step}{self.early_name}({arguments});",
+            f"{self._step}{self._done_name} = 1;",
+            f"{self._step}{self.next_name} = 0;",
+            "}",
+        )
+
+    def allocating(self, shadow: Shadow) -> tuple[str, ...]:
+        """The pointer's allocation once more, for its shadow."""
+        assert shadow.allocation is not None
+        name = self._names[shadow.symbol.key]
+        span, target = shadow.allocation.statement.span, shadow.allocation.target
+        data = self._source.data
+        text = (data[span.start : target.start] + name.encode() + data[target.end : span.end]).decode("latin-1")
+        lines = [line.strip() for line in text.splitlines()]
+        first, *more = lines
+        return ("/* lapwing: the next turn's early work needs room of its own */", f"free({name});", first, *more)
+
+    def declaration_for(self, caller: Procedure) -> Insertion:
+        """Another file's declaration of the flag."""
+        return Insertion(caller.source, self._above(caller), f"extern int {self.next_name};\n")
+
+    # ---- new text -----------------------------------------------------------------------------------------------------
+
+    def insertions(self) -> list[Insertion]:
+        procedure = self._procedure
+        number = procedure.source
+        users = [procedure, *(s.allocation.procedure for s in self._shadows if s.allocation is not None)]
+        first = min((p for p in users if p.source == number), key=lambda p: p.span.start)
+        shadows = "".join(self._declarations())
+        return [
+            Insertion(number, self._above(first), shadows + "\n"),
+            Insertion(number, procedure.span.start, self._early()),
+        ]
+
+    def _declarations(self) -> list[str]:
+        static = "" if self._shared else "static "
+        lines = [
+            "/* lapwing: the next turn's work is done early, on copies of what others still need */\n",
+            f"{static}int {self.next_name};\nstatic int {self._done_name};\n",
+        ]
+        for shadow in self._shadows:
+            symbol, name = shadow.symbol, self._names[shadow.symbol.key]
+            if symbol.pointer:
+                lines.append(f"static {declaration(symbol.type.text, name)}\n")
+            else:
+                lines.append(f"static {declaration(symbol.type.text, name, _sizes(symbol))}\n")
+        return lines
+
+    def _early(self) -> str:
+        """The procedure that does the early work, and the one that takes over what it wrote."""
+        source, procedure = self._source, self._procedure
+        head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
+        opening = head.index("(", re.search(rf"\b{re.escape(procedure.name)}\b", head).end())  # type: ignore[union-attr]
+        kept = "".join(f"static {declaration(*self._kept_type(s, side))}\n" for s in self._shadows for side in (0, 1) if s.ranges)
+        statements: list[Statement] = []
+        declared = False
+        ranged = {id(s.ranges.statement): s for s in self._shadows if s.ranges is not None}
+        for statement in self._work.early:
+            if not declared and not isinstance(statement, Declare):
+                declared = True
+                if copies := self._copies():
+                    statements.append(Written(copies, span=NOWHERE))
+            shadow = ranged.get(id(statement))
+            if shadow is not None:
+                statements.append(Written((self._keeping(shadow, 0),), span=NOWHERE))
+            statements.append(statement)
+            if shadow is not None:
+                statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
+        renderer = _Renaming(source, procedure, Emitter(source, "", lambda _: ""), self._renames())
+        body = procedure.body
+        block = type(body)(tuple(statements), body.span, body.form)
+        take = self._take() if self._shadows else ""
+        text = renderer.block(block).rstrip()
+        kept += "\n" if kept else ""
+        return f"{kept}static void {self.early_name}{head[opening:]}{text}\n}}\n\n{take}"
+
+    def _renames(self) -> list[Edit]:
+        edits = [Edit(spot.start, spot.end, self._names[s.symbol.key]) for s in self._shadows for spot in s.spots]
+        return sorted(edits, key=lambda e: e.start)
+
+    def _copies(self) -> tuple[str, ...]:
+        return tuple(
+            _copy(self._names[s.symbol.key], s.symbol.name, s.symbol) for s in self._shadows if s.taken is Taken.COPY
+        )
+
+    def _kept_type(self, shadow: Shadow, side: int) -> tuple[str, str, tuple[str, ...]]:
+        assert shadow.ranges is not None
+        counters = shadow.ranges.counters
+        return counters.type.text, self._kept_name(shadow, side), _numbers(counters)
+
+    def _kept_name(self, shadow: Shadow, side: int) -> str:
+        names = self._counters[shadow.symbol.key]
+        return names.after if side else names.before
+
+    def _keeping(self, shadow: Shadow, side: int) -> str:
+        assert shadow.ranges is not None
+        counters = shadow.ranges.counters
+        name = self._names.get(counters.key, counters.name)
+        return _copy(self._kept_name(shadow, side), name, counters)
+
+    def _take(self) -> str:
+        step = self._step
+        lines: list[str] = []
+        variables = ""
+        for shadow in self._shadows:
+            symbol, name = shadow.symbol, self._names[shadow.symbol.key]
+            if shadow.ranges is None:
+                lines.append(_copy(symbol.name, name, symbol))
+                continue
+            before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
+            if shadow.ranges.counters.dimensions is None:
+                lines += [
+                    f"if ({after} > {before})",
+                    f"{step}memcpy({symbol.name} + {before}, {name} + {before}, "
+                    f"({after} - {before}) * sizeof *{symbol.name});",
+                ]
+                continue
+            variables = f"{step}size_t i, n, count;\n\n"
+            lines += [
+                f"count = sizeof {before} / sizeof *{before};",
+                "for (i = 0; i < count; i = n) {",
+                f"{step}for (n = i + 1; n < count && {before}[n] == {after}[n - 1]; n++)",
+                f"{step}{step};",
+                f"{step}if ({after}[n - 1] > {before}[i])",
+                f"{step}{step}memcpy({symbol.name} + {before}[i], {name} + {before}[i],",
+                f"{step}{step}       ({after}[n - 1] - {before}[i]) * sizeof *{symbol.name});",
+                "}",
+            ]
+        body = "".join(f"{step}{line}\n" for line in lines)
+        return f"static void {self._take_name}(void)\n{{\n{variables}{body}}}\n\n"
+
+    def _above(self, procedure: Procedure) -> int:
+        """Where text goes that is to stand before a procedure: above the comments directly above it."""
+        data = self._program.sources[procedure.source].data
+        start = procedure.span.start
+        found = _COMMENTS_AT_END.search(data, max(0, start - _LONGEST_COMMENT), start)
+        return found.start() if found else start
+
+
+_LONGEST_COMMENT = 4000  # bytes
+_COMMENTS_AT_END = re.compile(rb"^(?:[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]*\n)+\Z", re.DOTALL | re.MULTILINE)
+
+
+class _Renaming(Renderer):
+    """A renderer that gives variables other names."""
+
+    def __init__(self, source: Source, procedure: Procedure, emitter: Emitter, renames: list[Edit]) -> None:
+        self._renames = renames
+        super().__init__(source, procedure, emitter)
+
+    def text(self, start: int, end: int) -> str:
+        pieces, at = [], start
+        for edit in self._renames:
+            if start <= edit.start and edit.end <= end:
+                pieces += [super().text(at, edit.start), edit.text]
+                at = edit.end
+        return "".join([*pieces, super().text(at, end)])
+
+
+def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...]:
+    """The loop says whether another turn will come."""
+    source = program.sources[loop.span.source]
+    step, upper = loop.step, loop.upper
+    assert isinstance(step, Number)
+    size = abs(step.value)
+    following = f"{loop.variable.name} {'+' if step.value > 0 else '-'} {size}"
+    sign = "<" if step.value > 0 else ">"
+    if upper.span is None and isinstance(upper, Operation) and upper.arguments[1] == Number(1):
+        return (f"{flag} = {following} {sign} {_operand(source, upper.arguments[0])};",)
+    return (f"{flag} = {following} {sign}= {_operand(source, upper)};",)
+
+
+def _operand(source: Source, expression: Expression) -> str:
+    text = expression_text(source, expression)
+    return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
+
+
+def _copy(to: str, origin: str, symbol: Symbol) -> str:
+    if symbol.dimensions is None:
+        return f"{to} = {origin};"
+    return f"memcpy({to}, {origin}, sizeof {to});"
+
+
+def _sizes(symbol: Symbol) -> tuple[str, ...]:
+    """A global array's sizes by itself."""
+    texts, part = [], symbol.name
+    for _ in symbol.dimensions or ():
+        texts.append(f"sizeof {part} / sizeof {part}[0]")
+        part += "[0]"
+    return tuple(texts)
+
+
+def _numbers(symbol: Symbol) -> tuple[str, ...]:
+    """An array's sizes as numbers, for where it cannot be named."""
+    sizes = []
+    for dimension in symbol.dimensions or ():
+        assert isinstance(dimension.upper, Number), symbol.name
+        sizes.append(str(int(dimension.upper.value) + 1))
+    return tuple(sizes)
+
+
+def _words(sources: Collection[Source]) -> set[str]:
+    return {w.decode("latin-1") for s in sources for w in re.findall(rb"[A-Za-z_]\w*", s.data)}

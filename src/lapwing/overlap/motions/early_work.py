@@ -1,0 +1,210 @@
+"""Which statements of a procedure could be done while its previous call still waits for a transfer.
+
+The statements before the transfer are divided in two: *early* ones, which make no difference to anyone but through what they
+compute, and the others, which stay (communication, timers, output, and what depends on them).
+
+Obligation: no early statement conflicts with one it passes, and no local variable carries a value from the early ones to those
+that stay, for the two become different procedures. What a declaration begins with, both may need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.effects import Effects
+from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.program import (
+    Call,
+    Compound,
+    Declare,
+    Evaluate,
+    Name,
+    Nothing,
+    Procedure,
+    Statement,
+    Storage,
+    Symbol,
+    While,
+)
+from lapwing.overlap.tree import rewrite, works
+from lapwing.overlap.walk import Analysis
+
+
+def _with_beginning(statement: Statement) -> Sequence[Statement]:
+    """What a loop's header does first, as a statement before it: of several parts the first comes first, and certainly."""
+    if isinstance(statement, While) and len(statement.parts) > 1:
+        first, *others = statement.parts
+        return (Evaluate(first, span=statement.span), replace(statement, parts=tuple(others)))
+    return (statement,)
+
+
+@dataclass(frozen=True)
+class EarlyWork:
+    """``early`` and ``staying``: what of ``before`` may be done early and what stays, in order; declarations are in either or
+    both. ``effects``: of the early statements, one after the other."""
+
+    procedure: Procedure
+    early: tuple[Statement, ...]
+    staying: tuple[Statement, ...]
+    effects: tuple[Effects, ...]
+
+    def has_work(self, analysis: Analysis) -> bool:
+        return works(self.early, analysis.program, self.procedure)
+
+    def names(self) -> frozenset[str]:
+        """Keys of the variables the early statements mention."""
+        return mentioned(self.early)
+
+
+def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
+    return frozenset(
+        e.symbol.key
+        for s in statements
+        for inner in s.walk()
+        for top in inner.expressions()
+        for e in top.walk()
+        if isinstance(e, Name)
+    ) | frozenset(
+        v.key for s in statements for inner in s.walk() for v in [getattr(inner, "variable", None)] if isinstance(v, Symbol)
+    )
+
+
+class EarlyWorkFinder:
+    """Divides what stands before ``transfer``, a statement of the procedure's own list."""
+
+    def __init__(self, analysis: Analysis, procedure: Procedure, transfer: Call) -> None:
+        self._analysis = analysis
+        self._procedure = procedure
+        statements = procedure.body.statements
+        place = next(n for n, s in enumerate(statements) if s is transfer)
+        self._before = statements[:place]
+        self._after = statements[place:]
+        self._effects = analysis.walk(self._before, procedure)
+        liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+        self._followed = liveness.followed
+        self._exposed = [liveness.exposed(s) for s in self._before]
+        self._own = {s.key for s in procedure.symbols.values() if s.storage in (Storage.LOCAL, Storage.ARGUMENT)}
+
+    def find(self, without: frozenset[int]) -> EarlyWork:
+        """The early statements, those whose places are in ``without`` excepted."""
+        banned = set(without)
+        while True:
+            early = self._chosen(banned)
+            carried = self._carrying(early) or self._idle(early)
+            if not carried:
+                return self._work(early)
+            banned |= carried
+
+    def place_of(self, statement: Statement) -> int:
+        return next(n for n, s in enumerate(self._before) if s is statement)
+
+    def _chosen(self, banned: set[int]) -> list[int]:
+        early: list[int] = []
+        staying: list[Effects] = []
+        for number, (statement, effects) in enumerate(zip(self._before, self._effects, strict=True)):
+            movable = number not in banned and self._is_movable(statement, effects)
+            private = self._followed - self._exposed[number]
+            if movable and all(
+                conflict(other, effects, self._analysis.aliases, private=private) is None for other in staying
+            ):
+                early.append(number)
+                if isinstance(statement, Declare):
+                    staying.append(replace(effects, accesses=tuple(effects.reads())))
+            elif not isinstance(statement, Nothing):
+                staying.append(effects)
+        return early
+
+    def _is_movable(self, statement: Statement, effects: Effects) -> bool:
+        """Whether all it does is compute, in variables that another procedure can name or have of its own."""
+        if isinstance(statement, Nothing) or effects.operations or effects.io or effects.states:
+            return False
+        if effects.barrier is not None or effects.leaves is not None:
+            return False
+        for access in effects.accesses:
+            symbol = access.symbol
+            if symbol is None:
+                continue
+            if symbol.volatile or symbol.storage is Storage.SAVED:
+                return False
+            if access.writes and symbol.key in self._own and not access.through:
+                if symbol.target or symbol.storage is Storage.ARGUMENT:
+                    return False
+        return True
+
+    def _carrying(self, early: Sequence[int]) -> set[int]:
+        """Early statements that give a local variable a value which what stays needs."""
+        chosen = set(early)
+        declared = tuple(s for s in self._before if isinstance(s, Declare))
+        rest = [s for n, s in enumerate(self._before) if n not in chosen and not isinstance(s, Declare)]
+        # A tree of its own: liveness remembers statements by identity.
+        body = rewrite(replace(self._procedure.body, statements=(*declared, *rest, *self._after)), _with_beginning)
+        liveness = Liveness(
+            replace(self._procedure, body=body), lambda s: self._analysis.plain(s, self._procedure)
+        )
+        without = tuple(s for s in body.statements if all(s is not d for d in declared))
+        whole = Compound(replace(body, statements=without), span=self._procedure.span)
+        needed = liveness.exposed(whole)
+        if liveness.everything:
+            needed = mentioned((*rest, *self._after))
+        return {
+            n
+            for n in early
+            if not isinstance(self._before[n], Declare)
+            and any(
+                a.writes and a.symbol is not None and not a.through and a.symbol.key in self._own & needed
+                for a in self._effects[n].accesses
+            )
+        }
+
+    def _idle(self, early: Sequence[int]) -> set[int]:
+        """Early statements from behind a communication that are neither work nor needed by any."""
+        first = next((n for n, e in enumerate(self._effects) if e.operations), len(self._before))
+        needed: list[Effects] = []
+        idle = set()
+        for number in reversed(early):
+            statement, effects = self._before[number], self._effects[number]
+            if (
+                number < first
+                or isinstance(statement, Declare)
+                or works([statement], self._analysis.program, self._procedure)
+                or any(conflict(effects, other, self._analysis.aliases) is not None for other in needed)
+            ):
+                needed.append(effects)
+            else:
+                idle.add(number)
+        return idle
+
+    def _work(self, early: Sequence[int]) -> EarlyWork:
+        chosen = set(early)
+        needed = mentioned(self._before[n] for n in early if not isinstance(self._before[n], Declare))
+        kept: list[int] = []
+        for number in reversed(early):
+            statement = self._before[number]
+            if isinstance(statement, Declare):
+                if not any(symbol.key in needed for symbol, _ in statement.variables):
+                    continue
+                needed |= mentioned([statement])
+            kept.append(number)
+        kept.reverse()
+        staying = tuple(s for n, s in enumerate(self._before) if n not in chosen or isinstance(s, Declare))
+        return EarlyWork(
+            self._procedure,
+            tuple(self._before[n] for n in kept),
+            self._without_unused(staying),
+            tuple(self._effects[n] for n in kept),
+        )
+
+    def _without_unused(self, staying: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Without declarations of variables that only early statements use."""
+        used = set(mentioned((*(s for s in staying if not isinstance(s, Declare)), *self._after)))
+        kept: list[Statement] = []
+        for statement in reversed(staying):
+            if isinstance(statement, Declare):
+                effects = self._effects[self.place_of(statement)]
+                if self._is_movable(statement, effects) and not any(v.key in used for v, _ in statement.variables):
+                    continue
+                used |= mentioned([statement])
+            kept.append(statement)
+        return tuple(reversed(kept))

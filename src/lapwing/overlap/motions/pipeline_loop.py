@@ -1,0 +1,442 @@
+"""The next turn's independent work, done while this turn's transfer travels.
+
+before:  for (t = a; t <= b; t++) step(t);        step: work; messages; MPI_Alltoallv; rest
+after:   for (t = a; t <= b; t++) { step_next = t + 1 <= b; step(t); }
+         step: if it was not done early, step_early (work); take over what it wrote; messages;
+               MPI_Ialltoallv; if (step_next) step_early(t + 1); MPI_Wait; rest
+
+Obligations. Between the transfer's start and the next turn's own work nothing is written that the work needs, and what the work
+writes and others touch there has a shadow (shadows.py). The next turn certainly comes: the loop's bounds are known before the
+turn, nothing leaves the loop or the program in between, and the procedure is called once a turn, under no condition. Its
+arguments are known beforehand. Collective calls match in order, blocking with blocking (MPI 3.1, 5.12): either no other call
+site of the same collective exists, or this one is reached under no condition at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.callgraph import language_of
+from lapwing.overlap.effects import Access, Effects
+from lapwing.overlap.environment import Environment
+from lapwing.overlap.motions.context import Context
+from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines
+from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
+from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, touched
+from lapwing.overlap.phases import NOWHERE, Part, Phase, Written
+from lapwing.overlap.program import (
+    AddressOf,
+    Block,
+    Call,
+    Cast,
+    Constant,
+    Declare,
+    Expression,
+    Jump,
+    Loop,
+    Name,
+    Number,
+    Operation,
+    Procedure,
+    Span,
+    Statement,
+    Storage,
+    Text,
+)
+from lapwing.overlap.sites import sites_of
+from lapwing.overlap.tree import message_of, rewrite, substitute_block
+from lapwing.overlap.walk import Analysis
+
+MOTION = "pipeline-loop"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A loop of ``caller`` that calls ``callee``, in which ``transfer`` is a collective, once a turn."""
+
+    caller: Procedure
+    loop: Loop
+    call: Call
+    callee: Procedure
+    transfer: Call
+
+
+@dataclass(frozen=True)
+class Refused(Exception):
+    """An obligation that does not hold."""
+
+    obligation: str
+    found: str
+    advice: str
+    where: Statement | None = None
+
+
+def pipeline_loops(context: Context) -> tuple[Insertion, ...]:
+    """Pipeline every loop that can be. The program in ``context`` is then the changed one; the insertions are text that belongs to
+    no procedure that was read."""
+    return _Pipeliner(context).run() if context.allowed(MOTION) else ()
+
+
+@dataclass
+class _Pipeliner:
+    context: Context
+    insertions: list[Insertion] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+
+    @property
+    def analysis(self) -> Analysis:
+        return self.context.analysis
+
+    def run(self) -> tuple[Insertion, ...]:
+        for turn in list(self._turns()):
+            if turn.callee.key in self.done:
+                continue
+            try:
+                self._pipeline(turn)
+            except Refused as why:
+                where = why.where.span if why.where is not None else None
+                self.context.refuse(turn.transfer.span, MOTION, why.obligation, why.found, why.advice, where)
+        return tuple(self.insertions)
+
+    # ---- what could be pipelined --------------------------------------------------------------------------------------
+
+    def _turns(self) -> Iterator[Turn]:
+        program = self.analysis.program
+        for caller in program.procedures.values():
+            if language_of(program, caller) != "c":
+                continue
+            for loop in caller.body.walk():
+                if not isinstance(loop, Loop):
+                    continue
+                for call in loop.body.statements:
+                    callee = program.resolve(call.name, caller) if isinstance(call, Call) else None
+                    transfer = _transfer_of(callee) if callee is not None else None
+                    if callee is not None and transfer is not None and isinstance(call, Call):
+                        if language_of(program, callee) == "c" and callee.key != caller.key:
+                            yield Turn(caller, loop, call, callee, transfer)
+
+    def _pipeline(self, turn: Turn) -> None:
+        self._check_loop(turn)
+        self._check_matching(turn)
+        arguments = self._next_arguments(turn)
+        work, shadows = self._early(turn)
+        self._change(turn, arguments, work, shadows)
+
+    # ---- obligations --------------------------------------------------------------------------------------------------
+
+    def _check_loop(self, turn: Turn) -> None:
+        """The next turn comes for certain where its number is within the bounds."""
+        loop, analysis = turn.loop, self.analysis
+        if not isinstance(loop.step, Number) or loop.step.value == 0 or loop.body.form == "chain":
+            raise Refused("the loop counts by a known number", "it does not", "count by a constant", loop)
+        if loop.variable.storage is not Storage.LOCAL or loop.variable.target:
+            raise Refused(
+                "only the loop counts its variable",
+                f"{loop.variable.name} can be reached from elsewhere",
+                "count in a local variable",
+                loop,
+            )
+        effects = [analysis.plain(s, turn.caller) for s in loop.body.statements]
+        for statement, effect in zip(loop.body.statements, effects, strict=True):
+            if effect.leaves is not None or any(isinstance(s, Jump) and s.kind != "break" for s in statement.walk()):
+                raise Refused(
+                    "the next turn comes for certain",
+                    "the loop may be left, or its turn cut short",
+                    "put what ends the loop into its condition",
+                    statement,
+                )
+            if effect.barrier is not None:
+                raise Refused("all that the loop does is known", effect.barrier, "give the source of what is called", statement)
+            if statement is not turn.call and self._reaches(statement, turn.caller, turn.callee):
+                raise Refused(
+                    "the procedure is called once a turn", f"{turn.callee.name} is called again", "call it once", statement
+                )
+        fixed = {e.symbol.key for e in loop.upper.walk() if isinstance(e, Name)}
+        written = _written_keys(effects)
+        if fixed & written or any(not isinstance(e, Name | Number) and not e.operands() for e in loop.upper.walk()):
+            raise Refused("the loop's bounds do not change in a turn", "they may", "keep the bound in a local variable", loop)
+        if analysis.graph.recursive(turn.callee.key):
+            raise Refused("the procedure is called once a turn", f"{turn.callee.name} calls itself", "write it as a loop", loop)
+
+    def _reaches(self, statement: Statement, caller: Procedure, wanted: Procedure) -> bool:
+        graph, waiting, seen = self.analysis.graph, set[str](), set[str]()
+        for site in graph.sites[caller.key]:
+            if statement.span.contains(site.statement.span) and site.callee is not None:
+                waiting.add(site.callee)
+        while waiting:
+            key = waiting.pop()
+            seen.add(key)
+            waiting |= graph.callees(key) - seen
+        return wanted.key in seen
+
+    def _check_matching(self, turn: Turn) -> None:
+        """All ranks change the same call."""
+        name = turn.transfer.name
+        same = [s for s in sites_of(self.analysis.program, self.analysis.graph) if s.call.name == name]
+        alone = len(same) == 1 and not self.analysis.graph.external_code
+        if not alone and not self._unconditional(turn.callee, set()):
+            raise Refused(
+                "all ranks change the same call",
+                f"{len(same)} calls of {name}, and this one is made under a condition",
+                "make the call under no condition",
+                turn.transfer,
+            )
+
+    def _unconditional(self, procedure: Procedure, seen: set[str]) -> bool:
+        """Whether every call of the procedure is made in counted loops of procedures of which the same holds, from the start on."""
+        if procedure.key in seen:
+            return True
+        seen.add(procedure.key)
+        program, graph = self.analysis.program, self.analysis.graph
+        callers = [program.procedures[key] for key in graph.callers(procedure.key)]
+        if not callers:
+            return procedure.name == "main" or procedure.kind == "program"
+        for caller in callers:
+            plain = set(_unconditional_statements(caller.body.statements))
+            for site in graph.sites[caller.key]:
+                if site.callee == procedure.key and site.statement.span not in plain:
+                    return False
+            if not self._unconditional(caller, seen):
+                return False
+        return True
+
+    def _next_arguments(self, turn: Turn) -> tuple[int, ...]:
+        """How much larger each argument is in the next turn."""
+        effects = [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements]
+        written = _written_keys(effects)
+        values = Environment(self.analysis.terms)
+        variable = self.analysis.terms.of_variable(turn.loop.variable)
+        assert isinstance(turn.loop.step, Number) and isinstance(turn.loop.step.value, int)
+        differences = []
+        if len(turn.call.arguments) != len(turn.callee.parameters) or turn.call.keywords or turn.callee.variadic:
+            raise Refused("the next turn's arguments are known", "a call with other arguments", "give it a prototype", turn.call)
+        for argument, dummy in zip(turn.call.arguments, turn.callee.parameters, strict=True):
+            fixed = not any(
+                isinstance(e, Name) and e.symbol.key in written | {turn.loop.variable.key} for e in _valued(argument)
+            )
+            linear = values.linear(argument)
+            if fixed and _is_simple(argument):
+                differences.append(0)
+                continue
+            others = set() if linear is None else set(linear.names()) - {variable}
+            origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
+            if linear is None or origins & written or "?" in origins or dummy.type.base != "integer":
+                raise Refused(
+                    "the next turn's arguments are known",
+                    f"{dummy.name} is not known a turn ahead",
+                    "pass the loop's variable, or what does not change in the loop",
+                    turn.call,
+                )
+            differences.append(dict(linear.terms).get(variable, 0) * turn.loop.step.value)
+        return tuple(differences)
+
+    def _early(self, turn: Turn) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+        """The early work, as much of it as fits, and the shadows it needs."""
+        finder = EarlyWorkFinder(self.analysis, turn.callee, turn.transfer)
+        banned: set[int] = set()
+        first: Obstacle | None = None
+        while True:
+            work = finder.find(frozenset(banned))
+            if not work.has_work(self.analysis):
+                break
+            self._check_callee(turn, work)
+            found = ShadowFinder(self.analysis, work, self._between(turn, work)).find()
+            if not isinstance(found, Obstacle):
+                return work, found
+            first = first or found
+            places = {finder.place_of(s) for s in found.statements}
+            if not places - banned:
+                break
+            banned |= places
+        if first is not None:
+            raise Refused(first.obligation, first.found, first.advice, None) from None
+        raise Refused(
+            "there is work before the transfer that needs nothing of it",
+            "none",
+            "compute what the next turn sends from what the transfer does not bring",
+        )
+
+    def _check_callee(self, turn: Turn, work: EarlyWork) -> None:
+        callee = turn.callee
+        for statement in callee.body.statements:
+            if statement is turn.transfer:
+                break
+            if self.analysis.plain(statement, callee).leaves is not None:
+                raise Refused("the transfer is made at every call", "the procedure may end before it", "leave at its end", statement)
+        for statement in callee.body.walk():
+            if isinstance(statement, Jump) and statement.kind in ("goto", "stop"):
+                raise Refused("the next turn comes for certain", f"a {statement.kind}", "use no jumps", statement)
+        given = {dummy.key for dummy in callee.parameters}
+        for statement in callee.body.statements:
+            if statement is turn.transfer:
+                break
+            for access in self.analysis.plain(statement, callee).accesses:
+                symbol = access.symbol
+                if symbol is not None and symbol.key in given and (symbol.target or (access.writes and not access.through)):
+                    raise Refused(
+                        "the procedure keeps its arguments", f"{symbol.name} is changed", "change a copy of it", statement
+                    )
+
+    def _between(self, turn: Turn, work: EarlyWork) -> list[Access]:
+        """All that is touched from the transfer's start to where the next turn's work stood."""
+        analysis, callee = self.analysis, turn.callee
+        statements = callee.body.statements
+        place = next(n for n, s in enumerate(statements) if s is turn.transfer)
+        own = [analysis.plain(s, callee) for s in statements[place:]]
+        first = next(s for s in work.early if not _declares(s))
+        for statement in work.staying:
+            if _declares(statement) or statement.span.start < first.span.start:
+                own.append(analysis.plain(statement, callee))
+        for effects in own:
+            if effects.barrier is not None:
+                raise Refused("all that the loop does is known", effects.barrier, "give the source of what is called")
+        found = touched(own, callee)
+        header = turn.loop
+        for statement in header.body.statements:
+            if statement is turn.call:
+                found += [a for argument in turn.call.arguments for a in self._reads(argument, turn)]
+            else:
+                found += touched([analysis.plain(statement, turn.caller)], callee)
+        found.append(Access(header.variable, None, True, False, False, frozenset()))
+        for started in analysis.started():
+            found += [Access(None, None, writes, False, False, memory) for memory, writes in started.buffers]
+        return list(dict.fromkeys(found))
+
+    def _reads(self, argument: Expression, turn: Turn) -> list[Access]:
+        return [
+            Access(e.symbol, None, False, False, False, self.analysis.aliases.objects(e, turn.caller))
+            for e in argument.walk()
+            if isinstance(e, Name)
+        ]
+
+    # ---- the change ---------------------------------------------------------------------------------------------------
+
+    def _change(self, turn: Turn, differences: tuple[int, ...], work: EarlyWork, shadows: tuple[Shadow, ...]) -> None:
+        program = self.analysis.program
+        external = turn.caller.source != turn.callee.source
+        text = EarlyText(program, work, shadows, turn.transfer, shared=external)
+        slot = self.context.next_slot(turn.callee.source)
+        self._replace(turn.callee, self._new_callee(turn, work, text, differences, slot))
+        self.insertions += text.insertions()
+        caller = self.analysis.program.procedures[turn.caller.key]
+        before = Written(next_turn_lines(program, turn.loop, text.next_name), span=NOWHERE)
+
+        def with_flag(statement: Statement) -> Sequence[Statement]:
+            return (before, statement) if statement is turn.call else (statement,)
+
+        self._replace(caller, rewrite(caller.body, with_flag))
+        if external:
+            self.insertions.append(text.declaration_for(turn.caller))
+        for shadow in shadows:
+            if shadow.allocation is not None:
+                self._allocate(text, shadow)
+        self.done.add(turn.callee.key)
+        self._say(turn, work)
+
+    def _new_callee(
+        self, turn: Turn, work: EarlyWork, text: EarlyText, differences: tuple[int, ...], slot: int
+    ) -> Block:
+        body = turn.callee.body
+        place = next(n for n, s in enumerate(body.statements) if s is turn.transfer)
+        first = next(s for s in work.early if not _declares(s))
+        head = [s for s in work.staying if _declares(s) or s.span.start < first.span.start]
+        rest = [s for s in work.staying if all(s is not h for h in head)]
+        # A declaration behind the work's place stays behind it.
+        late = [s for s in head if s.span.start > first.span.start]
+        head = [s for s in head if all(s is not x for x in late)]
+        tail = sorted([*late, *rest], key=lambda s: s.span.start)
+        transfer = turn.transfer
+        return replace(
+            body,
+            statements=(
+                *head,
+                Written(text.taking_over(), span=NOWHERE),
+                *tail,
+                Phase(Part.START, transfer, slot, span=transfer.span),
+                Written(text.doing_early(differences), span=NOWHERE),
+                Phase(Part.END, transfer, slot, span=NOWHERE),
+                *body.statements[place + 1 :],
+            ),
+        )
+
+    def _allocate(self, text: EarlyText, shadow: Shadow) -> None:
+        assert shadow.allocation is not None
+        allocation = shadow.allocation
+        procedure = self.analysis.program.procedures[allocation.procedure.key]
+        made = Written(text.allocating(shadow), span=NOWHERE)
+
+        def with_shadow(statement: Statement) -> Sequence[Statement]:
+            return (statement, made) if statement is allocation.statement else (statement,)
+
+        self._replace(procedure, rewrite(procedure.body, with_shadow))
+
+    def _replace(self, procedure: Procedure, body: Block) -> None:
+        analysis = self.analysis
+        changed = replace(analysis.program.procedures[procedure.key], body=body)
+        analysis.program = replace(
+            analysis.program, procedures={**analysis.program.procedures, procedure.key: changed}
+        )
+        analysis.forget_all()
+
+    def _say(self, turn: Turn, work: EarlyWork) -> None:
+        source = self.analysis.program.sources[turn.callee.source]
+        lines = [source.line_of(s.span.start) for s in work.early if not _declares(s)]
+        self.context.made(
+            turn.transfer.span,
+            MOTION,
+            f"the next turn's work of lines {min(lines)} to {max(lines)} is done while it travels",
+        )
+
+
+# ---- small questions --------------------------------------------------------------------------------------------------
+
+
+def _transfer_of(procedure: Procedure) -> Call | None:
+    """The collective that is likely to move most: one with counts before others, of equal ones the last."""
+    best: tuple[int, Call] | None = None
+    for statement in procedure.body.statements:
+        message = message_of(statement)
+        if message is None or not isinstance(statement, Call) or message.kind is not mpi.Kind.COLLECTIVE:
+            continue
+        if not message.blocking or message.nonblocking is None or not message.buffers:
+            continue
+        weight = 1 if mpi.index_of(message, mpi.Role.COUNTS) is not None else 0
+        if best is None or weight >= best[0]:
+            best = (weight, statement)
+    return None if best is None else best[1]
+
+
+def _declares(statement: Statement) -> bool:
+    return isinstance(statement, Declare)
+
+
+def _unconditional_statements(statements: Sequence[Statement]) -> Iterator[Span]:
+    for statement in statements:
+        yield statement.span
+        if isinstance(statement, Loop):
+            yield from _unconditional_statements(statement.body.statements)
+        if any(isinstance(s, Jump) for s in statement.walk()):
+            return
+
+
+def _written_keys(effects: Sequence[Effects]) -> set[str]:
+    keys = {a.symbol.key for e in effects for a in e.accesses if a.writes and a.symbol is not None and not a.through}
+    return keys | {m.key for e in effects for a in e.accesses if a.writes for m in a.memory}
+
+
+def _valued(argument: Expression) -> Iterator[Expression]:
+    """The parts of an argument whose values it depends on: not what only its address is taken of."""
+    if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
+        return
+    if isinstance(argument, Name) and argument.symbol.dimensions is not None:
+        return
+    yield argument
+    for part in argument.operands():
+        yield from _valued(part)
+
+
+def _is_simple(argument: Expression) -> bool:
+    """Without calls or assignments, and reading no memory but variables'."""
+    return all(isinstance(e, Name | Number | Text | Constant | AddressOf | Operation | Cast) for e in argument.walk())

@@ -1,0 +1,246 @@
+"""A loop of which a part does not need what a communication brings: that part is done during the transfer.
+
+before:  arrive halo ; do i = 2, n-1 ; u(i) = r(i-1) + r(i+1) ; end do
+after:   do i = 3, n-2 ; … ; end do ; arrive halo ; do i = 2, n-1, the others ; … ; end do
+
+before:  arrive halo ; do c = 1, m ; a(c) = halo(c) ; b(c) = f(c) ; end do
+after:   do c = 1, m ; b(c) = f(c) ; end do ; arrive halo ; do c = 1, m ; a(c) = halo(c) ; end do
+
+Obligations. What is done early conflicts with nothing that comes last. Turns that change places (the interior with the boundary;
+one statement's turns with another's earlier ones) do not conflict with each other, where arrays that every turn writes before it
+reads, and that nobody needs afterwards, do not count. Bounds do not change in the loop, no turn ends it, and none does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from lapwing.overlap.arrange import Halves
+from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.effects import Effects
+from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.phases import NOWHERE, PartialLoop
+from lapwing.overlap.program import Block, Compound, Jump, Loop, Name, Number, Operation, Procedure, Statement, Storage, Symbol
+from lapwing.overlap.sections import Condition, Linear, covers
+from lapwing.overlap.tree import works
+from lapwing.overlap.walk import Analysis
+
+MOTION = "split-loop"
+_WIDEST = 3  # planes left for the boundary on each side
+
+# Whether a statement, put where the loop stands, could be done before everything that comes last.
+Early = Callable[[Statement], bool]
+
+
+def split_loop(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
+    """The loop's early part and the rest; None if there is none."""
+    if loop.body.form != "lines" or isinstance(loop, PartialLoop) or not _may_be_split(analysis, loop, procedure):
+        return None
+    return _interior(analysis, loop, procedure, early) or _distributed(analysis, loop, procedure, early)
+
+
+def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+    if any(isinstance(s, Jump) for s in loop.body.walk()) or loop.label is not None:
+        return False
+    effects = analysis.plain(loop, procedure)
+    if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
+        return False
+    bounds = {e.symbol.key for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+    written, everything = analysis.written(loop.body, procedure)
+    return not everything and not bounds & (written | {loop.variable.key})
+
+
+# ---- interior and boundary ----------------------------------------------------------------------------------------------
+
+
+def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
+    if loop.step not in (Number(1), Number(-1)):
+        return None
+    if not _turns_commute(analysis, loop, procedure, loop.body.statements, loop.body.statements):
+        return None
+    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    after = liveness.after(loop)
+    # The other turns come last now, so what the whole loop leaves in its variables must not matter.
+    if after is None or after & _written(analysis, procedure, loop.body.statements):
+        return None
+    widths = sorted(
+        ((a, b) for a in range(_WIDEST + 1) for b in range(_WIDEST + 1) if a + b > 0), key=lambda w: (sum(w), abs(w[0] - w[1]))
+    )
+    for below, above in widths:
+        inner = _part(loop, below, above)
+        if early(inner):
+            outer = PartialLoop(
+                loop.variable, loop.lower, loop.upper, loop.step, loop.body, below=below, above=above, inside=False,
+                whole=loop, span=loop.span,
+            )  # fmt: skip
+            return Halves((inner,), (outer,))
+    return None
+
+
+def _part(loop: Loop, below: int, above: int) -> PartialLoop:
+    """The interior; what the loop counts from is its lower end whichever way it runs."""
+    forwards = loop.step == Number(1)
+    first, last = (below, above) if forwards else (above, below)
+    sign = ("+", "-") if forwards else ("-", "+")
+    lower = Operation(sign[0], (loop.lower, Number(first)))
+    upper = Operation(sign[1], (loop.upper, Number(last)))
+    return PartialLoop(
+        loop.variable, lower, upper, loop.step, loop.body, below=below, above=above, inside=True, whole=loop, span=NOWHERE
+    )
+
+
+# ---- distribution -------------------------------------------------------------------------------------------------------
+
+
+def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
+    """The statements of the body that can be early, in a loop of their own."""
+    first: list[Statement] = []
+    last: list[Statement] = []
+    for statement in loop.body.statements:
+        alone = replace(loop, body=replace(loop.body, statements=(statement,)))
+        effects = analysis.walk([*last, statement], procedure)
+        private = _scalars(analysis, procedure, last, statement)
+        follows = any(conflict(e, effects[-1], analysis.aliases, private=private) for e in effects[:-1])
+        if not follows and works([statement], analysis.program, procedure) and early(alone):
+            first.append(statement)
+        else:
+            last.append(statement)
+    if not first or not last or not _turns_commute(analysis, loop, procedure, last, first, backwards=True):
+        return None
+    if not _carries_nothing(analysis, procedure, loop, first, last):
+        return None
+    one = replace(loop, body=replace(loop.body, statements=tuple(first)))
+    two = replace(loop, body=replace(loop.body, statements=tuple(last)))
+    return Halves((one,), (two,))
+
+
+def _carries_nothing(
+    analysis: Analysis, procedure: Procedure, loop: Loop, first: Sequence[Statement], last: Sequence[Statement]
+) -> bool:
+    """No local variable takes a value from one part of a turn to the other, or out of the loop."""
+    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    if liveness.everything:
+        return False
+    written = _written(analysis, procedure, first)
+    needed = frozenset().union(*(liveness.exposed(s) for s in last))
+    after = liveness.after(loop)
+    gone = written & (needed | (after if after is not None else liveness.followed))
+    back = _written(analysis, procedure, last) & frozenset().union(*(liveness.exposed(s) for s in first))
+    return not (gone | back) & (liveness.followed - {loop.variable.key})
+
+
+def _written(analysis: Analysis, procedure: Procedure, statements: Sequence[Statement]) -> frozenset[str]:
+    keys = set()
+    for statement in statements:
+        keys |= {a.symbol.key for a in analysis.plain(statement, procedure).accesses if a.writes and a.symbol is not None}
+    return frozenset(keys)
+
+
+def _scalars(
+    analysis: Analysis, procedure: Procedure, others: Sequence[Statement], statement: Statement
+) -> frozenset[str]:
+    """Local variables that all of these write before they read."""
+    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    free = liveness.followed - liveness.exposed(statement)
+    for other in others:
+        free -= liveness.exposed(other)
+    return free
+
+
+# ---- turns --------------------------------------------------------------------------------------------------------------
+
+
+def _turns_commute(
+    analysis: Analysis,
+    loop: Loop,
+    procedure: Procedure,
+    ones: Sequence[Statement],
+    others: Sequence[Statement],
+    *,
+    backwards: bool = False,
+) -> bool:
+    """Whether ``ones`` of one turn conflict with ``others`` of another turn (``backwards``: of a later turn) in nothing."""
+    terms = analysis.terms
+    here = terms.of_variable(loop.variable)
+    there = f"{here}_there"
+    effects = analysis.walk(loop.body.statements, procedure)
+    by_statement = dict(zip(map(id, loop.body.statements), effects, strict=True))
+    private = _private(analysis, loop, procedure)
+    a, b = Linear.term(here), Linear.term(there)
+    one = Linear.number(1)
+    later: Condition = (((b.plus(a, -1).plus(one, -1), ">="),),)
+    earlier: Condition = (((a.plus(b, -1).plus(one, -1), ">="),),)
+    forwards = loop.step == Number(1) or not isinstance(loop.step, Number)
+    if backwards:
+        context = later if forwards else earlier
+    else:
+        context = (*later, *earlier)
+    for x in ones:
+        for y in others:
+            moved = _renamed(by_statement[id(y)], here, b)
+            if conflict(by_statement[id(x)], moved, analysis.aliases, private=private, context=context) is not None:
+                return False
+    return True
+
+
+def _renamed(effects: Effects, name: str, value: Linear) -> Effects:
+    accesses = tuple(
+        replace(a, section=a.section.substitute({name: value})) if a.section is not None else a for a in effects.accesses
+    )
+    return replace(effects, accesses=accesses)
+
+
+def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
+    """Variables that every turn writes before it reads them, and whose last values nobody needs."""
+    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    if liveness.everything:
+        return frozenset()
+    after = liveness.after(loop)
+    written_later = after if after is not None else liveness.followed
+    scalars = {
+        s.key for s in procedure.symbols.values() if s.dimensions is None and s.key in liveness.followed
+    }
+    inside = _exposed_in_order(liveness, loop.body)
+    arrays = {
+        s.key
+        for s in procedure.symbols.values()
+        if s.dimensions is not None
+        and s.storage is Storage.LOCAL
+        and not (s.target or s.pointer or s.overlay)
+        and _only_in(loop, procedure, s)
+        and written_first(analysis, loop.body, procedure, s)
+    }
+    return frozenset((scalars - inside) - written_later) | frozenset(arrays)
+
+
+def _exposed_in_order(liveness: Liveness, body: Block) -> frozenset[str]:
+    """Scalars a turn may read before it writes them."""
+    return liveness.exposed(Compound(body, span=body.span))
+
+
+def _only_in(loop: Loop, procedure: Procedure, symbol: Symbol) -> bool:
+    """Whether nothing outside the loop names the variable."""
+    inside = {id(s) for s in loop.walk()}
+    return not any(_names(s, symbol) for s in procedure.body.walk() if id(s) not in inside)
+
+
+def _names(statement: Statement, symbol: Symbol) -> bool:
+    return any(isinstance(e, Name) and e.symbol == symbol for top in statement.expressions() for e in top.walk())
+
+
+def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol: Symbol) -> bool:
+    """Whether every element that the block reads was written, in the same list of statements, before."""
+    touching = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
+    if len(touching) == 1 and isinstance(touching[0], Loop) and not _names(touching[0], symbol):
+        return written_first(analysis, touching[0].body, procedure, symbol)
+    written = []
+    for effects in analysis.walk(block.statements, procedure):
+        mine = [a for a in effects.accesses if a.symbol == symbol]
+        for access in mine:
+            if not access.writes and (
+                access.section is None or not any(covers(w, access.section) for w in written)
+            ):
+                return False
+        written += [a.section for a in mine if a.writes and a.must and a.section is not None]
+    return True

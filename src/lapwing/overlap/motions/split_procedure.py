@@ -1,0 +1,279 @@
+"""A procedure divided in two, so that its caller can put work, or other exchanges, between its start and its end.
+
+before:  subroutine exchange(g); post; send; arrive; unpack; end        call exchange(u) ; work
+after:   subroutine exchange_first(g); post; send; end                  call exchange_first(u) ; work
+         subroutine exchange_last(g); arrive; unpack; end               call exchange_last(u)
+
+Obligations. No local variable carries a value from the first part to the second; the procedure has no saved variables, is not a
+function, and has no way out but its end. Arguments mean the same at both calls: those whose value is a known number are given
+as that number, and what the others are made of is read by both calls, so no move changes it between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.arrange import Arranger, Halves
+from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.environment import Environment
+from lapwing.overlap.fences import Fences
+from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.motions.context import Context
+from lapwing.overlap.motions.split_loop import split_loop, written_first
+from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop
+from lapwing.overlap.program import (
+    Call,
+    Compound,
+    Declare,
+    Jump,
+    Loop,
+    Name,
+    Number,
+    Procedure,
+    Statement,
+    Storage,
+)
+from lapwing.overlap.tree import works
+from lapwing.overlap.walk import Analysis
+
+MOTION = "start-earlier"
+FIRST, LAST = "_first", "_last"
+
+
+@dataclass(frozen=True)
+class DividedProcedure:
+    """``whole``: as it was arranged; ``first`` and ``last``: the two that do the same one after the other."""
+
+    whole: Procedure
+    first: Procedure
+    last: Procedure
+
+
+@dataclass
+class SplitProcedures:
+    """Divides procedures when callers ask, each once. ``arranged``: bodies as arranged so far, by key."""
+
+    context: Context
+    divided: dict[str, DividedProcedure | None] = field(default_factory=dict)
+    by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(default_factory=dict)
+
+    def divide_call(self, call: Call, caller: Procedure, values: Environment) -> Halves | None:
+        program = self.context.analysis.program
+        callee = program.resolve(call.name, caller)
+        if callee is None or isinstance(call, DividedCall) or call.keywords or call.result is not None:
+            return None
+        if callee.key not in self.divided:
+            self.divided[callee.key] = None  # for one that calls itself
+            self.divided[callee.key] = self._divide(callee)
+        parts = self.divided[callee.key]
+        return None if parts is None else self._calls(self._with_numbers(call, callee, values), parts)
+
+    def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
+        """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
+        written = {
+            a.symbol.key for a in self.context.analysis.summary(callee).writes() if a.symbol is not None
+        }
+        arguments = []
+        for number, argument in enumerate(call.arguments):
+            dummy = callee.parameters[number] if number < len(callee.parameters) else None
+            value = values.linear(argument) if isinstance(argument, Name) else None
+            if dummy is not None and dummy.key not in written and value is not None and not value.terms:
+                argument = Number(value.constant)
+            arguments.append(argument)
+        return replace(call, arguments=tuple(arguments))
+
+    def _divide(self, callee: Procedure) -> DividedProcedure | None:
+        if not self._may_be_divided(callee):
+            return None
+        fences = Fences(self.context.analysis.program, callee)
+        arranger = Arranger(
+            self.context.analysis, callee, self.divide_call, self.divide_against, lambda *_: None, fences
+        )
+        halves = arranger.halves(callee.body, divide=True)
+        if halves is None:
+            return None
+        rough = self.context.analysis.walk(halves.first, callee)
+        started = any(not o.call.blocking and o.call.kind in _STARTED for e in rough for o in e.operations)
+        return self._register(callee, halves) if started else None
+
+    def _may_be_divided(self, callee: Procedure) -> bool:
+        saved = any(s.storage is Storage.SAVED for s in callee.symbols.values())
+        jumps = [s for s in callee.body.walk() if isinstance(s, Jump) and s.kind in ("return", "goto", "stop")]
+        trailing = callee.body.statements[-1:] if callee.body.statements else ()
+        only_end = all(any(j is t for t in trailing) for j in jumps)
+        is_procedure = callee.kind == "subroutine" or (callee.kind == "function" and callee.result is None)
+        returns = any(j.value is not None for j in jumps)
+        fenced = Fences(self.context.analysis.program, callee).any
+        return is_procedure and not fenced and not saved and only_end and not returns and not callee.variadic
+
+    def _register(self, callee: Procedure, halves: Halves) -> DividedProcedure | None:
+        """The two procedures, if no local variable is carried over."""
+        first, last = halves.first, halves.last
+        # What a declaration begins with, the second part needs too.
+        declared = tuple(s for s in first if isinstance(s, Declare))
+        liveness = Liveness(
+            replace(callee, body=replace(callee.body, statements=(*declared, *last))),
+            lambda s: self.context.analysis.plain(s, callee),
+        )
+        if liveness.everything:
+            return None
+        whole = Compound(replace(callee.body, statements=tuple(last)), span=callee.span)
+        needed = liveness.exposed(whole)
+        written = {
+            a.symbol.key
+            for e in self.context.analysis.walk(first, callee)
+            for a in e.accesses
+            if a.writes and a.symbol is not None
+        }
+        local = {
+            s.key
+            for s in callee.symbols.values()
+            if s.storage is Storage.LOCAL or (s.storage is Storage.ARGUMENT and s.by_value)
+        }
+        carried = needed & written & local
+        rest = replace(callee.body, statements=tuple(last))
+        carried -= {
+            s.key
+            for s in callee.symbols.values()
+            if s.key in carried and s.dimensions is not None and written_first(self.context.analysis, rest, callee, s)
+        }
+        if carried & liveness.followed or any(k in written and self._read_later(k, last) for k in local - liveness.followed):
+            names = sorted(s.name for s in callee.symbols.values() if s.key in carried)
+            self.context.refuse(
+                callee.span,
+                MOTION,
+                "no local variable is needed by both parts of the procedure",
+                f"{', '.join(names) or 'a local variable'} of {callee.name}",
+                "make it an argument, or compute it in both parts",
+            )
+            return None
+        return self._named(callee, first, (*declared, *last))
+
+    def _read_later(self, key: str, last: Sequence[Statement]) -> bool:
+        return any(
+            isinstance(e, Name) and e.symbol.key == key
+            for s in last
+            for inner in s.walk()
+            for top in inner.expressions()
+            for e in top.walk()
+        )
+
+    def _named(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> DividedProcedure:
+        def part(suffix: str, statements: Sequence[Statement]) -> Procedure:
+            name = self._fresh(callee.name + suffix)
+            key = callee.key[: len(callee.key) - len(callee.name)] + name
+            return replace(callee, name=name, key=key, body=replace(callee.body, statements=tuple(statements)))
+
+        result = DividedProcedure(callee, part(FIRST, first), part(LAST, last))
+        self.context.analysis.add(result.first, callee)
+        self.context.analysis.add(result.last, callee)
+        return result
+
+    def _fresh(self, wanted: str) -> str:
+        taken = {p.name.lower() for p in self.context.analysis.program.procedures.values()}
+        name, number = wanted, 2
+        while name.lower() in taken:
+            name, number = f"{wanted}{number}", number + 1
+        return name
+
+    def _calls(self, call: Call, parts: DividedProcedure) -> Halves:
+        first = DividedCall(parts.first.name, call.arguments, original=call, span=NOWHERE)
+        last = DividedCall(parts.last.name, call.arguments, original=call, span=call.span)
+        return Halves((first,), (last,))
+
+    # ---- against what must come last ----------------------------------------------------------------------------------
+
+    def divide_against(
+        self, statement: Statement, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure
+    ) -> Halves | None:
+        """Work of which a part is independent of ``last``: that part, and the rest. ``before``: all that comes before it, ``last`` included."""
+        if isinstance(statement, Loop):
+            return split_loop(
+                self.context.analysis, statement, caller, lambda s: self._early(s, before, last, caller)
+            )
+        if isinstance(statement, Call):
+            return self._divide_call_against(statement, before, last, caller)
+        return None
+
+    def _divide_call_against(
+        self, call: Call, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure
+    ) -> Halves | None:
+        analysis = self.context.analysis
+        callee = analysis.program.resolve(call.name, caller)
+        if callee is None or not self._may_be_divided(callee) or call.keywords or call.result is not None:
+            return None
+
+        def early(inner: Statement) -> bool:
+            walked = analysis.walk([*rest, inner], callee)
+            private = self._local(callee, inner, rest)
+            if any(conflict(e, walked[-1], analysis.aliases, private=private) is not None for e in walked[:-1]):
+                return False
+            trial = replace(callee, key=f"{callee.key} trial", body=replace(callee.body, statements=(inner,)))
+            program = analysis.program
+            analysis.add(trial, callee)
+            probe = DividedCall(trial.key, call.arguments, original=call, span=call.span)
+            try:
+                return self._early(probe, before, last, caller)
+            finally:
+                analysis.program = program
+
+        first: list[Statement] = []
+        rest: list[Statement] = []
+        for inner in callee.body.statements:
+            if isinstance(inner, Declare) or (not rest and not _communicates(analysis, inner, callee) and early(inner)):
+                first.append(inner)
+                continue
+            halves = None
+            if isinstance(inner, Loop):
+                halves = split_loop(analysis, inner, callee, early)
+            if halves is not None:
+                first += halves.first
+                rest += halves.last
+            elif works([inner], analysis.program, callee) and not _communicates(analysis, inner, callee) and early(inner):
+                first.append(inner)
+            else:
+                rest.append(inner)
+        if not works(first, analysis.program, callee) or not rest:
+            return None
+        key = (callee.key, tuple(first), tuple(rest))
+        parts = self.by_conflict.get(key) or self._register(callee, Halves(tuple(first), tuple(rest)))
+        if parts is None:
+            return None
+        self.by_conflict[key] = parts
+        self.context.made(call.span, "split-loop", f"what of {callee.name} needs nothing from others is done during the transfer")
+        return self._calls(call, parts)
+
+    def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
+        """Local variables that all of these write before they read, and that nobody needs after what is moved."""
+        liveness = Liveness(procedure, lambda s: self.context.analysis.plain(s, procedure))
+        whole = moved.whole if isinstance(moved, PartialLoop) and moved.whole is not None else moved
+        after = liveness.after(whole)
+        if after is None:
+            return frozenset()
+        free = liveness.followed - after - liveness.exposed(moved)
+        for statement in passed:
+            free -= liveness.exposed(statement)
+        return free
+
+    def _early(
+        self, statement: Statement, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure
+    ) -> bool:
+        """Whether the statement, which follows ``before``, conflicts with none of ``last``."""
+        analysis = self.context.analysis
+        walked = analysis.walk([*before, statement], caller)
+        private = self._local(caller, statement, last)
+        return all(
+            conflict(effects, walked[-1], analysis.aliases, private=private) is None
+            for effects, other in zip(walked, before, strict=False)
+            if any(other is x for x in last)
+        )
+
+
+def _communicates(analysis: Analysis, statement: Statement, procedure: Procedure) -> bool:
+    return bool(analysis.plain(statement, procedure).operations)
+
+
+_STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
+

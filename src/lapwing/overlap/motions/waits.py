@@ -1,0 +1,153 @@
+"""Irecv … Wait pairs that the program already has, taken over so that both ends can be placed anew.
+
+before:  call MPI_IRECV(b, …, mid, …) … call MPI_WAIT(mid, STATUS, …)      (mid used again for the next message)
+after:   post b … arrive b, STATUS
+
+Obligations. The request is a local scalar used by nothing else; its calls come in pairs, each pair under the same conditions,
+whose variables nothing changes between, and in no loop that does not hold the whole pair. Else the calls stay as they are, and
+only what they are known to do (walk.py) decides what may move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lapwing.overlap import mpi
+from lapwing.overlap.motions.blocking_calls import is_contiguous
+from lapwing.overlap.motions.context import Context, argument_of
+from lapwing.overlap.phases import Part, Phase
+from lapwing.overlap.program import (
+    AddressOf,
+    Block,
+    Call,
+    Expression,
+    If,
+    Name,
+    Procedure,
+    Statement,
+    Storage,
+    Symbol,
+)
+from lapwing.overlap.tree import message_of, rewrite
+
+MOTION = "wait-later"
+
+
+@dataclass(frozen=True)
+class _Use:
+    """One call that names the request; ``guards``: the conditions it is under, ``home``: the block without them; ``position``: in it."""
+
+    call: Call
+    guards: tuple[tuple[Expression, bool], ...]
+    home: int
+    position: int
+
+
+def take_over(context: Context, procedure: Procedure) -> Block:
+    """The procedure's body with its certain pairs of Irecv and Wait as phases."""
+    if not context.allowed(MOTION):
+        return procedure.body
+    uses: dict[Symbol, list[_Use]] = {}
+    foreign: set[str] = set()
+    _collect(procedure.body, (), procedure.body, None, uses, foreign)
+    phases: dict[int, Phase] = {}
+    for symbol, calls in uses.items():
+        if symbol.key in foreign or symbol.storage is not Storage.LOCAL or symbol.dimensions is not None:
+            continue
+        for receive, wait in _pairs(calls):
+            if _provable(context, procedure, receive, wait):
+                slot = context.next_slot(procedure.source)
+                status = argument_of(wait.call, mpi.Role.STATUS)
+                common = {"copies": True, "wait": wait.call, "status": status}
+                phases[id(receive.call)] = Phase(
+                    Part.POST, receive.call, slot, span=receive.call.span, **common  # type: ignore[arg-type]
+                )
+                phases[id(wait.call)] = Phase(
+                    Part.ARRIVE, receive.call, slot, span=wait.call.span, **common  # type: ignore[arg-type]
+                )
+    if not phases:
+        return procedure.body
+
+    def change(statement: Statement) -> Sequence[Statement]:
+        return (phases.get(id(statement), statement),)
+
+    return rewrite(procedure.body, change)
+
+
+def _collect(
+    block: Block,
+    guards: tuple[tuple[Expression, bool], ...],
+    home: Block,
+    position: int | None,
+    uses: dict[Symbol, list[_Use]],
+    foreign: set[str],
+) -> None:
+    """Requests' calls with their guards, and the variables that anything else names."""
+    for number, statement in enumerate(block.statements):
+        place = number if position is None else position
+        message = message_of(statement)
+        request: Symbol | None = None
+        if isinstance(statement, Call) and message is not None and message.name in ("MPI_Irecv", "MPI_Wait"):
+            request = _symbol(argument_of(statement, mpi.Role.REQUEST))
+        if request is not None and isinstance(statement, Call):
+            uses.setdefault(request, []).append(_Use(statement, guards, id(home), place))
+        for top in statement.expressions():
+            for inner in top.walk():
+                if isinstance(inner, Name) and inner.symbol != request:
+                    foreign.add(inner.symbol.key)
+        if isinstance(statement, If):
+            _collect(statement.then, (*guards, (statement.condition, True)), home, place, uses, foreign)
+            if statement.otherwise is not None:
+                _collect(statement.otherwise, (*guards, (statement.condition, False)), home, place, uses, foreign)
+        else:
+            for inner_block in statement.blocks():
+                _collect(inner_block, (), inner_block, None, uses, foreign)
+
+
+def _symbol(argument: Expression | None) -> Symbol | None:
+    if isinstance(argument, AddressOf):
+        argument = argument.object
+    return argument.symbol if isinstance(argument, Name) else None
+
+
+def _pairs(uses: Sequence[_Use]) -> list[tuple[_Use, _Use]]:
+    """Receive and wait, again and again; nothing if it is not so."""
+    if len(uses) % 2:
+        return []
+    pairs = list(zip(uses[::2], uses[1::2], strict=True))
+    right = all(
+        (a.call.name or "").lower() == "mpi_irecv" and (b.call.name or "").lower() == "mpi_wait" and a.home == b.home
+        for a, b in pairs
+    )
+    return pairs if right else []
+
+
+def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use) -> bool:
+    call = receive.call
+    kind, buffer = argument_of(call, mpi.Role.TYPE), argument_of(call, mpi.Role.RECV_BUFFER)
+    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    if call.keywords or wait.call.keywords or receive.guards != wait.guards or context.wildcard(call):
+        return False
+    if kind is None or buffer is None or context.basic_type(kind) is None or not is_contiguous(buffer, fortran):
+        return False
+    names = {
+        e.symbol.key for condition, _ in receive.guards for e in condition.walk() if isinstance(e, Name)
+    }
+    return not names & _written_between(context, procedure, receive.call, wait.call)
+
+
+def _written_between(context: Context, procedure: Procedure, first: Call, second: Call) -> set[str]:
+    """Variables that may be written by the statements from one call to the other (in the order of the source)."""
+    inside, keys = False, set()
+    for statement in procedure.body.walk():
+        if statement is first:
+            inside = True
+        if inside and not statement.blocks():
+            for access in context.analysis.walk([statement], procedure)[0].accesses:
+                if access.writes:
+                    keys |= {m.key for m in access.memory}
+                    keys |= {access.symbol.key} if access.symbol is not None else set()
+        if statement is second:
+            break
+    return keys

@@ -1,0 +1,78 @@
+"""A communication taken apart: when it starts, and when what it brings is needed.
+
+before:  call MPI_RECV(buf, …)            after:  post buf … ; arrive buf
+before:  call MPI_SEND(buf, …)            after:  send buf … ; complete
+before:  call MPI_ALLREDUCE(a, b, …)      after:  start a, b … ; end
+
+With ``copies`` the message travels in memory of its own: it is copied there when it is sent, or to where it belongs when
+it has arrived. Then the program may use its buffer meanwhile, and what it finds there is what it would have found.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from lapwing.overlap.program import Call, Expression, Loop, Span, Statement
+
+NOWHERE = Span(-1, 0, 0)
+"""The span of a statement that was made: it has no text of its own and takes no comments along."""
+
+
+class Part(enum.Enum):
+    POST = "post"  # a receive is posted
+    ARRIVE = "arrive"  # its message is there, in the buffer
+    SEND = "send"  # a message is on its way
+    COMPLETE = "complete"  # its buffer may be used again
+    START = "start"  # of a collective
+    END = "end"
+
+
+@dataclass(frozen=True)
+class Phase(Statement):
+    """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
+
+    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``held``: a copying send
+    whose copy is kept until the same call comes again, or MPI is finalised.
+    """
+
+    part: Part
+    call: Call
+    slot: int
+    copies: bool = False
+    wait: Call | None = field(default=None, compare=False)
+    status: Expression | None = field(default=None, compare=False)
+    comment: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class DividedCall(Call):
+    """A call of one part of a procedure that was divided; ``original``: the call of the whole, whose arguments' texts it takes."""
+
+    original: Call | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Drain(Statement):
+    """Before MPI is finalised: copies of sends of these source files that may still be on their way are waited for."""
+
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PartialLoop(Loop):
+    """The turns of ``whole`` that are at least ``below`` from its lower end and ``above`` from its upper one (``inside``), or the others.
+
+    Its bounds are the interior's, or for the others the whole loop's."""
+
+    below: int = field(default=0, kw_only=True)
+    above: int = field(default=0, kw_only=True)
+    inside: bool = field(default=True, kw_only=True)
+    whole: Loop | None = field(default=None, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True)
+class Written(Statement):
+    """Lines of text that a motion wrote. Nothing passes them."""
+
+    lines: tuple[str, ...]

@@ -1,0 +1,532 @@
+"""The program model: what both front ends read a program into, and what every analysis and motion works on.
+
+A program is a set of procedures; a procedure's body is a tree of statements, each with the exact bytes of the file it
+was read from. Whatever a front end cannot read becomes an :class:`Opaque` statement, a barrier for everything.
+
+Expressions and statements are frozen and compared by what they say, not by where they stand (spans do not count). Two
+variables are the same if their symbols' keys are.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as it is on disk. ``language``: "fortran" or "c" (C++ too); ``form``: "fixed" or "free" for Fortran."""
+
+    path: Path
+    data: bytes
+    language: str
+    form: str | None = None
+
+    def line_of(self, offset: int) -> int:
+        """The line, counted from 1, that holds the byte at ``offset``."""
+        return self.data.count(b"\n", 0, offset) + 1
+
+    def text(self, span: Span) -> str:
+        # One character a byte: columns and offsets survive whatever the encoding is.
+        return self.data[span.start : span.end].decode("latin-1")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes ``start`` up to, not including, ``end`` of file number ``source`` of the program."""
+
+    source: int
+    start: int
+    end: int
+
+    def contains(self, other: Span) -> bool:
+        return self.source == other.source and self.start <= other.start and other.end <= self.end
+
+
+# ---- symbols ----------------------------------------------------------------------------------------------------------
+
+
+class Storage(enum.Enum):
+    LOCAL = "local"  # lives as long as one call
+    SAVED = "saved"  # static in a function; SAVE, DATA or initialised in a Fortran declaration
+    GLOBAL = "global"  # file scope; a module's variable; a COMMON block's
+    ARGUMENT = "argument"  # a dummy argument; for Fortran it stands for the caller's variable
+    CONSTANT = "constant"  # PARAMETER, enumerator, const with a known value
+
+
+@dataclass(frozen=True)
+class Type:
+    """``base``: "integer", "real", "complex", "logical", "character", "pointer", "struct" or "other". ``bytes`` of an
+    element, None where unknown. ``text``: as a declaration spells it ("double precision", "INT_TYPE", "real(kind=8)").
+    ``target``: what a C pointer points to."""
+
+    base: str
+    bytes: int | None
+    text: str
+    target: Type | None = None
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Bounds, both included; None where the declaration leaves them open (``a(:)``, ``a(*)``, ``a[]``)."""
+
+    lower: Expression | None
+    upper: Expression | None
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A variable, equal to another if ``key`` is: "file.c::name", "module m::u", "common b::u", "procedure p::i".
+
+    ``dimensions``: None for a scalar (a C pointer too); in the order of the source (Fortran: first is contiguous, C: last).
+    ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE; members of COMMON
+    blocks laid out differently in different procedures); None: it shares with nobody.
+    """
+
+    key: str
+    name: str = field(compare=False)
+    storage: Storage = field(compare=False)
+    type: Type = field(compare=False)
+    dimensions: tuple[Dimension, ...] | None = field(default=None, compare=False)
+    value: Expression | None = field(default=None, compare=False)
+    pointer: bool = field(default=False, compare=False)  # a C pointer, or Fortran's POINTER
+    allocatable: bool = field(default=False, compare=False)
+    target: bool = field(default=False, compare=False)  # Fortran's TARGET, or C: its address is taken
+    by_value: bool = field(default=False, compare=False)  # C argument (a pointer's value, too), Fortran's VALUE
+    intent: str | None = field(default=None, compare=False)  # "in", "out", "inout"
+    optional: bool = field(default=False, compare=False)
+    volatile: bool = field(default=False, compare=False)
+    overlay: str | None = field(default=None, compare=False)
+    where: Span | None = field(default=None, compare=False)
+
+
+# ---- expressions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expression:
+    """``span``: where it stands in the source, as spelled there (macros unexpanded); None for expressions that were made."""
+
+    span: Span | None = field(default=None, compare=False, kw_only=True)
+
+    def operands(self) -> tuple[Expression, ...]:
+        """The expressions directly inside this one."""
+        return ()
+
+    def walk(self) -> Iterator[Expression]:
+        yield self
+        for operand in self.operands():
+            yield from operand.walk()
+
+
+@dataclass(frozen=True)
+class Number(Expression):
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Text(Expression):
+    """A character literal or ``.true.``/``.false.`` as spelled."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Name(Expression):
+    """A variable: a scalar, or a whole array."""
+
+    symbol: Symbol
+
+
+@dataclass(frozen=True)
+class Constant(Expression):
+    """A name that is not a variable of the program and never changes: MPI_COMM_WORLD, MPI_DOUBLE, a procedure's name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Slice(Expression):
+    lower: Expression | None
+    upper: Expression | None  # included
+    step: Expression | None
+
+    def operands(self) -> tuple[Expression, ...]:
+        return tuple(part for part in (self.lower, self.upper, self.step) if part is not None)
+
+
+@dataclass(frozen=True)
+class Element(Expression):
+    """``base(indices)`` or ``base[i][j]``; an index may be a Slice. ``base`` is a Name in all but odd cases (Member, Deref)."""
+
+    base: Expression
+    indices: tuple[Expression, ...]
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.base, *self.indices)
+
+
+@dataclass(frozen=True)
+class Member(Expression):
+    """``base%field``, ``base.field``, ``base->field`` (there base is a Deref)."""
+
+    base: Expression
+    field_name: str
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.base,)
+
+
+@dataclass(frozen=True)
+class Deref(Expression):
+    """C's ``*pointer``."""
+
+    pointer: Expression
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.pointer,)
+
+
+@dataclass(frozen=True)
+class AddressOf(Expression):
+    """C's ``&object``."""
+
+    object: Expression
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.object,)
+
+
+@dataclass(frozen=True)
+class Operation(Expression):
+    """``operator`` in C's spelling for both languages: + - * / % ** == != < <= > >= && || ! << >> & | ^ ~, "neg" for a unary
+    minus, "?:" for C's conditional and "," for its comma. Fortran's .eqv. is ==, .neqv. is !=, // is "//"."""
+
+    operator: str
+    arguments: tuple[Expression, ...]
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    type: Type
+    value: Expression
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class Invocation(Expression):
+    """A function called inside an expression. ``name``: the callee, None if it is reached through a pointer. Fortran's intrinsics
+    and C's library functions are invocations too (see known.py for what is known of them)."""
+
+    name: str | None
+    arguments: tuple[Expression, ...]
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+
+@dataclass(frozen=True)
+class Assignment(Expression):
+    """C: an assignment inside an expression. ``i++``: operator "+", value 1, ``gives_old``. Also of an Assign statement's kin."""
+
+    target: Expression
+    operator: str | None
+    value: Expression
+    gives_old: bool = False
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.target, self.value)
+
+
+@dataclass(frozen=True)
+class Unread(Expression):
+    """An expression the front end does not understand: it may read and write whatever ``mentions`` reaches, and anything global."""
+
+    text: str
+    mentions: tuple[Expression, ...] = ()
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.mentions
+
+
+# ---- statements -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``span``: from the first byte of the statement (its label, too) to its last, continuation lines and semicolon included,
+    indentation, trailing comment and line end not. ``label``: a Fortran statement label or C label on it."""
+
+    span: Span = field(compare=False, kw_only=True)
+    label: str | None = field(default=None, kw_only=True)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks directly inside this statement, in the order of the source."""
+        return ()
+
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions directly in this statement, those of its blocks not included."""
+        return ()
+
+    def walk(self) -> Iterator[Statement]:
+        yield self
+        for block in self.blocks():
+            yield from block.walk()
+
+
+@dataclass(frozen=True)
+class Block:
+    """Statements in order. ``span``: what stands between the header and the end of the statement that holds the block; all its
+    statements and the comments around them lie inside. For a C block in braces that is the text between the braces.
+
+    ``form``: "lines" (the usual), "single" (C: one statement without braces; Fortran: the statement after ``if (…)`` on one line; span = the
+    statement's), or "chain" (the block holds just the If of an ``else if``; nothing may be inserted).
+    """
+
+    statements: tuple[Statement, ...]
+    span: Span = field(compare=False)
+    form: str = field(default="lines", compare=False)
+
+    def walk(self) -> Iterator[Statement]:
+        for statement in self.statements:
+            yield from statement.walk()
+
+
+@dataclass(frozen=True)
+class Assign(Statement):
+    """``target = value``, or ``target operator= value`` (``i++`` has operator "+" and value 1)."""
+
+    target: Expression
+    value: Expression
+    operator: str | None = None
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.target, self.value)
+
+
+@dataclass(frozen=True)
+class Call(Statement):
+    """A procedure's call, MPI's included. ``result``: where C stores what it returns (``err = f(x);``). ``name``: None if it is reached
+    through a pointer. Fortran's keyword arguments are put into the callee's order where it is known; ``keywords`` otherwise."""
+
+    name: str | None
+    arguments: tuple[Expression, ...]
+    result: Expression | None = None
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+    def expressions(self) -> tuple[Expression, ...]:
+        named = tuple(value for _, value in self.keywords)
+        return (*self.arguments, *named, *((self.result,) if self.result is not None else ()))
+
+
+@dataclass(frozen=True)
+class Evaluate(Statement):
+    """C: any other expression as a statement."""
+
+    value: Expression
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class Declare(Statement):
+    """C: a declaration inside a function, with the initial values it gives: one (variable, value or None) each."""
+
+    variables: tuple[tuple[Symbol, Expression | None], ...]
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(value for _, value in self.variables if value is not None)
+
+
+@dataclass(frozen=True)
+class If(Statement):
+    """``else if`` is an ``otherwise`` block of form "chain"."""
+
+    condition: Expression
+    then: Block
+    otherwise: Block | None = None
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.condition,)
+
+
+@dataclass(frozen=True)
+class Loop(Statement):
+    """A counted loop: ``variable`` runs from ``lower`` to ``upper`` (included) by ``step``, which the body does not assign. C: only
+    ``for (i = a; i < b; i += c)`` and its like. ``declares``: C99's ``for (int i = …)``."""
+
+    variable: Symbol
+    lower: Expression
+    upper: Expression
+    step: Expression
+    body: Block
+    declares: bool = False
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.lower, self.upper, self.step)
+
+
+@dataclass(frozen=True)
+class While(Statement):
+    """Every other loop. ``parts``: its condition and, for C's for, what comes before and after each turn."""
+
+    parts: tuple[Expression, ...]
+    body: Block
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return self.parts
+
+
+@dataclass(frozen=True)
+class Select(Statement):
+    """``switch`` or ``select case``. A C case that falls through to the next makes the front end give Opaque instead, unless it is empty."""
+
+    selector: Expression
+    cases: tuple[Block, ...]
+
+    def blocks(self) -> tuple[Block, ...]:
+        return self.cases
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.selector,)
+
+
+@dataclass(frozen=True)
+class Compound(Statement):
+    """C: a block in braces as a statement; Fortran: BLOCK, ASSOCIATE without renaming."""
+
+    body: Block
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
+
+
+@dataclass(frozen=True)
+class Jump(Statement):
+    """``kind``: "return", "stop" (ends the program), "goto", "break" (EXIT), "continue" (CYCLE). ``value``: what is returned."""
+
+    kind: str
+    to: str | None = None
+    value: Expression | None = None
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return () if self.value is None else (self.value,)
+
+
+@dataclass(frozen=True)
+class InputOutput(Statement):
+    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that known.py knows.)"""
+
+    reads: tuple[Expression, ...]
+    writes: tuple[Expression, ...]
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*self.reads, *self.writes)
+
+
+@dataclass(frozen=True)
+class Allocate(Statement):
+    """ALLOCATE or DEALLOCATE. ``objects``: what is allocated, with bounds as an Element's Slices, or deallocated, as Names.
+    ``reads``: SOURCE= and MOLD=; ``writes``: STAT= and ERRMSG=."""
+
+    objects: tuple[Expression, ...]
+    frees: bool = False
+    reads: tuple[Expression, ...] = ()
+    writes: tuple[Expression, ...] = ()
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*self.objects, *self.reads, *self.writes)
+
+
+@dataclass(frozen=True)
+class Nothing(Statement):
+    """CONTINUE, FORMAT, an empty statement, a directive that changes nothing here."""
+
+
+@dataclass(frozen=True)
+class Opaque(Statement):
+    """What the front end could not read, or must not be looked into: it may do anything. ``reason`` goes into the report."""
+
+    reason: str
+
+
+# ---- procedures and programs ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """``kind``: "program", "subroutine" or "function" (C: "function"). ``key``: unique; "file.c::f" for a static function, "f" for an
+    external one, "module m::f" for a module's. ``parameters``: dummy arguments in order. ``symbols``: every variable it can name, by
+    name (Fortran: lower case).
+
+    Offsets for whoever inserts text: ``uses_end`` is where a USE may be added (Fortran: after the last USE, or after the header),
+    ``declarations_end`` where a declaration may (Fortran: before the first executable statement; C: after the opening brace).
+    ``mpi_interface``: "mpif.h", "mpi", "mpi_f08" or None. ``host``: the module or procedure it is contained in. ``line_length``: of
+    its source form (72, 132) or None.
+    """
+
+    name: str
+    key: str
+    kind: str
+    source: int
+    span: Span
+    parameters: tuple[Symbol, ...]
+    symbols: Mapping[str, Symbol] = field(compare=False)
+    body: Block
+    result: Symbol | None = None
+    header_end: int = 0
+    uses_end: int = 0
+    declarations_end: int = 0
+    mpi_interface: str | None = None
+    host: str | None = None
+    variadic: bool = False
+    line_length: int | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something a reader of the report should know of the source: what could not be read, and what that means."""
+
+    path: Path
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope declarations give."""
+
+    sources: tuple[Source, ...]
+    procedures: Mapping[str, Procedure]
+    globals: Mapping[str, Symbol]
+    problems: tuple[Problem, ...] = ()
+    initial: Mapping[str, Expression] = field(default_factory=dict)
+
+    def resolve(self, name: str | None, caller: Procedure) -> Procedure | None:
+        """The procedure that ``name`` means inside ``caller``, None if it is not in the program or not certain."""
+        if name is None:
+            return None
+        hosts = [f"procedure {caller.key}", f"{caller.host}"] if caller.host else [f"procedure {caller.key}"]
+        path = self.sources[caller.source].path.name
+        for key in (*(f"{host}::{name}" for host in hosts), f"{path}::{name}", name):
+            if key in self.procedures:
+                return self.procedures[key]
+        found = [p for key, p in self.procedures.items() if key.startswith("module ") and p.name == name]
+        return found[0] if len(found) == 1 else None

@@ -1,0 +1,260 @@
+"""From a changed tree back to text: what was not changed keeps its bytes, what moved takes its comments along.
+
+A statement's *chunk* is its lines with the comments and blank lines above it; the chunks of a block follow one another
+without gaps. Rendering puts the chunks of a block in their new order.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lapwing.overlap.emit import Emitter, expression_text
+from lapwing.overlap.fortran.write import comment_line, statement_lines
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, PartialLoop, Part, Phase, Written
+from lapwing.overlap.program import Assign, Block, Compound, If, Operation, Procedure, Source, Span, Statement
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Bytes ``start`` to ``end`` become ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
+    """The file with all edits made; edits at the same place come in the order given. They must not overlap."""
+    pieces, at = [], 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        if edit.start < at:
+            raise ValueError(f"edits overlap at byte {edit.start}")
+        pieces += [data[at : edit.start], edit.text.encode("latin-1", "replace")]
+        at = edit.end
+    return b"".join([*pieces, data[at:]])
+
+
+class Renderer:
+    """Texts of one procedure's statements."""
+
+    def __init__(self, source: Source, procedure: Procedure, emitter: Emitter) -> None:
+        """``procedure``: as it was read."""
+        self.source = source
+        self._emitter = emitter
+        self._data = source.data
+        self._starts = [0, *(i + 1 for i, byte in enumerate(source.data) if byte == 10)]
+        self._blocks: dict[tuple[int, int], Block] = {}
+        self._chunks: dict[tuple[int, int], tuple[int, int]] = {}
+        self._originals: dict[tuple[int, int], Statement] = {}
+        self._learn(procedure.body)
+
+    def _learn(self, block: Block) -> None:
+        self._blocks.setdefault((block.span.start, block.span.end), block)
+        at = block.span.start
+        for statement in block.statements:
+            end = statement.span.end if block.form != "lines" else self._line_end(statement.span.end, block.span.end)
+            self._chunks.setdefault((statement.span.start, statement.span.end), (at, end))
+            self._originals.setdefault((statement.span.start, statement.span.end), statement)
+            at = end
+            for inner in statement.blocks():
+                self._learn(inner)
+
+    def _line_end(self, offset: int, limit: int) -> int:
+        """Past the end of the line if only blanks and a comment follow on it."""
+        line = bisect.bisect_right(self._starts, offset)
+        end = self._starts[line] if line < len(self._starts) else len(self._data)
+        rest = self._data[offset:end].strip()
+        if end <= limit and (not rest or rest.startswith((b"!", b"//")) or _one_comment(rest)):
+            return end
+        return offset
+
+    def text(self, start: int, end: int) -> str:
+        return self._data[start:end].decode("latin-1")
+
+    # ---- blocks and statements ----------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> str:
+        """The text of ``block.span`` with the block's present statements."""
+        old = self._blocks.get((block.span.start, block.span.end))
+        if old is block:
+            return self.text(block.span.start, block.span.end)
+        if old is None:
+            raise ValueError("a block that is in no source")
+        if block.form == "chain":
+            return "".join(self.statement(s, 0) for s in block.statements)
+        if block.form == "single":
+            return self._opened(block, old)
+        indent = self._indent_of_block(old)
+        ends_in_newline = True
+        pieces: list[str] = []
+        for statement in block.statements:
+            text = self.statement(statement, indent)
+            if not ends_in_newline and text and not text.startswith("\n"):
+                pieces.append("\n" if statement is not None and self._moved(statement, old) else "")
+            pieces.append(text)
+            ends_in_newline = text.endswith("\n")
+        last = max((self._chunk(s)[1] for s in old.statements), default=block.span.start)
+        tail = self.text(last, block.span.end)
+        if not ends_in_newline and not tail.startswith(("\n", " ", "\t", ";", "}")):
+            pieces.append("\n")
+        return "".join([*pieces, tail])
+
+    def _moved(self, statement: Statement, home: Block) -> bool:
+        return all(statement is not s for s in home.statements)
+
+    def _opened(self, block: Block, old: Block) -> str:
+        """A block of one statement that is written without braces, or on the line of its IF."""
+        if len(block.statements) == 1 and not _is_made(block.statements[0]):
+            return self.statement(block.statements[0], 0)
+        outer = self._column(old.span.start)
+        indent = outer + (3 if self.source.language == "fortran" else 4)
+        inner = []
+        for statement in block.statements:
+            text = self.statement(statement, indent).strip("\n")
+            if not _is_made(statement):
+                text = self.lines([text.strip()], indent).rstrip("\n")
+            inner.append(text + "\n")
+        if self.source.language == "fortran":
+            return "then\n" + "".join(inner) + self.lines(["end if"], outer).rstrip("\n")
+        return "{\n" + "".join(inner) + " " * outer + "}"
+
+    def statement(self, statement: Statement, indent: int) -> str:
+        if isinstance(statement, PartialLoop):
+            return self._partial(statement, indent)
+        if _is_made(statement):
+            return self._above(statement.span) + self._made(statement, indent)
+        key = (statement.span.start, statement.span.end)
+        start, end = self._chunks[key]
+        if self._originals[key] is statement:
+            return self.text(start, end)
+        pieces, at = [], start
+        for block in statement.blocks():
+            pieces += [self.text(at, block.span.start), self.block(block)]
+            at = block.span.end
+        return "".join([*pieces, self.text(at, end)])
+
+    def _partial(self, loop: PartialLoop, indent: int) -> str:
+        """The whole loop's text with a line at the top of its body."""
+        assert loop.whole is not None
+        start, end = self._chunks[(loop.whole.span.start, loop.whole.span.end)]
+        line = self._line_start(loop.whole.span.start)
+        body = loop.body.span
+        above = self._above(loop.span) if loop.span != NOWHERE else ""
+        what = "turns that need nothing from other ranks" if loop.inside else "the other turns"
+        inner = self._indent_of_block(loop.body)
+        guard = self.lines(self._emitter.guard(loop), inner)
+        opening = self.text(max(start, line), body.start)
+        if not opening.endswith("\n"):
+            opening += "\n"
+        text = self.block(loop.body).lstrip("\n") if self.source.language != "fortran" else self.block(loop.body)
+        return "".join(
+            [above, self.comment(f"lapwing: {what}", indent), opening, guard, text, self.text(body.end, end)]
+        )
+
+    def _above(self, span: Span) -> str:
+        """Comments above the statement that a made one stands for."""
+        if span == NOWHERE:
+            return ""
+        start, _ = self._chunks[(span.start, span.end)]
+        line = self._line_start(span.start)
+        return self.text(start, line) if start < line else ""
+
+    def _made(self, statement: Statement, indent: int) -> str:
+        match statement:
+            case Phase():
+                return self.comment(comment_of(statement), indent) + self.lines(self._emitter.phase(statement), indent)
+            case DividedCall():
+                return self.comment(comment_of(statement), indent) + self.lines(self._emitter.call(statement), indent)
+            case Written(lines=lines):
+                return self.lines(lines, indent)
+            case Drain():
+                comment = "lapwing: messages that still travel must arrive before MPI ends"
+                return self.comment(comment, indent) + self.lines(self._emitter.drain(statement), indent)
+            case If(condition=Operation(operator="!=", arguments=(left, right)), then=then):
+                sides = [expression_text(self.source, e) for e in (left, right)]
+                inner = "".join(self.statement(s, indent + 3) for s in then.statements)
+                if self.source.language == "fortran":
+                    head, end = f"if ({sides[0]} .ne. {sides[1]}) then", "end if"
+                else:
+                    head, end = f"if ({sides[0]} != {sides[1]}) {{", "}"
+                return self.lines([head], indent) + inner + self.lines([end], indent)
+            case Assign(target=target, value=value):
+                end = "" if self.source.language == "fortran" else ";"
+                sides = [expression_text(self.source, e) for e in (target, value)]
+                return self.lines([f"{sides[0]} = {sides[1]}{end}"], indent)
+            case Compound(body=body):
+                return "".join(self.statement(s, indent) for s in body.statements)
+        raise TypeError(f"{type(statement).__name__} cannot be written")
+
+    def lines(self, lines: Sequence[str], indent: int) -> str:
+        pieces = []
+        for line in lines:
+            deeper = len(line) - len(line.lstrip(" "))
+            if self.source.language == "fortran":
+                pieces.append(statement_lines(line.strip(), indent + deeper, self.source.form or "free"))
+            else:
+                pieces.append(" " * (indent + deeper) + line.strip() + "\n" if line.strip() else "\n")
+        return "".join(p if p.endswith("\n") else p + "\n" for p in pieces)
+
+    def comment(self, text: str, indent: int) -> str:
+        if self.source.language == "fortran":
+            line = comment_line(text, indent, self.source.form or "free")
+        else:
+            line = f"{' ' * indent}/* {text} */"
+        return line if line.endswith("\n") else line + "\n"
+
+    # ---- places -------------------------------------------------------------------------------------------------------
+
+    def _chunk(self, statement: Statement) -> tuple[int, int]:
+        return self._chunks[(statement.span.start, statement.span.end)]
+
+    def _line_start(self, offset: int) -> int:
+        return self._starts[bisect.bisect_right(self._starts, offset) - 1]
+
+    def _column(self, offset: int) -> int:
+        start = self._line_start(offset)
+        line = self.text(start, offset)
+        body = line[6:] if self.source.form == "fixed" and len(line) > 6 else line
+        lead = len(line) - len(body)
+        return lead + len(body) - len(body.lstrip(" \t"))
+
+    def _indent_of_block(self, block: Block) -> int:
+        for statement in block.statements:
+            column = statement.span.start - self._line_start(statement.span.start)
+            line = self.text(self._line_start(statement.span.start), statement.span.start)
+            if statement.label is None and not line.strip():
+                return len(line.expandtabs(8))
+            del column
+        return self._column(block.span.start) + 4
+
+
+def _is_made(statement: Statement) -> bool:
+    return statement.span == NOWHERE or isinstance(statement, Phase | DividedCall)
+
+
+def comment_of(statement: Phase | DividedCall) -> str:
+    """The one line above a changed place."""
+    if isinstance(statement, DividedCall):
+        assert statement.original is not None
+        part = "starts early" if statement.span == NOWHERE else "what it brings is needed from here on"
+        return f"lapwing: {statement.original.name} {part}"
+    call, number = statement.call.name, statement.slot
+    return {
+        Part.POST: f"lapwing: {call} starts here ({number})",
+        Part.ARRIVE: f"lapwing: what {call} brings must be here now ({number})",
+        Part.SEND: f"lapwing: {call} does not wait: a copy travels ({number})",
+        Part.COMPLETE: f"lapwing: the buffer of {call} may be used again ({number})",
+        Part.START: f"lapwing: {call} starts here ({number})",
+        Part.END: f"lapwing: what {call} brings must be here now ({number})",
+    }[statement.part]
+
+
+def _one_comment(rest: bytes) -> bool:
+    return rest.startswith(b"/*") and rest.find(b"*/") == len(rest) - 2
+
+
+def span_of(statements: Sequence[Statement]) -> Span:
+    """From the first statement's beginning to the last one's end."""
+    return Span(statements[0].span.source, statements[0].span.start, statements[-1].span.end)

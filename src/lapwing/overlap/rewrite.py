@@ -1,0 +1,375 @@
+"""A program in, its communications' fate and the changed files out."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lapwing.overlap.arrange import Arranger
+from lapwing.overlap.conflicts import Conflict
+from lapwing.overlap.fences import Fences
+from lapwing.overlap.emit import Emitter, c_prototype, renamed
+from lapwing.overlap.motions.blocking_calls import BlockingCalls
+from lapwing.overlap.motions.context import Context, procedures_with_messages
+from lapwing.overlap.motions.early_text import Insertion
+from lapwing.overlap.motions.pipeline_loop import pipeline_loops
+from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
+from lapwing.overlap.motions.waits import take_over
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
+from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Statement
+from lapwing.overlap.render import Edit, Renderer, apply_edits
+from lapwing.overlap.report import FileChange, Options, Outcome
+from lapwing.overlap.survey import survey
+from lapwing.overlap.tree import message_of, rewrite as rewrite_tree
+from lapwing.overlap.walk import Analysis
+
+
+def rewrite(program: Program, options: Options) -> Outcome:
+    """Move what may be moved. Nothing is written: the outcome holds the files' new contents."""
+    began = time.perf_counter()
+    rewriter = _Rewriter(program, options)
+    rewriter.run()
+    changes = rewriter.changes()
+    communications = survey(program, rewriter.context)
+    return Outcome(communications, changes, program.problems, time.perf_counter() - began)
+
+
+class _Rewriter:
+    def __init__(self, program: Program, options: Options) -> None:
+        self.read = program
+        self.context = Context(Analysis(program), options)
+        self.splits = SplitProcedures(self.context)
+        self._halved: dict[str, DividedProcedure] = {}
+        self.insertions: tuple[Insertion, ...] = ()
+
+    @property
+    def now(self) -> Program:
+        return self.context.analysis.program
+
+    def run(self) -> None:
+        if self._handles_errors():
+            return
+        self.insertions = pipeline_loops(self.context)
+        for procedure in list(procedures_with_messages(self.context.analysis)):
+            body = take_over(self.context, procedure)
+            body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
+            self._replace(replace(procedure, body=body))
+        # From here on what procedures do, seen from outside, stays what it is.
+        self.context.analysis.forget_all()
+        for key in self._bottom_up():
+            self._arrange(self.now.procedures[key])
+        for key in self.read.procedures:
+            self._settle(self.now.procedures[key])
+        self._use_halves()
+        self._drain()
+
+    def _handles_errors(self) -> bool:
+        """Programs that look at MPI's error codes would see other ones."""
+        for procedure in self.read.procedures.values():
+            for statement in procedure.body.walk():
+                message = message_of(statement)
+                if message is not None and message.name in _ERROR_HANDLERS:
+                    self.context.refuse(
+                        statement.span,
+                        "nonblocking",
+                        "an error of MPI ends the program",
+                        f"{message.name} is called",
+                        "leave MPI's default error handler in place",
+                    )
+                    return True
+        return False
+
+    def _replace(self, procedure: Procedure) -> None:
+        analysis = self.context.analysis
+        analysis.program = replace(self.now, procedures={**self.now.procedures, procedure.key: procedure})
+
+    def _bottom_up(self) -> Sequence[str]:
+        graph = self.context.analysis.graph
+        return [key for key in graph.bottom_up if graph.reaches_mpi(key)]
+
+    def _arrange(self, procedure: Procedure) -> None:
+        def refused(statement: Statement, reason: Conflict) -> None:
+            for inner in statement.walk():
+                site = inner.call if isinstance(inner, Phase) else None
+                site = inner.original if isinstance(inner, DividedCall) else site
+                if site is not None:
+                    self.context.refuse(
+                        site.span,
+                        "start-earlier",
+                        _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
+                        reason.what,
+                        _ADVICE.get(reason.kind, "move it apart by hand if you know better"),
+                        reason.where,
+                    )
+
+        arranger = Arranger(
+            self.context.analysis,
+            procedure,
+            self.splits.divide_call,
+            self.splits.divide_against,
+            refused,
+            Fences(self.read, self.read.procedures[procedure.key]),
+        )
+        body = arranger.body()
+        if body is not procedure.body:
+            self._replace(replace(self.now.procedures[procedure.key], body=body))
+            for moved, past in arranger.moved:
+                self._say(moved, past)
+
+    def _say(self, moved: Statement, past: Statement) -> None:
+        line = self._line(past)
+        for inner in moved.walk():
+            if isinstance(inner, Phase):
+                self.context.made(inner.call.span, "start-earlier", f"starts before line {line}")
+            elif isinstance(inner, DividedCall) and inner.original is not None:
+                self.context.made(inner.original.span, "start-earlier", f"{inner.name} is called before line {line}")
+
+    def _line(self, statement: Statement) -> int:
+        span = statement.span
+        for inner in statement.walk():
+            if span != NOWHERE:
+                break
+            span = inner.call.span if isinstance(inner, Phase) else inner.span
+            if isinstance(inner, DividedCall) and inner.original is not None:
+                span = inner.original.span
+        return 0 if span == NOWHERE else self.read.sources[span.source].line_of(span.start)
+
+    # ---- what gained nothing goes back --------------------------------------------------------------------------------
+
+    def _settle(self, procedure: Procedure) -> None:
+        body = _settled(procedure.body)
+        original = self.read.procedures[procedure.key]
+        restored = _restored(body, original.body)
+        if restored is not procedure.body:
+            self._replace(replace(procedure, body=restored))
+
+    # ---- divided procedures -------------------------------------------------------------------------------------------
+
+    def _use_halves(self) -> None:
+        """Finds the procedures whose halves are called; they become calls of both."""
+        every = {
+            half.key: d
+            for d in (*self.splits.divided.values(), *self.splits.by_conflict.values())
+            if d is not None
+            for half in (d.first, d.last)
+        }
+        waiting = list(self.read.procedures)
+        seen: set[str] = set()
+        while waiting:
+            key = waiting.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            procedure = self.now.procedures[key]
+            for statement in procedure.body.walk():
+                if isinstance(statement, DividedCall):
+                    half = self.now.resolve(statement.name, procedure)
+                    assert half is not None, statement.name
+                    divided = every[half.key]
+                    self._halved[divided.whole.key] = divided
+                    waiting += [divided.first.key, divided.last.key]
+
+    # ---- text ---------------------------------------------------------------------------------------------------------
+
+    def changes(self) -> tuple[FileChange, ...]:
+        emitters: dict[int, Emitter] = {}
+        edits: dict[int, list[Edit]] = {}
+        for key, original in self.read.procedures.items():
+            number = original.source
+            source = self.read.sources[number]
+            emitter = emitters.setdefault(number, self._emitter(number))
+            emitter.interface = emitter.interface or original.mpi_interface
+            renderer = Renderer(source, original, emitter)
+            now = self.now.procedures[key]
+            if key in self._halved:
+                edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
+            elif now.body is not original.body:
+                text = renderer.block(now.body)
+                edits.setdefault(number, []).append(Edit(original.body.span.start, original.body.span.end, text))
+        for inserted in self.insertions:
+            edit = Edit(inserted.offset, inserted.offset, inserted.text)
+            edits.setdefault(inserted.source, []).append(edit)
+        self._prototypes(edits)
+        return tuple(self._changed(number, edits, emitters) for number in sorted(edits))
+
+    def _emitter(self, number: int) -> Emitter:
+        return Emitter(self.read.sources[number], self._stem(number), self._stem)
+
+    def _stem(self, number: int) -> str:
+        """The file's name as an identifier, with its number where two files have the same one."""
+        stems = [re.sub(r"\W", "_", s.path.stem.lower()) for s in self.read.sources]
+        return stems[number] if stems.count(stems[number]) == 1 else f"{stems[number]}_{number}"
+
+    def _halved_text(self, renderer: Renderer, original: Procedure, halves: DividedProcedure) -> Edit:
+        source = renderer.source
+        # From the line's beginning: fixed form means something by its columns.
+        start, end = source.data.rfind(b"\n", 0, original.span.start) + 1, original.span.end
+        head = source.data[start : original.body.span.start].decode("latin-1")
+        foot = source.data[original.body.span.end : end].decode("latin-1")
+        texts = []
+        for part, body in self._with_halves(original, halves):
+            texts.append(
+                renamed(head, original.name, part.name)
+                + renderer.block(body)
+                + _ended(foot, original.name, part.name)
+            )
+        return Edit(start, end, "\n\n".join(texts))
+
+    def _with_halves(self, whole: Procedure, halves: DividedProcedure) -> Iterable[tuple[Procedure, Block]]:
+        """What the procedure was divided into, then the procedure itself, which calls its halves."""
+        calls = []
+        for part in (halves.first, halves.last):
+            if part.key in self._halved:
+                yield from self._with_halves(part, self._halved[part.key])
+            else:
+                yield part, self.now.procedures[part.key].body
+            arguments = tuple(Name(p) for p in whole.parameters)
+            calls.append(DividedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE))
+        yield whole, replace(whole.body, statements=tuple(calls))
+
+    def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
+        """C: every file that calls a half declares it before its first function."""
+        for number, source in enumerate(self.read.sources):
+            if source.language == "fortran" or number not in edits:
+                continue
+            needed: dict[str, str] = {}
+            for key, procedure in self.now.procedures.items():
+                if procedure.source != number:
+                    continue
+                for statement in procedure.body.walk():
+                    if isinstance(statement, DividedCall):
+                        half = self.now.resolve(statement.name, procedure)
+                        assert half is not None, key
+                        original = self.read.procedures[self.context.analysis.origin(half).key]
+                        needed[half.name] = c_prototype(self.read.sources[half.source], original, half.name)
+            if needed:
+                first = min(p.span.start for p in self.read.procedures.values() if p.source == number)
+                text = "".join(f"{head};\n" for head in needed.values())
+                edits[number].append(Edit(first, first, text))
+
+    def _drain(self) -> None:
+        """Copies that may still be on their way are waited for before MPI ends."""
+        keys = [*self.read.procedures, *(h.key for d in self._halved.values() for h in (d.first, d.last))]
+        copying = sorted(
+            {
+                self.now.procedures[key].source
+                for key in keys
+                for s in self.now.procedures[key].body.walk()
+                if isinstance(s, Phase) and s.part is Part.SEND and s.copies
+            }
+        )
+        if not copying:
+            return
+
+        def change(statement: Statement) -> Sequence[Statement]:
+            message = message_of(statement)
+            if message is None or message.name != "MPI_Finalize":
+                return (statement,)
+            return (Drain(tuple(copying), span=NOWHERE), statement)
+
+        for key in self.read.procedures:
+            procedure = self.now.procedures[key]
+            body = rewrite_tree(procedure.body, change)
+            if body is not procedure.body:
+                self._replace(replace(procedure, body=body))
+
+    def _changed(self, number: int, edits: dict[int, list[Edit]], emitters: dict[int, Emitter]) -> FileChange:
+        source = self.read.sources[number]
+        emitter = emitters.get(number)
+        mine = list(edits[number])
+        support = emitter.support() if emitter is not None else ""
+        if support:
+            place = len(source.data) if source.language == "fortran" else _after_includes(source.data)
+            mine.append(Edit(place, place, support))
+        return FileChange(source.path, source.data, apply_edits(source.data, mine))
+
+
+def _settled(block: Block) -> Block:
+    """Communications whose start and end stand side by side are put together again."""
+    statements: list[Statement] = []
+    for statement in block.statements:
+        previous = statements[-1] if statements else None
+        if (
+            isinstance(statement, Phase)
+            and isinstance(previous, Phase)
+            and previous.slot == statement.slot
+            and statement.wait is None
+            and statement.part in (Part.ARRIVE, Part.END)
+            and statement.call.span == statement.span
+        ):
+            statements[-1] = statement.call
+            continue
+        statements.append(statement)
+    inner = [_with_settled_blocks(s) for s in statements]
+    if len(inner) == len(block.statements) and all(a is b for a, b in zip(inner, block.statements, strict=True)):
+        return block
+    return replace(block, statements=tuple(inner))
+
+
+def _with_settled_blocks(statement: Statement) -> Statement:
+    from lapwing.overlap.tree import with_blocks
+
+    blocks = [_settled(b) for b in statement.blocks()]
+    return with_blocks(statement, blocks) if blocks else statement
+
+
+def _restored(body: Block, original: Block) -> Block:
+    """Pairs of calls whose phases stand where the calls stood become the calls again, if that gives the original."""
+    phases = [s for s in body.walk() if isinstance(s, Phase) and s.wait is not None]
+    if not phases:
+        return original if body == original else body
+
+    def back(statement: Statement) -> Sequence[Statement]:
+        if isinstance(statement, Phase) and statement.wait is not None:
+            return (statement.wait if statement.part is Part.ARRIVE else statement.call,)
+        return (statement,)
+
+    plain = rewrite_tree(body, back)
+
+    def no_sends(statement: Statement) -> Sequence[Statement]:
+        return (statement.call,) if isinstance(statement, Phase) and statement.part is Part.SEND else (statement,)
+
+    return plain if rewrite_tree(plain, no_sends) == original else body
+
+
+def _ended(foot: str, old: str, new: str) -> str:
+    return re.sub(rf"(?i)(end\s*(?:subroutine|function)\s+){re.escape(old)}\b", rf"\g<1>{new}", foot)
+
+
+def _as_call(procedure: Procedure) -> Call:
+    return Call(procedure.name, (), span=NOWHERE)
+
+
+def _after_includes(data: bytes) -> int:
+    """Past the last #include that stands before any function, at the top level of conditional compilation."""
+    place, depth = 0, 0
+    offset = 0
+    for line in data.splitlines(keepends=True):
+        offset += len(line)
+        stripped = line.strip()
+        if re.match(rb"#\s*if", stripped):
+            depth += 1
+        elif re.match(rb"#\s*endif", stripped):
+            depth -= 1
+        elif re.match(rb"#\s*include", stripped) and depth == 0:
+            place = offset
+    return place
+
+
+_ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})
+_OBLIGATIONS = {
+    "data": "what it needs is not written in between",
+    "messages": "messages keep their order",
+    "order": "visible effects keep their order",
+    "control": "control cannot leave in between",
+    "unknown": "everything in between is known",
+}
+_ADVICE = {
+    "data": "use another variable, or move the statement yourself if the values cannot be the same",
+    "messages": "give the messages different constant tags, or different communicators",
+    "order": "nothing: the order is part of what the program does",
+    "control": "leave the procedure at one place, at its end",
+    "unknown": "give the source of what is called there",
+}

@@ -1,0 +1,206 @@
+"""Sections: which elements of an array a statement touches, as integer sets with symbolic bounds.
+
+A subscript is a linear expression in *terms*. A term is a name for the value that a variable, or any expression that is not
+linear, has where the analysed region begins; loop variables and values that are not known are bound inside the section.
+isl answers the only question that is asked: can two sections meet?
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import islpy as isl
+
+_fresh = itertools.count()
+
+
+def fresh_term() -> str:
+    """A name nobody else has, to be bound in a section."""
+    return f"x{next(_fresh)}"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Σ coefficient · term + constant; terms in order, without zeros."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int
+
+    @staticmethod
+    def number(value: int) -> Linear:
+        return Linear((), value)
+
+    @staticmethod
+    def term(name: str) -> Linear:
+        return Linear(((name, 1),), 0)
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        sums = dict(self.terms)
+        for name, coefficient in other.terms:
+            sums[name] = sums.get(name, 0) + factor * coefficient
+        return Linear(
+            tuple(sorted((n, c) for n, c in sums.items() if c != 0)), self.constant + factor * other.constant
+        )
+
+    def times(self, factor: int) -> Linear:
+        return Linear.number(0).plus(self, factor)
+
+    def substitute(self, values: Mapping[str, Linear]) -> Linear:
+        if not any(name in values for name, _ in self.terms):
+            return self
+        result = Linear.number(self.constant)
+        for name, coefficient in self.terms:
+            result = result.plus(values.get(name) or Linear.term(name), coefficient)
+        return result
+
+    def names(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.terms)
+
+    def __str__(self) -> str:
+        return " + ".join([*(f"{c}*{n}" for n, c in self.terms), f"({self.constant})"])
+
+
+# A comparison says that a Linear is = 0 or ≥ 0; a condition is a disjunction of conjunctions of comparisons.
+Comparison = tuple[Linear, str]
+Condition = tuple[tuple[Comparison, ...], ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Subscripts ``lower`` to ``upper``, both included; None: from or to the array's end."""
+
+    lower: Linear | None
+    upper: Linear | None
+
+
+Subscript = Linear | Range | None  # None: nothing is known
+
+
+@dataclass(frozen=True)
+class Section:
+    """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow."""
+
+    subscripts: tuple[Subscript, ...]
+    bound: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    def names(self) -> frozenset[str]:
+        found: set[str] = set()
+        for linear in self._linears():
+            found |= linear.names()
+        return frozenset(found - set(self.bound))
+
+    def _linears(self) -> Iterable[Linear]:
+        for subscript in self.subscripts:
+            if isinstance(subscript, Linear):
+                yield subscript
+            elif isinstance(subscript, Range):
+                yield from (end for end in (subscript.lower, subscript.upper) if end is not None)
+        for condition in self.conditions:
+            for conjunction in condition:
+                for linear, _ in conjunction:
+                    yield linear
+
+    def substitute(self, values: Mapping[str, Linear], unknown: frozenset[str] = frozenset()) -> Section:
+        """The section with terms replaced by what they are worth; those ``unknown`` may be anything."""
+        renamed = {name: Linear.term(fresh_term()) for name in unknown & self.names()}
+        values = {**values, **renamed}
+        return Section(
+            tuple(_substitute(s, values) for s in self.subscripts),
+            (*self.bound, *(linear.terms[0][0] for linear in renamed.values())),
+            tuple(
+                tuple(tuple((linear.substitute(values), op) for linear, op in part) for part in condition)
+                for condition in self.conditions
+            ),
+        )
+
+    def constrained(self, bound: Iterable[str], conditions: Iterable[Condition]) -> Section:
+        return Section(self.subscripts, (*self.bound, *bound), (*self.conditions, *conditions))
+
+    def shifted(self, offsets: tuple[Linear, ...]) -> Section:
+        return Section(
+            tuple(_shift(s, o) for s, o in zip(self.subscripts, offsets, strict=True)), self.bound, self.conditions
+        )
+
+
+def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript:
+    if isinstance(subscript, Linear):
+        return subscript.substitute(values)
+    if isinstance(subscript, Range):
+        return Range(
+            None if subscript.lower is None else subscript.lower.substitute(values),
+            None if subscript.upper is None else subscript.upper.substitute(values),
+        )
+    return None
+
+
+def _shift(subscript: Subscript, offset: Linear) -> Subscript:
+    if isinstance(subscript, Linear):
+        return subscript.plus(offset)
+    if isinstance(subscript, Range):
+        return Range(
+            None if subscript.lower is None else subscript.lower.plus(offset),
+            None if subscript.upper is None else subscript.upper.plus(offset),
+        )
+    return None
+
+
+def comparison_text(condition: Condition) -> str:
+    parts = [" and ".join(f"{linear} {op} 0" for linear, op in part) or "true" for part in condition]
+    return "(" + " or ".join(f"({part})" for part in parts) + ")" if parts else "(1 = 0)"
+
+
+def _texts(section: Section, axes: list[str]) -> list[str]:
+    texts = []
+    for axis, subscript in zip(axes, section.subscripts, strict=True):
+        if isinstance(subscript, Linear):
+            texts.append(f"{axis} = {subscript}")
+        elif isinstance(subscript, Range):
+            if subscript.lower is not None:
+                texts.append(f"{axis} >= {subscript.lower}")
+            if subscript.upper is not None:
+                texts.append(f"{axis} <= {subscript.upper}")
+    return texts + [comparison_text(c) for c in section.conditions]
+
+
+@lru_cache(maxsize=100_000)
+def _isl_set(section: Section) -> isl.Set:
+    axes = [f"a{n}" for n in range(len(section.subscripts))]
+    names = sorted(section.names())
+    body = " and ".join(_texts(section, axes)) or "1 = 1"
+    bound = f"exists {', '.join(section.bound)}: " if section.bound else ""
+    return isl.Set(f"[{', '.join(names)}] -> {{ [{', '.join(axes)}] : {bound}{body} }}")
+
+
+@lru_cache(maxsize=200_000)
+def _meet(one: Section, other: Section, context: Condition) -> bool:
+    both = _isl_set(one) & _isl_set(other)
+    if context:
+        names = sorted({n for part in context for linear, _ in part for n in linear.names()})
+        both = both.intersect_params(isl.Set(f"[{', '.join(names)}] -> {{ : {comparison_text(context)} }}"))
+    return not both.is_empty()
+
+
+def may_meet(one: Section, other: Section, context: Condition = ()) -> bool:
+    """Whether some element may be in both, for some values of the terms that ``context`` (empty: no condition) allows."""
+    if len(one.subscripts) != len(other.subscripts):
+        return True
+    # Most pairs are settled by constants without isl.
+    if not context and any(
+        isinstance(a, Linear) and isinstance(b, Linear) and not (d := a.plus(b, -1)).terms and d.constant != 0
+        for a, b in zip(one.subscripts, other.subscripts, strict=True)
+    ):
+        return False
+    return _meet(one, other, context)
+
+
+def covers(outer: Section, inner: Section) -> bool:
+    """Whether every element of ``inner`` is certainly in ``outer``. Unknown subscripts of ``outer`` cover nothing."""
+    if len(outer.subscripts) != len(inner.subscripts) or None in outer.subscripts:
+        return False
+    return bool(_isl_set(inner).is_subset(_isl_set(outer)))
+
+

@@ -1,0 +1,86 @@
+"""Which calls start what a wait completes: they share a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.program import Expression, Storage
+from lapwing.overlap.sites import Site
+from lapwing.overlap.touches import Touch, Touches, bare
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One buffer of a call: its memory, the argument that names it, and whether it is sent, received or both."""
+
+    touch: Touch
+    argument: Expression
+    sent: bool
+    received: bool
+
+
+def pieces(site: Site, touches: Touches) -> tuple[Piece, ...]:
+    """The buffers of a call; their touches write where MPI does."""
+    found = []
+    for buffer in site.buffers():
+        if buffer.argument < len(site.call.arguments):
+            argument = bare(site.call.arguments[buffer.argument])
+            touch = touches.handed(argument, site.procedure, writes=buffer.writes)
+            if touch is not None:
+                found.append(Piece(touch, argument, buffer.reads, buffer.writes))
+    return tuple(found)
+
+
+def everywhere(touch: Touch, touches: Touches) -> Touch:
+    """A touch as other procedures may see it: by memory, with the callers' that a dummy argument stands for."""
+    memory = touch.memory
+    if touch.symbol is not None and touch.symbol.storage is Storage.ARGUMENT:
+        memory |= touches.aliases.actuals(touch.symbol)
+    return replace(touch, symbol=None, through=False, memory=memory)
+
+
+class Started:
+    """The starts of every completion of a program, by the ids of their statements."""
+
+    def __init__(self, sites: Sequence[Site], touches: Touches) -> None:
+        self._touches = touches
+        self._starts: dict[int, list[Site]] = {}
+        self._completions: dict[int, list[Site]] = {}
+        by_memory: dict[str, list[Site]] = {}
+        for site in sites:
+            if _makes_request(site):
+                for key in self._requests(site):
+                    by_memory.setdefault(key, []).append(site)
+        for site in sites:
+            if site.message.kind is mpi.Kind.COMPLETION or site.message.name in ("MPI_Start", "MPI_Startall"):
+                found = dict.fromkeys(start for key in self._requests(site) for start in by_memory.get(key, ()))
+                self._starts[id(site.statement)] = list(found)
+                for start in found:
+                    self._completions.setdefault(id(start.statement), []).append(site)
+
+    def starts_of(self, site: Site) -> Sequence[Site]:
+        """The nonblocking or persistent calls whose requests a completion, or MPI_Start, may name."""
+        return self._starts.get(id(site.statement), ())
+
+    def completions_of(self, site: Site) -> Sequence[Site]:
+        return self._completions.get(id(site.statement), ())
+
+    def delivered(self, site: Site) -> tuple[Piece, ...]:
+        """What a completion brings or gives back, in terms of its own procedure where that is the starts', too."""
+        found: list[Piece] = []
+        for start in self.starts_of(site):
+            same = start.procedure.key == site.procedure.key
+            for piece in pieces(start, self._touches):
+                found.append(piece if same else replace(piece, touch=everywhere(piece.touch, self._touches)))
+        return tuple(dict.fromkeys(found))
+
+    def _requests(self, site: Site) -> Iterable[str]:
+        argument = site.argument(mpi.Role.REQUEST, mpi.Role.REQUESTS)
+        touch = None if argument is None else self._touches.handed(argument, site.procedure, writes=True)
+        return () if touch is None else sorted(memory.key for memory in everywhere(touch, self._touches).memory)
+
+
+def _makes_request(site: Site) -> bool:
+    return bool(site.message.buffers) and mpi.index_of(site.message, mpi.Role.REQUEST) is not None

@@ -1,0 +1,281 @@
+"""Every communication of a program as it was read, with what became of it.
+
+For each: where it is, the nearest statements that produce and consume what it communicates and what lies between them
+(regions.py), the calls at its other end (matching.py), what the motions did or could not do, and if none tried, why.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from lapwing.overlap import mpi
+from lapwing.overlap.aliases import Aliases
+from lapwing.overlap.callgraph import CallGraph, Target
+from lapwing.overlap.matching import Matching
+from lapwing.overlap.motions.context import Context, Note
+from lapwing.overlap.program import Constant, Opaque, Procedure, Program, Source, Span, Statement, Unread
+from lapwing.overlap.regions import Region, Regions, Stop, Stretch, Stretches
+from lapwing.overlap.report import Action, Communication, Place, Refusal
+from lapwing.overlap.sites import COMMUNICATING, Site, sites_of
+from lapwing.overlap.started import Started
+from lapwing.overlap.touches import Touches
+from lapwing.overlap.values import Values
+
+_MOST_MATCHES = 10
+
+
+def survey(program: Program, context: Context) -> tuple[Communication, ...]:
+    """One entry for each MPI call of ``program`` that communicates; ``context`` holds what the motions said of it."""
+    surveyor = _Surveyor(program, context)
+    found = [*surveyor.read(), *surveyor.unread(), *surveyor.through_pointers()]
+    return tuple(sorted(found, key=lambda c: (str(c.place.path), c.place.line)))
+
+
+class Places:
+    """Lines of a program's sources."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self._starts: dict[int, list[int]] = {}
+
+    def line(self, source: int, offset: int) -> int:
+        # Counting from the file's beginning for every place would take too long in large files.
+        if source not in self._starts:
+            data = self._sources[source].data
+            self._starts[source] = [0, *(match.end() for match in re.finditer(rb"\n", data))]
+        return bisect.bisect_right(self._starts[source], offset)
+
+    def at(self, span: Span) -> Place:
+        source = self._sources[span.source]
+        line = self.line(span.source, span.start)
+        begin = self._starts[span.source][line - 1]
+        end = source.data.find(b"\n", begin)
+        text = source.data[begin : end if end >= 0 else len(source.data)]
+        return Place(source.path, line, text.decode("latin-1").strip())
+
+    def of_stop(self, stop: Stop | None) -> Place | None:
+        return None if stop is None else self.at(stop.statement.span)
+
+
+class _Surveyor:
+    def __init__(self, program: Program, context: Context) -> None:
+        self._program = program
+        analysis = context.analysis
+        same = analysis.graph.program is program
+        self._graph = analysis.graph if same else CallGraph.of(program)
+        touches = Touches(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
+        self._sites = list(sites_of(program, self._graph))
+        started = Started(self._sites, touches)
+        self._matching = Matching(self._sites, Values(touches))
+        self._regions = Regions(program, touches, self._sites, started)
+        self._stretches = Stretches(self._regions)
+        self._places = Places(program.sources)
+        self._notes: dict[Span, list[Note]] = {}
+        for note in context.notes:
+            self._notes.setdefault(note.site, []).append(note)
+
+    # ---- calls that were read -----------------------------------------------------------------------------------------
+
+    def read(self) -> Iterator[Communication]:
+        for site in self._sites:
+            yield self._communication(site)
+
+    def _communication(self, site: Site) -> Communication:
+        place = self._places.at(site.span)
+        region = self._regions.of(site)
+        before, after = (
+            self._stretch(region.producers.first, backward=True),
+            self._stretch(region.consumers.first, backward=False),
+        )
+        notes = self._notes.get(site.statement.span, [])
+        matches = self._matching.of(site)
+        remarks = []
+        if not notes:
+            remarks.append(_reason(site, region, before, after, self._places))
+        if not self._written_out(site):
+            remarks.append("the call stands in a macro")
+        if len(matches) > _MOST_MATCHES:
+            remarks.append(f"{len(matches) - _MOST_MATCHES} more calls may match")
+        return Communication(
+            place,
+            site.message.name,
+            site.procedure.name,
+            self._places.of_stop(region.producers.first),
+            self._places.of_stop(region.consumers.first),
+            self._words(site, region, before, after),
+            tuple(self._places.at(match.span) for match in self._near(site, matches)),
+            self._actions(notes, place),
+            self._refusals(notes),
+            "; ".join(remarks) or None,
+        )
+
+    def _stretch(self, stop: Stop | None, *, backward: bool) -> Stretch:
+        return self._stretches.of(stop.path, backward=backward) if stop is not None else Stretch(0, 0, (), 0)
+
+    def _written_out(self, site: Site) -> bool:
+        """Whether the call's name stands where the call does."""
+        text = self._program.sources[site.span.source].text(site.span).lower()
+        return (site.call.name or "").lower() in text
+
+    def _near(self, site: Site, matches: Sequence[Site]) -> Sequence[Site]:
+        """The first few matches, of the same procedure and file before others."""
+
+        def distance(other: Site) -> tuple[bool, bool]:
+            return other.procedure.key != site.procedure.key, other.span.source != site.span.source
+
+        return sorted(matches, key=distance)[:_MOST_MATCHES]
+
+    def _actions(self, notes: Iterable[Note], place: Place) -> tuple[Action, ...]:
+        return tuple(Action(note.motion, note.text, place) for note in notes if note.made)
+
+    def _refusals(self, notes: Iterable[Note]) -> tuple[Refusal, ...]:
+        return tuple(
+            Refusal(note.motion, note.obligation, note.text, self._where(note.where), note.advice)
+            for note in notes
+            if not note.made
+        )
+
+    def _where(self, span: Span | None) -> Place | None:
+        return self._places.at(span) if span is not None and span.source >= 0 else None
+
+    def _words(self, site: Site, region: Region, before: Stretch, after: Stretch) -> str:
+        """The region in words."""
+        here = self._places.at(site.span)
+        producer, consumer = region.producers.first, region.consumers.first
+        first, last = self._places.of_stop(producer) or here, self._places.of_stop(consumer) or here
+        parts = [_lines(first, last, forward=not (before.around or after.around))]
+        around = {id(loop): loop for loop in (*before.around, *after.around)}
+        parts += [f"around the loop of {self._loop(loop, last)}" for loop in around.values()]
+        inside = [
+            f"{count} {noun}{'s' * (count != 1)}"
+            for count, noun in ((before.loops + after.loops, "loop"), (before.calls + after.calls, "working call"))
+            if count
+        ]
+        if inside:
+            parts.append(" and ".join(inside) + " inside")
+        crossings = before.crossings + after.crossings
+        if crossings:
+            parts.append(f"across {crossings} call{'s' * (crossings != 1)}")
+        if producer is None and region.producers.end:
+            parts.append(f"no producer before ({region.producers.end})")
+        if consumer is None and region.consumers.end:
+            parts.append(f"no consumer after ({region.consumers.end})")
+        return ", ".join(parts)
+
+    def _loop(self, loop: Statement, near: Place) -> str:
+        place = self._places.at(loop.span)
+        return f"line {place.line}" + (f" of {place.path.name}" if place.path != near.path else "")
+
+    # ---- calls that were not read -------------------------------------------------------------------------------------
+
+    def unread(self) -> Iterator[Communication]:
+        """Calls in statements and expressions that could not be read."""
+        for procedure in self._program.procedures.values():
+            for statement in procedure.body.walk():
+                if isinstance(statement, Opaque):
+                    yield from self._tokens(statement.span, procedure, statement.reason)
+                for expression in statement.expressions():
+                    for part in expression.walk():
+                        if isinstance(part, Unread):
+                            span = part.span or statement.span
+                            yield from self._tokens(span, procedure, "an expression that is not understood")
+
+    def _tokens(self, span: Span, procedure: Procedure, reason: str) -> Iterator[Communication]:
+        source = self._program.sources[span.source]
+        for name, offset in _names(source, span):
+            message = mpi.lookup(name)
+            if message is None or message.kind not in COMMUNICATING:
+                continue
+            place = self._places.at(Span(span.source, offset, offset + len(name)))
+            yield _unknown(place, message.name, procedure, f"it stands in what could not be read: {reason}")
+
+    def through_pointers(self) -> Iterator[Communication]:
+        """Calls through pointers, where MPI's own calls are what pointers may point to."""
+        names = sorted(self._pointed_to())
+        for site in self._graph.unknown_calls() if names else ():
+            if site.pointer:
+                place = self._places.at(site.call.span or site.statement.span)
+                note = f"a call through a pointer, which may be {_listed(names)}: left as it is"
+                yield _unknown(place, names[0], self._program.procedures[site.procedure], note)
+
+    def _pointed_to(self) -> Iterator[str]:
+        """The communicating calls whose address the program takes."""
+        values: set[str] = set()
+        for procedure in self._program.procedures.values():
+            called = {id(site.call) for site in self._graph.sites[procedure.key] if site.target is Target.MPI}
+            for statement in procedure.body.walk():
+                if id(statement) in called:
+                    continue
+                for expression in statement.expressions():
+                    values |= {part.name for part in expression.walk() if isinstance(part, Constant)}
+        for name in values:
+            message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
+            if message is not None and message.kind in COMMUNICATING:
+                yield message.name
+
+
+def _unknown(place: Place, call: str, procedure: Procedure, note: str) -> Communication:
+    return Communication(place, call, procedure.name, None, None, f"line {place.line} of {place.path.name}", note=note)
+
+
+def _lines(first: Place, last: Place, *, forward: bool) -> str:
+    if first.path == last.path and first.line == last.line:
+        return f"line {first.line} of {first.path.name}"
+    if first.path == last.path and forward and first.line < last.line:
+        return f"lines {first.line}–{last.line} of {first.path.name}"
+    other = "" if first.path == last.path else f" of {first.path.name}"
+    return f"from line {first.line}{other} to line {last.line} of {last.path.name}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" or {names[-1]}"
+
+
+def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places: Places) -> str:
+    """Why no motion had anything to say."""
+    kind = site.message.kind
+    if kind is mpi.Kind.BARRIER:
+        return "a barrier is there to wait"
+    if kind is mpi.Kind.PROBE:
+        return "a probe says what there is now, and is left where it is"
+    if kind is mpi.Kind.ONE_SIDED:
+        return "one-sided communication is left as it is"
+    if site.call is not site.statement:
+        return "the call is part of an expression"
+    producer, consumer = region.producers.first, region.consumers.first
+    if consumer is not None and not after.works and not before.works:
+        line = places.at(consumer.statement.span).line
+        if producer is None:
+            return f"no computation before line {line} needs what it brings"
+        return f"no computation between producer and consumer (line {line})"
+    if consumer is not None and not after.works:
+        return f"used at once by line {places.at(consumer.statement.span).line}"
+    if kind is mpi.Kind.COMPLETION:
+        return "it stays where it is"
+    return "no motion applies to this call"
+
+
+_NAME = re.compile(r"\bP?MPI_\w+(?=\s*\()", re.IGNORECASE)
+_BLANKED = {
+    "c": re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL),
+    "fortran": re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|![^\n]*"),
+}
+_FIXED_COMMENT = re.compile(r"^[cC*][^\n]*", re.MULTILINE)
+
+
+def _names(source: Source, span: Span) -> Iterator[tuple[str, int]]:
+    """MPI's names that are called in a stretch of source, comments and texts left out, with their offsets."""
+
+    def blank(match: re.Match[str]) -> str:
+        return " " * len(match[0])
+
+    begin = source.data.rfind(b"\n", 0, span.start) + 1
+    text = source.data[begin : span.end].decode("latin-1")
+    if source.form == "fixed":
+        text = _FIXED_COMMENT.sub(blank, text)
+    text = _BLANKED[source.language].sub(blank, text)
+    for match in _NAME.finditer(text):
+        if begin + match.start() >= span.start:
+            yield match[0], begin + match.start()

@@ -1,0 +1,92 @@
+"""Small questions to, and changes of, trees of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.phases import Part, Phase
+from lapwing.overlap.program import (
+    Block,
+    Call,
+    Compound,
+    If,
+    Loop,
+    Procedure,
+    Program,
+    Select,
+    Statement,
+    While,
+)
+
+
+def with_blocks(statement: Statement, blocks: Sequence[Block]) -> Statement:
+    """The statement with other blocks in place of its own, in order; itself if they are its own."""
+    if all(new is old for new, old in zip(blocks, statement.blocks(), strict=True)):
+        return statement
+    match statement:
+        case If(otherwise=None):
+            return replace(statement, then=blocks[0])
+        case If():
+            return replace(statement, then=blocks[0], otherwise=blocks[1])
+        case Loop() | While() | Compound():
+            return replace(statement, body=blocks[0])
+        case Select():
+            return replace(statement, cases=tuple(blocks))
+    raise TypeError(f"{type(statement).__name__} has no blocks")
+
+
+def with_statements(block: Block, statements: Iterable[Statement]) -> Block:
+    """The block with these statements; itself if they are its own."""
+    new = tuple(statements)
+    if len(new) == len(block.statements) and all(a is b for a, b in zip(new, block.statements, strict=True)):
+        return block
+    return replace(block, statements=new)
+
+
+def rewrite(block: Block, change: Callable[[Statement], Sequence[Statement]]) -> Block:
+    """The block with every statement replaced by what ``change`` makes of it, innermost first."""
+    new: list[Statement] = []
+    for statement in block.statements:
+        inner = [rewrite(b, change) for b in statement.blocks()]
+        new += change(with_blocks(statement, inner) if inner else statement)
+    return with_statements(block, new)
+
+
+def substitute_block(body: Block, old: Block, new: Block) -> Block:
+    """``body`` with the block ``old`` (by identity), wherever it is in it, replaced."""
+    if body is old:
+        return new
+    statements = []
+    for statement in body.statements:
+        inner = [substitute_block(b, old, new) for b in statement.blocks()]
+        statements.append(with_blocks(statement, inner) if inner else statement)
+    return with_statements(body, statements)
+
+
+def message_of(statement: Statement) -> mpi.MpiCall | None:
+    """What MPI call the statement is, if it is one by itself."""
+    if isinstance(statement, Call) and statement.name is not None and mpi.is_mpi_name(statement.name):
+        return mpi.lookup(statement.name)
+    return None
+
+
+def works(statements: Iterable[Statement], program: Program, procedure: Procedure, depth: int = 8) -> bool:
+    """Whether there are loops to run: computation that can hide a transfer."""
+    for statement in statements:
+        for inner in statement.walk():
+            if isinstance(inner, Loop | While):
+                return True
+            if isinstance(inner, Call) and depth > 0:
+                callee = program.resolve(inner.name, procedure)
+                if callee is not None and works(callee.body.statements, program, callee, depth - 1):
+                    return True
+    return False
+
+
+_STARTING = frozenset({Part.POST, Part.SEND, Part.START})
+
+
+def starts(phase: Phase) -> bool:
+    return phase.part in _STARTING

@@ -1,0 +1,1089 @@
+"""From statements to effects: a walk through a list of statements, and summaries of procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from lapwing.overlap import known, mpi
+from lapwing.overlap.aliases import UNKNOWN, Aliases, Memory
+from lapwing.overlap.callgraph import CallGraph
+from lapwing.overlap.effects import Access, Effects, MessageOperation, together
+from lapwing.overlap.environment import Environment, Terms
+from lapwing.overlap.phases import Part, Phase
+from lapwing.overlap.program import (
+    AddressOf,
+    Allocate,
+    Assign,
+    Assignment,
+    Block,
+    Call,
+    Cast,
+    Compound,
+    Constant,
+    Declare,
+    Deref,
+    Element,
+    Evaluate,
+    Expression,
+    If,
+    InputOutput,
+    Invocation,
+    Jump,
+    Loop,
+    Member,
+    Name,
+    Nothing,
+    Number,
+    Opaque,
+    Operation,
+    Procedure,
+    Program,
+    Select,
+    Slice,
+    Span,
+    Statement,
+    Storage,
+    Symbol,
+    Text,
+    Unread,
+    While,
+)
+from lapwing.overlap.sections import Condition, Linear, Range, Section, Subscript
+
+_MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
+_ZERO = Linear.number(0)
+
+
+@dataclass(frozen=True)
+class _Started:
+    requests: frozenset[Memory]
+    buffers: tuple[tuple[frozenset[Memory], bool], ...]  # with whether MPI writes them
+
+
+class Analysis:
+    """A program with what the analyses of this package found out about it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.graph = CallGraph.of(program)
+        self.aliases = Aliases.of(program, self.graph)
+        self.terms = Terms()
+        self._summaries: dict[str, Effects] = {}
+        self._open: set[str] = set()
+        self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
+        self._plain: dict[int, tuple[Statement, Effects]] = {}
+        self._started: tuple[_Started, ...] | None = None
+        self._origins: dict[str, Procedure] = {}
+
+    def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
+        """The effects of each statement, comparable among each other: in terms of values before the first."""
+        return [effects for effects, _ in self.walk_with_values(statements, procedure)]
+
+    def walk_with_values(
+        self, statements: Sequence[Statement], procedure: Procedure
+    ) -> list[tuple[Effects, Environment]]:
+        """The same, with what variables are worth before each statement."""
+        walker = _Walker(self, procedure, Environment(self.terms))
+        found = []
+        for statement in statements:
+            before = walker.environment.copy()
+            found.append((walker.statement(statement), before))
+        return found
+
+    def plain(self, statement: Statement, procedure: Procedure) -> Effects:
+        """The effects of one statement by itself, without sections: which variables, for certain or not. Remembered."""
+        entry = self._plain.get(id(statement))
+        if entry is None:
+            walker = _Walker(self, procedure, Environment(self.terms, lost=True), sectionless=True)
+            entry = (statement, walker.statement(statement))
+            self._plain[id(statement)] = entry
+        return entry[1]
+
+    def summary(self, procedure: Procedure) -> Effects:
+        """What a call of the procedure does, in terms of its arguments and globals. Its own variables are left out."""
+        if procedure.key in self._open:
+            return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
+        if procedure.key not in self._summaries:
+            self._open.add(procedure.key)
+            walked = together(self.walk(procedure.body.statements, procedure))
+            self._open.discard(procedure.key)
+            self._summaries[procedure.key] = _outside(walked, procedure)
+        return self._summaries[procedure.key]
+
+    def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
+        """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""
+        if self.program.sources[procedure.source].language != "fortran":
+            return self.aliases.pointees(argument, self.origin(procedure))
+        memory = self.aliases.objects(argument, self.origin(procedure))
+        base = argument.base if isinstance(argument, Element) else argument
+        if isinstance(base, Name) and base.symbol.storage is Storage.ARGUMENT:
+            memory |= self.aliases.actuals(base.symbol)
+        return memory
+
+    def started(self) -> tuple[_Started, ...]:
+        """Every nonblocking call of the program, with its request's and its buffers' memory."""
+        if self._started is None:
+            self._started = tuple(self._find_started())
+        return self._started
+
+    def _find_started(self) -> Iterable[_Started]:
+        for procedure in self.program.procedures.values():
+            for statement in procedure.body.walk():
+                if not isinstance(statement, Call) or statement.name is None or not mpi.is_mpi_name(statement.name):
+                    continue
+                call = mpi.lookup(statement.name)
+                place = None if call is None else mpi.index_of(call, mpi.Role.REQUEST)
+                if call is None or place is None or call.blocking or not call.buffers:
+                    continue
+                if place >= len(statement.arguments):
+                    continue
+                buffers = tuple(
+                    (self.memory_of(statement.arguments[b.argument], procedure), b.writes)
+                    for b in call.buffers
+                    if b.argument < len(statement.arguments)
+                )
+                yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
+
+    def add(self, part: Procedure, whole: Procedure) -> None:
+        """A procedure that was made from another; it has the same variables."""
+        self._origins[part.key] = self.origin(whole)
+        self.program = replace(self.program, procedures={**self.program.procedures, part.key: part})
+        self.forget(part.key)
+
+    def origin(self, procedure: Procedure) -> Procedure:
+        """The procedure of the program as it was read that this one is, or was made from."""
+        return self._origins.get(procedure.key, procedure)
+
+    def forget(self, key: str) -> None:
+        """A procedure of this key has changed."""
+        self._summaries.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Procedures have changed."""
+        self._summaries.clear()
+        self._written.clear()
+        self._plain.clear()
+        self._started = None
+
+    def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
+        """Keys of the variables the block may write, and whether it may write anything."""
+        entry = self._written.get(id(block))
+        if entry is None:
+            # Values do not matter here, only which variables; an environment without any gives that.
+            environment = Environment(self.terms, lost=True)
+            walker = _Walker(self, procedure, environment, sectionless=True)
+            effects = together([walker.statement(s) for s in block.statements])
+            keys = {a.symbol.key for a in effects.accesses if a.writes and a.symbol is not None}
+            keys |= {m.key for a in effects.accesses if a.writes for m in a.memory}
+            # The block is kept with its entry: its id is not given to another meanwhile.
+            entry = (block, frozenset(keys), effects.barrier is not None)
+            self._written[id(block)] = entry
+        return entry[1], entry[2]
+
+
+def _outside(effects: Effects, procedure: Procedure) -> Effects:
+    """Without what dies with the call, and return statements, which end only the procedure."""
+    lasting = [a for a in effects.accesses if not _dies(a, procedure)]
+    if len(lasting) > _MOST_ACCESSES:
+        lasting = list(dict.fromkeys(replace(a, section=None, must=False, where=None) for a in lasting))
+    leaves = effects.leaves if effects.leaves != "return" else None
+    return replace(effects, accesses=tuple(lasting), leaves=leaves)
+
+
+def _dies(access: Access, procedure: Procedure) -> bool:
+    symbol = access.symbol
+    if symbol is None or access.through:
+        return False
+    own = symbol.key in {s.key for s in procedure.symbols.values()}
+    return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))
+
+
+class _Walker:
+    """Walks statements in order and keeps the environment."""
+
+    def __init__(
+        self, analysis: Analysis, procedure: Procedure, environment: Environment, *, sectionless: bool = False
+    ) -> None:
+        self.analysis = analysis
+        self.procedure = procedure
+        self.environment = environment
+        self.sectionless = sectionless
+        self._found: list[Access] = []
+        self._operations: list[MessageOperation] = []
+        self._io = False
+        self._states: set[str] = set()
+        self._barrier: str | None = None
+        self._where: Span | None = None
+
+    # ---- statements ---------------------------------------------------------------------------------------------------
+
+    def statement(self, statement: Statement) -> Effects:
+        """The effects of the statement; the environment is then what it leaves."""
+        match statement:
+            case Nothing():
+                return Effects()
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self._branches(condition, then, otherwise, statement.span)
+            case Loop():
+                return self._loop(statement)
+            case While(parts=parts, body=body):
+                return self._unknown_turns(parts, body, statement.span)
+            case Select(selector=selector, cases=cases):
+                head = self._simple(lambda: self._value(selector), statement.span)
+                before = self.environment
+                results, left = [], before.copy()
+                for case in cases:
+                    self.environment = before.copy()
+                    results.append(_perhaps(self._block(case)))
+                    left.join(left.copy(), self.environment)
+                self.environment = left
+                return together([head, *results])
+            case Compound(body=body):
+                return self._block(body)
+            case Jump(kind=kind, value=value):
+                head = Effects()
+                if value is not None:
+                    head = self._simple(lambda: self._value(value), statement.span)
+                return replace(head, leaves=kind, where=statement.span)
+            case Phase():
+                return self._simple(lambda: self._phase(statement), statement.span)
+            case Opaque(reason=reason):
+                self.environment.forget(set(), everything=True)
+                return Effects(barrier=reason, where=statement.span)
+        return self._simple(lambda: self._do(statement), statement.span)
+
+    def _simple(self, work: object, span: Span) -> Effects:
+        self._found, self._operations, self._states = [], [], set()
+        self._io, self._barrier, self._where = False, None, span
+        work()  # type: ignore[operator]
+        return Effects(
+            tuple(dict.fromkeys(self._found)),
+            tuple(self._operations),
+            self._io,
+            frozenset(self._states),
+            None,
+            self._barrier,
+            span if self._barrier else None,
+        )
+
+    def _block(self, block: Block) -> Effects:
+        return together([self.statement(s) for s in block.statements])
+
+    def _branches(self, condition: Expression, then: Block, otherwise: Block | None, span: Span) -> Effects:
+        head = self._simple(lambda: self._value(condition), span)
+        before = self.environment
+        known_then = before.condition(condition)
+        known_else = before.condition(condition, holds=False)
+        self.environment = before.copy()
+        one = self._guarded(self._block(then), known_then)
+        after_one = self.environment
+        self.environment = before.copy()
+        two = self._guarded(self._block(otherwise), known_else) if otherwise is not None else Effects()
+        after_two = self.environment
+        joined = before.copy()
+        joined.join(after_one, after_two)
+        self.environment = joined
+        return together([head, one, two])
+
+    def _guarded(self, effects: Effects, condition: Condition | None) -> Effects:
+        if condition is None:
+            return _perhaps(effects)
+        if not condition or self._impossible(condition):
+            return Effects()
+        accesses = tuple(
+            replace(a, section=self._bound(a.section.constrained((), (condition,))))
+            if a.section is not None
+            else replace(a, must=False)
+            for a in effects.accesses
+        )
+        return replace(effects, accesses=accesses)
+
+    @staticmethod
+    def _impossible(condition: Condition) -> bool:
+        def false(linear: Linear, op: str) -> bool:
+            return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+
+        return all(any(false(linear, op) for linear, op in part) for part in condition)
+
+    def _loop(self, loop: Loop) -> Effects:
+        def read_header() -> None:
+            for part in (loop.lower, loop.upper, loop.step):
+                self._value(part)
+            self._touch_scalar(loop.variable, writes=True)
+
+        head = self._simple(read_header, loop.span)
+        lower, upper = self.environment.linear(loop.lower), self.environment.linear(loop.upper)
+        step = self.environment.linear(loop.step)
+        keys, everything = self.analysis.written(loop.body, self.procedure)
+        bounds = {e.symbol.key for e in (*loop.upper.walk(), *loop.step.walk()) if isinstance(e, Name)}
+        if self._language() != "fortran" and (everything or bounds & keys):
+            upper = None  # C evaluates its bound at every turn
+        self.environment.forget(keys - {loop.variable.key}, everything)
+        terms = self.environment.terms
+        own = terms.define()
+        name = own.terms[0][0]
+        conditions: list[Condition] = []
+        exact = False
+        if step is not None and not step.terms and step.constant != 0:
+            low, high = (lower, upper) if step.constant > 0 else (upper, lower)
+            if low is not None:
+                conditions.append((((own.plus(low, -1), ">="),),))
+            if high is not None:
+                conditions.append((((high.plus(own, -1), ">="),),))
+            exact = low is not None and high is not None
+            if abs(step.constant) != 1 and lower is not None:
+                turns = terms.define()
+                conditions.append((((own.plus(lower, -1).plus(turns, -step.constant), "="),),))
+            elif abs(step.constant) != 1:
+                exact = False
+        terms.defined[name] = tuple(conditions)
+        before = self.environment.copy()
+        self.environment.values[loop.variable.key] = own
+        self.environment.changed.add(loop.variable.key)
+        body = self._block(loop.body)
+        self.environment = before
+        self.environment.assign(loop.variable, None)
+        leaves = body.leaves if body.leaves not in ("break", "continue") else None
+        if body.leaves:
+            body = _perhaps(body)
+        accesses = tuple(
+            replace(a, must=a.must and exact) if a.section is not None else replace(a, must=False)
+            for a in body.accesses
+        )
+        return together([head, replace(body, accesses=accesses, leaves=leaves)])
+
+    def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
+        keys, everything = self.analysis.written(body, self.procedure)
+        self.environment.forget(keys, everything)
+        before = self.environment.copy()
+        head = self._simple(lambda: [self._value(part) for part in parts], span)
+        inner = self._block(body)
+        self.environment = before
+        self.environment.forget({a.symbol.key for a in head.accesses if a.writes and a.symbol is not None})
+        leaves = inner.leaves if inner.leaves not in ("break", "continue") else None
+        return _perhaps(together([head, replace(inner, leaves=leaves)]))
+
+    def _do(self, statement: Statement) -> None:
+        match statement:
+            case Assign(target=target, value=value, operator=operator):
+                self._assign(target, value, operator)
+            case Call():
+                self._call(statement)
+            case Evaluate(value=value):
+                self._value(value)
+            case Declare(variables=variables):
+                for symbol, value in variables:
+                    if value is not None:
+                        self._value(value)
+                        self._touch_scalar(symbol, writes=True)
+                        self.environment.assign(symbol, self.environment.linear(value))
+                    else:
+                        self._touch_scalar(symbol, writes=True)
+                        self.environment.assign(symbol, None)
+            case InputOutput(reads=reads, writes=writes):
+                self._io = True
+                for part in reads:
+                    self._value(part)
+                for part in writes:
+                    self._target(part, must=False)
+            case Allocate(objects=objects):
+                self._states.add("heap")
+                for item in objects:
+                    for index in item.operands()[1:]:
+                        self._value(index)
+                    base = item.base if isinstance(item, Element) else item
+                    self._target(base, must=False)
+            case _:
+                self._barrier = f"{type(statement).__name__} is not understood"
+
+    # ---- expressions --------------------------------------------------------------------------------------------------
+
+    def _assign(self, target: Expression, value: Expression, operator: str | None) -> None:
+        self._value(value)
+        if operator is not None:
+            self._value(target)
+        new = self.environment.linear(
+            value if operator is None else Operation(operator, (target, value))
+        )
+        self._target(target, must=True, value=new)
+
+    def _value(self, expression: Expression) -> None:
+        """The expression is read."""
+        match expression:
+            case Number() | Text() | Constant():
+                return
+            case Name(symbol=symbol):
+                if symbol.storage is Storage.CONSTANT:
+                    return
+                if symbol.dimensions is not None and not symbol.pointer:
+                    self._touch(expression, None, writes=False, must=False)
+                else:
+                    self._touch_scalar(symbol, writes=False)
+            case Element(base=base, indices=indices):
+                for index in indices:
+                    self._value(index)
+                if not (isinstance(base, Name) and not base.symbol.pointer):
+                    self._value(base)
+                self._touch(expression, self._section(expression), writes=False, must=False)
+            case Member(base=base):
+                self._subexpressions(base)
+                self._touch(expression, None, writes=False, must=False)
+            case Deref(pointer=pointer):
+                self._value(pointer)
+                self._touch(expression, None, writes=False, must=False)
+            case AddressOf(object=inner):
+                self._subexpressions(inner)
+            case Assignment(target=target, operator=operator, value=value):
+                self._assign(target, value, operator)
+            case Invocation():
+                self._invoke(expression.name, expression.arguments, None)
+            case Unread(mentions=mentions):
+                self._barrier = self._barrier or f"{expression.text[:40]} is not understood"
+                for part in mentions:
+                    self._value(part)
+            case _:
+                for part in expression.operands():
+                    self._value(part)
+
+    def _subexpressions(self, place: Expression) -> None:
+        """What is read to find a place, the place itself not included."""
+        match place:
+            case Element(base=base, indices=indices):
+                for index in indices:
+                    self._value(index)
+                if isinstance(base, Name):
+                    if base.symbol.pointer:
+                        self._value(base)
+                else:
+                    self._subexpressions(base)
+            case Member(base=base):
+                self._subexpressions(base)
+            case Deref(pointer=pointer):
+                self._value(pointer)
+            case Name():
+                return
+            case _:
+                self._value(place)
+
+    def _target(self, place: Expression, *, must: bool, value: Linear | None = None) -> None:
+        """The place is written."""
+        match place:
+            case Name(symbol=symbol) if symbol.dimensions is None or symbol.pointer:
+                self._touch_scalar(symbol, writes=True)
+                self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
+            case Name() | Element():
+                self._subexpressions(place)
+                section = self._section(place) if isinstance(place, Element) else None
+                self._touch(place, section, writes=True, must=must and self._is_exact(section))
+            case Member() | Deref():
+                self._subexpressions(place)
+                self._touch(place, None, writes=True, must=False)
+            case Cast(value=inner):
+                self._target(inner, must=False)
+            case _:
+                self._barrier = self._barrier or "an assignment to something that is not understood"
+
+    def _is_exact(self, section: Section | None) -> bool:
+        """Every subscript is known in terms of the beginning and of loops that surely take all their turns."""
+        if section is None or None in section.subscripts:
+            return False
+        defined = self.environment.terms.defined
+        return all(defined.get(name) for name in section.bound)
+
+    def _section(self, element: Element) -> Section | None:
+        if self.sectionless or not isinstance(element.base, Name):
+            return None
+        symbol = element.base.symbol
+        if symbol.pointer and (self.environment.lost or symbol.key in self.environment.changed):
+            return None
+        return self._bound(Section(tuple(self._subscript(index) for index in element.indices)))
+
+    def _subscript(self, index: Expression) -> Subscript:
+        if not isinstance(index, Slice):
+            return self.environment.linear(index)
+        lower = None if index.lower is None else self.environment.linear(index.lower)
+        upper = None if index.upper is None else self.environment.linear(index.upper)
+        if (index.lower is not None and lower is None) or (index.upper is not None and upper is None):
+            return None
+        return Range(lower, upper)
+
+    def _bound(self, section: Section) -> Section:
+        bound, conditions = self.environment.terms.needed(section.names())
+        return section.constrained(bound, conditions) if bound else section
+
+    def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
+        elsewhere = symbol.target or symbol.pointer or (symbol.storage is Storage.ARGUMENT and not symbol.by_value)
+        memory = self._objects(Name(symbol)) if elsewhere else frozenset({Memory(symbol.key, symbol, None)})
+        self._found.append(Access(symbol, None, writes, writes, False, memory, self._where))
+
+    def _touch(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
+        base = place.base if isinstance(place, Element) else place
+        symbol = base.symbol if isinstance(base, Name) else None
+        through = symbol is not None and symbol.pointer and symbol.type.base == "pointer"
+        memory = self._objects(place)
+        self._found.append(Access(symbol, section, writes, must, through, memory, self._where))
+        if writes:
+            self.environment.changed |= {m.key for m in memory}
+            if symbol is not None:
+                # Of a pointer it is what it points to that changes.
+                self.environment.changed |= set() if through else {symbol.key}
+            self._forget_scalars(memory)
+
+    def _forget_scalars(self, memory: Iterable[Memory]) -> None:
+        """Scalars that were written through a pointer or by an unknown hand are worth something else now."""
+        environment = self.environment
+        for item in memory:
+            if item == UNKNOWN:
+                environment.forget({k for k in environment.values}, everything=True)
+            elif item.symbol is not None and item.symbol.dimensions is None:
+                environment.forget({item.symbol.key})
+
+    def _objects(self, place: Expression) -> frozenset[Memory]:
+        return self.analysis.aliases.objects(place, self.analysis.origin(self.procedure))
+
+    # ---- calls --------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> None:
+        if call.keywords:
+            self._barrier = f"the order of the keyword arguments of {call.name} is not known"
+        self._invoke(call.name, call.arguments, call)
+        if call.result is not None:
+            self._target(call.result, must=True)
+
+    def _invoke(self, name: str | None, arguments: Sequence[Expression], call: Call | None) -> None:
+        if name is None:
+            self._barrier = self._barrier or "a call through a pointer"
+        callee = self.analysis.program.resolve(name, self.procedure)
+        if callee is not None:
+            self._call_known(callee, arguments)
+            return
+        message = mpi.lookup(name) if name is not None and mpi.is_mpi_name(name) else None
+        if message is not None:
+            self._message(message, arguments, call)
+            return
+        library = known.lookup(name, self._language()) if name is not None else None
+        if library is None:
+            self._barrier = self._barrier or f"{name} is not in the sources"
+            for argument in arguments:
+                self._value(argument)
+            self.environment.forget(set(), everything=True)
+            return
+        self._library(library, arguments)
+
+    def _language(self) -> str:
+        return self.analysis.program.sources[self.procedure.source].language
+
+    def _library(self, library: known.Known, arguments: Sequence[Expression]) -> None:
+        read, written = library.arguments_read(arguments), library.arguments_written(arguments)
+        for number, argument in enumerate(arguments):
+            if self._language() == "fortran":
+                if number in written:
+                    self._target(argument, must=False)
+                elif not (library.inquiry and isinstance(argument, Name)):
+                    self._value(argument)
+                continue
+            self._value(argument)
+            if number in read:
+                self._pointee(argument, writes=False)
+            if number in written:
+                self._pointee(argument, writes=True)
+        self._io = self._io or library.io
+        if library.state:
+            self._states.add(library.state)
+        if library.allocates or library.frees:
+            self._states.add("heap")
+        if library.ends:
+            self._barrier = self._barrier or f"{library.name} ends the program"
+
+    def _pointee(self, argument: Expression, *, writes: bool) -> None:
+        """C: what an argument points to is touched, in a part that is not known."""
+        if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
+            target = argument.object
+            if target.symbol.dimensions is None and not writes:
+                self._touch(target, None, writes=False, must=False)
+                return
+        memory = self.analysis.aliases.pointees(argument, self.analysis.origin(self.procedure))
+        symbol, through = None, False
+        inner = argument
+        while isinstance(inner, Cast):
+            inner = inner.value
+        if isinstance(inner, AddressOf):
+            inner = inner.object
+            inner = inner.base if isinstance(inner, Element) else inner
+        if isinstance(inner, Name):
+            symbol, through = inner.symbol, inner.symbol.pointer and not isinstance(argument, AddressOf)
+        self._found.append(Access(symbol, None, writes, False, through, memory, self._where))
+        if writes:
+            self.environment.changed |= {m.key for m in memory}
+            self._forget_scalars(memory)
+
+    def _message(self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
+        fortran = self._language() == "fortran"
+        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        for number, argument in enumerate(arguments):
+            parameter = parameters[number] if number < len(parameters) else None
+            if parameter is None:
+                self._barrier = f"{message.name} has more arguments than expected"
+                continue
+            self._message_argument(argument, parameter, fortran)
+        if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
+            self._barrier = f"{message.name} may touch memory it does not name"
+        if message.synchronises and message.kind is not mpi.Kind.SETUP:
+            self._states.add("synchronisation")
+        if message.kind in (mpi.Kind.ABORT,) or message.name in ("MPI_Init", "MPI_Init_thread", "MPI_Finalize"):
+            self._barrier = f"{message.name} begins or ends MPI"
+        if message.kind is mpi.Kind.LOCAL and not message.buffers:
+            self._states.add("clock" if "time" in message.name.lower() else "mpi")
+        if message.kind in _TRAFFIC:
+            self._operations.append(self._operation(message, arguments, call))
+
+    def _phase(self, phase: Phase) -> None:
+        """A communication's part touches its buffers when it copies, or as long as they are in use."""
+        call = phase.call
+        assert call.name is not None
+        message = mpi.lookup(call.name)
+        assert message is not None
+        arguments = list(call.arguments)
+        if phase.part in _ENDINGS and phase.wait is not None:
+            wait = mpi.lookup(phase.wait.name or "")
+            assert wait is not None
+            for number, argument in enumerate(phase.wait.arguments):
+                parameters = mpi.fortran_parameters(wait) if self._language() == "fortran" else wait.parameters
+                if number < len(parameters) and parameters[number].role not in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
+                    self._message_argument(argument, parameters[number], self._language() == "fortran")
+        if phase.part is not Part.SEND:
+            # One communication's parts keep their order, and its next one waits for its end.
+            slot = frozenset({Memory(f"slot {self.procedure.source}:{phase.slot}")})
+            self._found.append(Access(None, None, True, False, False, slot, self._where))
+        fortran = self._language() == "fortran"
+        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        for number, argument in enumerate(arguments):
+            if number >= len(parameters):
+                break
+            parameter = parameters[number]
+            if self._concerns(phase, parameter):
+                self._message_argument(argument, parameter, fortran)
+        if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
+            self._target(phase.call.result, must=True)
+        name = "MPI_Wait" if phase.part in _ENDINGS | {Part.COMPLETE} else (message.nonblocking or message.name)
+        started = mpi.lookup(name)
+        assert started is not None
+        if phase.part in _ENDINGS | {Part.COMPLETE}:
+            self._operations.append(MessageOperation(started, call, self.procedure.key, None, None, None))
+        else:
+            self._operations.append(self._operation(started, arguments, call))
+
+    @staticmethod
+    def _concerns(phase: Phase, parameter: mpi.Parameter) -> bool:
+        """Whether this part of a communication reads or writes the argument."""
+        role = parameter.role
+        if role in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
+            return False
+        starting = phase.part in (Part.POST, Part.SEND, Part.START)
+        if role is mpi.Role.SEND_BUFFER:
+            return starting or not phase.copies
+        if role in (mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER):
+            # In place, memory belongs to MPI from the start to the end.
+            return not phase.copies or phase.part in _ENDINGS or role is mpi.Role.BOTH_BUFFER
+        if role in (mpi.Role.STATUS, mpi.Role.STATUSES, mpi.Role.IERROR):
+            return phase.part in _ENDINGS or phase.part is Part.SEND
+        if role in (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPES):
+            return True  # they must not change while MPI may still look at them
+        return starting
+
+    def _operation(
+        self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None
+    ) -> MessageOperation:
+        def text(*roles: mpi.Role) -> str | None:
+            for role in roles:
+                place = mpi.index_of(message, role)
+                if place is not None and place < len(arguments):
+                    return self.environment.canonical(arguments[place])
+            return None
+
+        return MessageOperation(
+            message,
+            call,
+            self.procedure.key,
+            text(mpi.Role.COMM),
+            text(mpi.Role.DEST, mpi.Role.SOURCE, mpi.Role.ROOT),
+            text(mpi.Role.SEND_TAG, mpi.Role.RECV_TAG),
+        )
+
+    def _message_argument(self, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
+        inner = argument
+        while isinstance(inner, Cast):
+            inner = inner.value
+        if isinstance(inner, Constant | Number | Text):
+            return
+        if fortran:
+            if parameter.writes and _is_place(argument):
+                self._target_or_part(argument, parameter)
+            if parameter.reads or not parameter.writes:
+                self._read_part(argument, parameter)
+            return
+        if isinstance(inner, AddressOf):
+            self._subexpressions(inner.object)
+            place = inner.object
+            if isinstance(place, Name) and place.symbol.dimensions is None:
+                if parameter.reads:
+                    self._touch(place, None, writes=False, must=False)
+                if parameter.writes:
+                    self._touch(place, None, writes=True, must=False)
+                return
+        else:
+            self._value_of_pointer(argument)
+        pointer_like = _points(inner)
+        if pointer_like and (parameter.reads or parameter.writes):
+            if parameter.reads:
+                self._pointee(argument, writes=False)
+            if parameter.writes:
+                self._pointee(argument, writes=True)
+
+    def _value_of_pointer(self, argument: Expression) -> None:
+        if isinstance(argument, Name) and argument.symbol.dimensions is not None and not argument.symbol.pointer:
+            return  # an array's address, not its elements
+        self._value(argument)
+
+    def _target_or_part(self, argument: Expression, parameter: mpi.Parameter) -> None:
+        """Fortran: MPI writes from this element on; scalars take a value nobody knows."""
+        if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
+            self._subexpressions(argument)
+            self._touch(argument, None, writes=True, must=False)
+        elif isinstance(argument, Name) and argument.symbol.dimensions is None:
+            self._touch_scalar(argument.symbol, writes=True)
+            self.environment.assign(argument.symbol, None)
+        else:
+            self._target(argument, must=False)
+
+    def _read_part(self, argument: Expression, parameter: mpi.Parameter) -> None:
+        if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
+            self._subexpressions(argument)
+            self._touch(argument, None, writes=False, must=False)
+        else:
+            self._value(argument)
+
+    # ---- calls of the program's own procedures ------------------------------------------------------------------------
+
+    def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
+        summary = self.analysis.summary(callee)
+        fortran = self._language() == "fortran"
+        bindings = _Bindings(self, callee, arguments)
+        for argument in arguments:
+            if fortran and _is_place(argument):
+                self._subexpressions(argument)
+            elif fortran:
+                self._value(argument)
+            else:
+                self._argument_by_value(argument)
+        if self.sectionless:
+            mapped = [bindings.coarse(a) for a in summary.accesses]
+        else:
+            mapped = [bindings.access(a) for a in summary.accesses]
+        written: set[str] = set()
+        for access in mapped:
+            if access is None:
+                continue
+            access = replace(access, where=self._where)
+            self._found.append(access)
+            if access.writes:
+                written |= {m.key for m in access.memory}
+                if access.symbol is not None and not access.through:
+                    written.add(access.symbol.key)
+        self.environment.forget({key for key in written if self._is_scalar(key)})
+        self.environment.changed |= written
+        if any(m == UNKNOWN for a in mapped if a is not None and a.writes for m in a.memory):
+            self.environment.forget(set(), everything=True)
+        self._operations += [
+            replace(o, communicator=None, peer=None, tag=None) if self.sectionless else bindings.operation(o)
+            for o in summary.operations
+        ]
+        self._io = self._io or summary.io
+        self._states |= summary.states
+        if summary.leaves:
+            self._barrier = self._barrier or f"{callee.name} may end the program"
+        if summary.barrier:
+            self._barrier = self._barrier or f"{callee.name}: {summary.barrier}"
+            self.environment.forget(set(), everything=True)
+
+    def _argument_by_value(self, argument: Expression) -> None:
+        if isinstance(argument, AddressOf):
+            self._subexpressions(argument.object)
+        else:
+            self._value_of_pointer(argument)
+
+    def _is_scalar(self, key: str) -> bool:
+        symbol = self.analysis.program.globals.get(key) or self._own.get(key)
+        return symbol is None or symbol.dimensions is None
+
+    @cached_property
+    def _own(self) -> Mapping[str, Symbol]:
+        return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
+
+
+class _Bindings:
+    """What a callee's dummy arguments, and the terms of its summary, are for its caller."""
+
+    def __init__(self, walker: _Walker, callee: Procedure, arguments: Sequence[Expression]) -> None:
+        self.walker = walker
+        self.callee = callee
+        self.actual = {
+            dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)
+        }
+        self._values: dict[str, Linear] = {}
+        self._unknown: set[str] = set()
+
+    def access(self, access: Access) -> Access | None:
+        section = None if access.section is None else self._translated(access.section)
+        must = access.must and (access.section is None or (section is not None and not self._lossy(access.section)))
+        symbol = access.symbol
+        if access.anchor is not None:
+            section, must = None, False
+        if symbol is None or symbol.key not in self.actual:
+            memory = self._memory(access)
+            stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
+            return replace(
+                access, section=None if stale else section, must=must and not stale, memory=memory, anchor=None
+            )
+        return self._through_dummy(access, section, must)
+
+    def coarse(self, access: Access) -> Access | None:
+        symbol = access.symbol
+        if symbol is not None and symbol.key in self.actual:
+            return self._through_dummy(access, None, False)
+        return replace(access, section=None, must=False, memory=self._memory(access))
+
+    def _memory(self, access: Access) -> frozenset[Memory]:
+        return access.memory
+
+    def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
+        assert access.symbol is not None
+        dummy, actual = access.symbol, self.actual[access.symbol.key]
+        inner = actual
+        while isinstance(inner, Cast):
+            inner = inner.value
+        analysis = self.walker.analysis
+        procedure, aliases = analysis.origin(self.walker.procedure), analysis.aliases
+        if dummy.by_value and not access.through:
+            return None
+        if dummy.by_value or access.through:
+            memory = aliases.pointees(actual, procedure)
+            if isinstance(inner, Name) and (inner.symbol.pointer or inner.symbol.dimensions is not None):
+                changed = inner.symbol.pointer and inner.symbol.key in self.walker.environment.changed
+                same = self._same_shape(dummy, inner.symbol)
+                kept = section if same and not changed else None
+                return Access(inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory)
+            if isinstance(inner, AddressOf):
+                place = inner.object
+                base = place.base if isinstance(place, Element) else place
+                symbol = base.symbol if isinstance(base, Name) else None
+                return Access(symbol, None, access.writes, False, symbol is not None and symbol.pointer, memory)
+            return Access(None, None, access.writes, False, False, memory)
+        if not _is_place(actual):
+            return None  # the value of an expression: nothing of the caller's
+        memory = aliases.objects(actual, procedure)
+        base = actual.base if isinstance(actual, Element) else actual
+        if not isinstance(base, Name):
+            return Access(None, None, access.writes, False, False, memory)
+        if dummy.dimensions is None and isinstance(actual, Element):
+            return Access(base.symbol, self.walker._section(actual), access.writes, must, False, memory)
+        if section is not None and _empty(section):
+            return None
+        if section is not None and access.anchor is None:
+            offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
+            if offsets is not None:
+                return Access(base.symbol, self.walker._bound(section.shifted(offsets)), access.writes, must, False, memory)
+            anchor = self._anchor(dummy, actual)
+            if anchor is not None:
+                return Access(base.symbol, section, access.writes, False, False, memory, anchor=anchor)
+        return Access(base.symbol, None, access.writes, must and dummy.dimensions is None, False, memory)
+
+    def _anchor(self, dummy: Symbol, actual: Expression) -> str | None:
+        """A text that two arguments share only if the dummy arrays are the same memory in the same shape."""
+        if dummy.dimensions is None:
+            return None
+        place = self.walker.environment.position(actual) if isinstance(actual, Element) else "whole"
+        if place is None:
+            return None
+        bounds = []
+        for number, dimension in enumerate(dummy.dimensions):
+            lower = self._bound_value(dimension.lower, callee=True)
+            if lower is None:
+                return None
+            last = number == len(dummy.dimensions) - 1
+            upper = Linear.number(0) if last else self._bound_value(dimension.upper, callee=True)
+            if upper is None or (upper.names() | lower.names()) & self.walker.environment.terms.defined.keys():
+                return None
+            bounds.append(f"{lower}:{upper}")
+        return f"{place} as {', '.join(bounds)}"
+
+    def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
+        if dummy.dimensions is None and actual.dimensions is None:
+            return True  # two pointers to elements
+        if dummy.dimensions is None:
+            return len(actual.dimensions or ()) == 1
+        if actual.dimensions is None:
+            return len(dummy.dimensions) == 1
+        return self._offsets(dummy, actual) is not None
+
+    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Linear, ...] | None:
+        """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
+        if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
+            return None
+        fortran = self.walker._language() == "fortran"
+        pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
+        offsets = []
+        for number, (inner, outer) in enumerate(pairs):
+            low_in = self._bound_value(inner.lower, callee=True)
+            low_out = self._bound_value(outer.lower, callee=False)
+            if low_in is None and inner.lower is None and fortran:
+                low_in = Linear.number(1)  # assumed shape begins at 1
+            if low_in is None or low_out is None:
+                return None
+            last = number == (len(pairs) - 1 if fortran else 0)
+            if not last:
+                high_in = self._bound_value(inner.upper, callee=True)
+                high_out = self._bound_value(outer.upper, callee=False)
+                assumed_shape = inner.upper is None and fortran
+                if not assumed_shape and (
+                    high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
+                ):
+                    return None
+            offsets.append(low_out.plus(low_in, -1))
+        return tuple(offsets)
+
+    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Linear | None:
+        if bound is None:
+            return None
+        environment = self.walker.environment
+        if not callee:
+            return environment.linear(bound)
+        value = Environment(environment.terms).linear(bound)
+        if value is None:
+            return None
+        self._learn(value.names())
+        return None if value.names() & self._unknown else value.substitute(self._values)
+
+    def operation(self, operation: MessageOperation) -> MessageOperation:
+        # Texts are in terms of the callee's beginning; only those without any stay true for the caller.
+        return replace(
+            operation,
+            communicator=self._text(operation.communicator),
+            peer=self._text(operation.peer),
+            tag=self._text(operation.tag),
+        )
+
+    def _text(self, text: str | None) -> str | None:
+        if text is None or not text.startswith("["):
+            return text if text is not None and text.startswith("'") else None
+        names = frozenset(word for word in text[1:-1].replace("*", " ").split() if word in self.walker.environment.terms.origin)
+        self._learn(names)
+        if names & self._unknown:
+            return None
+        linear = self.walker.environment.terms
+        del linear
+        return text if not any(name in self._values for name in names) else self._rewritten(text, names)
+
+    def _rewritten(self, text: str, names: frozenset[str]) -> str | None:
+        if len(names) == 1 and text == f"[{Linear.term(next(iter(names)))}]":
+            value = self._values[next(iter(names))]
+            if value.names() & self.walker.environment.terms.defined.keys():
+                return None
+            return f"[{value}]"
+        return None
+
+    # ---- terms --------------------------------------------------------------------------------------------------------
+
+    def _translated(self, section: Section) -> Section:
+        names = section.names()
+        self._learn(names)
+        return self.walker._bound(section.substitute(self._values, frozenset(self._unknown)))
+
+    def _lossy(self, section: Section) -> bool:
+        return bool(section.names() & self._unknown)
+
+    def _learn(self, names: frozenset[str]) -> None:
+        for name in names:
+            if name in self._values or name in self._unknown:
+                continue
+            value = self._worth(name)
+            if value is None:
+                self._unknown.add(name)
+            elif value != Linear.term(name):
+                self._values[name] = value
+
+    def _worth(self, name: str) -> Linear | None:
+        """What a term of the callee's beginning is in terms of the caller's."""
+        environment = self.walker.environment
+        terms = environment.terms
+        key = terms.variable.get(name)
+        if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
+            depends = terms.origin.get(name, frozenset())
+            if environment.lost or depends & environment.changed or depends & self.actual.keys():
+                return None
+            return Linear.term(name)
+        if key in self.actual:
+            return environment.linear(self.actual[key])
+        if key in environment.values:
+            return environment.values[key]
+        if environment.lost or key in environment.changed:
+            return None
+        return Linear.term(name)
+
+
+def _empty(section: Section) -> bool:
+    """Certainly no element: what was put in for its terms contradicts a condition."""
+
+    def false(linear: Linear, op: str) -> bool:
+        return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+
+    return any(all(any(false(e, op) for e, op in part) for part in condition) for condition in section.conditions)
+
+
+def _perhaps(effects: Effects) -> Effects:
+    """Effects that may not happen."""
+    return replace(effects, accesses=tuple(replace(a, must=False) for a in effects.accesses))
+
+
+def _is_place(expression: Expression) -> bool:
+    return isinstance(expression, Name | Element | Member | Deref) and not (
+        isinstance(expression, Name) and expression.symbol.storage is Storage.CONSTANT
+    )
+
+
+def _points(expression: Expression) -> bool:
+    """C: the expression's value is an address that is handed on."""
+    match expression:
+        case Name(symbol=symbol):
+            return symbol.pointer or symbol.dimensions is not None
+        case AddressOf():
+            return True
+        case Operation(operator="+" | "-", arguments=arguments):
+            return any(_points(a) for a in arguments)
+        case Element(base=Name(symbol=symbol), indices=indices):
+            if symbol.dimensions is not None:
+                return len(indices) < len(symbol.dimensions) or symbol.type.base == "pointer"
+            return symbol.type.target is not None and symbol.type.target.base == "pointer"
+        case Member() | Deref() | Invocation() | Cast():
+            return True
+    return False
+
+
+_ENDINGS = frozenset({Part.ARRIVE, Part.END})
+_BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
+_TRAFFIC = frozenset(
+    {
+        mpi.Kind.SEND,
+        mpi.Kind.RECV,
+        mpi.Kind.SENDRECV,
+        mpi.Kind.COLLECTIVE,
+        mpi.Kind.BARRIER,
+        mpi.Kind.COMPLETION,
+        mpi.Kind.PROBE,
+        mpi.Kind.ONE_SIDED,
+        mpi.Kind.PERSISTENT,
+        mpi.Kind.IO,
+    }
+)

@@ -1,0 +1,35 @@
+/* How much came is asked right after the receive. */
+#include <mpi.h>
+#include <stdio.h>
+
+#define N 2000
+
+static double theirs[N], mine[N], work[N];
+
+int main(int argc, char **argv) {
+  int rank, size, next, previous;
+  double sum = 0.0;
+  int count;
+  MPI_Status status;
+  MPI_Request request;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  next = (rank + 1) % size;
+  previous = (rank + size - 1) % size;
+  for (int i = 0; i < N; i++) mine[i] = (i * 3 + rank) % 17;
+  for (int step = 0; step < 3; step++) {
+    MPI_Isend(mine, N - rank, MPI_DOUBLE, next, 0, MPI_COMM_WORLD, &request);
+    /* left: the status is read at once */
+    MPI_Recv(theirs, N, MPI_DOUBLE, previous, 0, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_DOUBLE, &count);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; i++) work[i] += theirs[i];
+    for (int i = 1; i < N; i++) work[i] = 0.5 * work[i - 1] + 0.25 * i;
+    for (int i = 0; i < N; i++) mine[i] = 0.5 * theirs[i] + work[i];
+  }
+  for (int i = 0; i < N; i++) sum += mine[i] + work[i];
+  printf("%d: %a\n", rank, sum);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,78 @@
+"""Writing C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lapwing.overlap.c import read_c_text, write
+from lapwing.overlap.program import If, Source
+
+
+@pytest.mark.parametrize(
+    ("type_text", "dimensions", "expected"),
+    [
+        ("double", (), "double b;"),
+        ("double", ("5", "n"), "double b[5][n];"),
+        ("char **", ("3",), "char **b[3];"),
+        ("struct point", (), "struct point b;"),
+        ("double (*)[5]", (), "double (*b)[5];"),
+        ("double (*)[5]", ("2",), "double (*b[2])[5];"),
+        ("int[3]", ("2",), "int b[2][3];"),
+        ("void (*)(int, char *)", (), "void (*b)(int, char *);"),
+        ("unsigned long", (), "unsigned long b;"),
+    ],
+)
+def test_declarations(type_text: str, dimensions: tuple[str, ...], expected: str) -> None:
+    text = write.declaration(type_text, "b", dimensions)
+    assert text == expected
+    program = read_c_text(f"struct point {{ int x; }};\nvoid f(int n) {{ {text} }}")
+    assert program.problems == ()
+    symbol = program.procedures["f"].symbols["b"]
+    assert len(symbol.dimensions or ()) >= len(dimensions)
+
+
+def test_fresh_names() -> None:
+    assert write.fresh_name("copy", ()) == "copy"
+    assert write.fresh_name("copy", ("copy", "copy_2")) == "copy_3"
+    assert write.fresh_name("int", ()) == "int_2"
+    assert write.fresh_name("s.x[3]", ()) == "s_x_3_"
+    assert write.fresh_name("3d", ()) == "_3d"
+
+
+def test_comments_cannot_be_ended_early() -> None:
+    assert write.comment_line("moved up", "  ") == "  /* moved up */\n"
+    assert write.comment_line("a */ b").count("*/") == 1
+
+
+def test_indentation() -> None:
+    text = "void f(int n) {\n\tif (n) {\n\t\tn = 1; n = 2;\n\t    n = 4;\n\t\tn = 3;\n\t}\n\tif (n) { }\n}\n"
+    program = read_c_text(text)
+    procedure, source = program.procedures["f"], program.sources[0]
+    assert write.block_indentation(source, procedure.body) == "\t"
+    branch, empty = procedure.body.statements
+    assert isinstance(branch, If)
+    assert isinstance(empty, If)
+    assert write.block_indentation(source, branch.then) == "\t\t"
+    assert write.block_indentation(source, empty.then) == "\t\t"
+    assert write.starts_line(source, branch.then.statements[0].span.start)
+    assert not write.starts_line(source, branch.then.statements[1].span.start)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("void f() {\n   a();\n   if (b) {\n      c();\n   }\n}\n", "   "),
+        ("void f() {\n  a();\n}\n", "  "),
+        ("void f() {\n\ta();\n}\n", "\t"),
+        ("", "    "),
+    ],
+)
+def test_the_step_of_indentation(text: str, step: str) -> None:
+    assert write.indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
+
+
+def test_line_ends() -> None:
+    assert write.line_end(Source(Path("a.c"), b"a;\r\nb;\r\n", "c")) == "\r\n"
+    assert write.line_end(Source(Path("a.c"), b"a;\nb;\n", "c")) == "\n"

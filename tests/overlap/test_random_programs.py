@@ -1,0 +1,65 @@
+"""Random MPI programs, rewritten by ``lapwing overlap``, behave as they did: same output of every rank, bit for bit.
+
+A failing case is named by its form and seed: ``python tests/overlap/_programs.py FORM SEED DIRECTORY`` writes it again. Seeds
+that are multiples of seven give the smallest programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from _programs import FORMS, random_program
+from _running import PLAIN, SLOWLY, STRICTLY, Reference, Schedule, first_difference, overlap, toolchain, write
+
+pytestmark = pytest.mark.mpi
+EVERYDAY = [(form, seed) for seed in (2, 5, 6) for form in FORMS]
+LONG = [("c", seed) for seed in range(1000, 1220)] + [(FORMS[1 + seed % 3], seed) for seed in range(1000, 1220)]
+
+
+def reference(form: str, seed: int, directory: Path) -> Reference:
+    program = random_program(seed, form)
+    if toolchain(program.language) is None:
+        pytest.skip(f"no MPI for {program.language} here")
+    return Reference(write(program.files, directory / "sources"), directory)
+
+
+def check(form: str, seed: int, directory: Path, ranks: Sequence[int], schedules: Sequence[Schedule]) -> None:
+    original = reference(form, seed, directory)
+    rewritten = overlap(original.sources, directory / "rewritten")
+    assert rewritten.status == 0, rewritten.messages
+    json.loads(rewritten.report)
+    if rewritten.changed:
+        found = original.differences(rewritten.sources, ranks, schedules)
+        assert not found, f"random_program({seed}, {form!r}): {found[0]}"
+
+
+@pytest.mark.parametrize(("form", "seed"), EVERYDAY)
+def test_behaves_as_before(form: str, seed: int, tmp_path: Path) -> None:
+    check(form, seed, tmp_path, (2, 3), (PLAIN, STRICTLY))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("form", "seed"), LONG)
+def test_behaves_as_before_long(form: str, seed: int, tmp_path: Path) -> None:
+    check(form, seed, tmp_path, (2, 3, 4), (PLAIN, STRICTLY, SLOWLY))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_seed_is_one_program(form: str) -> None:
+    assert random_program(5, form) == random_program(5, form)
+    assert random_program(5, form).files != random_program(6, form).files
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_originals_are_right_under_every_schedule(form: str, tmp_path: Path) -> None:
+    """A generated program must neither deadlock, nor touch what is in flight, nor depend on timing, or it tests nothing."""
+    original = reference(form, 11, tmp_path)
+    for ranks in (2, 3):
+        plain = original.outcome(ranks, PLAIN)
+        assert plain.ended_well, plain.failure()
+        assert all(len(output.splitlines()) > 15 for output in plain.outputs)
+        for schedule in (STRICTLY, SLOWLY):
+            assert first_difference(plain, original.outcome(ranks, schedule)) is None
