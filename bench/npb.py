@@ -262,7 +262,8 @@ def show(out: Console, document: dict[str, Any], options: Options) -> None:
             spread(found["gain"], 1) if found["gain"] else "–", found["published"], found["by_hand"] or "–",
             f"{found['ceiling']['median']:.0f}", "yes" if found["verified"] else "NO",
         )  # fmt: skip
-    out.print(rows)
+    if document["rows"]:
+        out.print(rows)
     for benchmark, told in document["tool"].items():
         if "seconds" in told:
             counts = told["outcome"].get("counts", {})

@@ -112,6 +112,12 @@ class C(Writer):
     def leave(self) -> None:
         self.line("break;")
 
+    def go_back(self) -> None:
+        self.line("return;")
+
+    def point(self, pointer: Variable, target: Variable) -> None:
+        self.line(f"{self.show(pointer)} = {self.show(target)};")
+
     def mpi(self, name: str, *arguments: Any) -> None:
         kept = f"{self.show(Variable('err', 'int'))} = " if self.chance(0.15) else ""
         self.line(f"{kept}MPI_{name}({', '.join(map(self.argument, arguments))});")

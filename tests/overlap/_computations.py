@@ -128,7 +128,7 @@ class Computations:
 
     COMPUTATIONS = (
         "stencil", "stencil", "boundary", "recurrence", "recurrence", "mix", "mix", "count", "scatter_local", "total",
-        "touch_alias", "on_condition", "print_some", "side_effect", "copy_rows", "long_loop",
+        "touch_alias", "through_pointer", "on_condition", "print_some", "side_effect", "copy_rows", "long_loop",
     )  # fmt: skip
 
     def compute(self, times: int = 1) -> None:
@@ -213,6 +213,15 @@ class Computations:
         if self.writable([self.alias]):
             with self.w.loop(I, 0, lift("nx") - 2):
                 self.w.assign(self.alias[I], 0.5 * self.alias[I + 1] + 0.125)
+
+    def through_pointer(self) -> None:
+        """A line by a pointer to it: C alone."""
+        targets = self.writable(self.lines)
+        if targets and isinstance(self.w, C):
+            pointer = Variable("ptr", "double", (lift("nx"),), overlays=("", 0))
+            self.w.point(pointer, self.random.choice(targets))
+            with self.w.loop(I, 1, "nx"):
+                self.w.assign(pointer[I], 0.5 * pointer[I] + 0.25 * pointer[I - 1])
 
     def on_condition(self) -> None:
         keys, targets = self.readable(self.counters), self.writable(self.lines)

@@ -122,6 +122,9 @@ class Fortran(Writer):
     def leave(self) -> None:
         self.line("exit")
 
+    def go_back(self) -> None:
+        self.line("return")
+
     def mpi(self, name: str, *arguments: Any) -> None:
         texts = list(map(self.argument, arguments))
         if self.form != "mpi_f08" or self.random.random() < 0.5:

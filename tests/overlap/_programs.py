@@ -108,6 +108,13 @@ class Maker(Collectives):
         with self.w.when(start > 1000000.0):
             self.w.put_double(start)
 
+    def early_return(self) -> None:
+        """The way out of a procedure that is never taken, as far as anybody can see before the program runs."""
+        if self.w.body.name != "main":
+            with self.w.when(N2 > 1000):
+                self.w.go_back()
+            self.random.choice((self.halo, self.shift, self.gathering))()
+
     def nested(self) -> None:
         """A procedure of its own, with whatever it does."""
         if self.w.body.name != "main" and not self.busy_reads and not self.busy_writes:
@@ -119,7 +126,7 @@ class Maker(Collectives):
     PHASES = (
         ("halo", 5), ("columns", 2), ("both_ways", 3), ("shift", 3), ("split_exchange", 1), ("short_message", 2), ("wildcard", 1),
         ("fan_in", 1), ("pipeline", 2), ("broadcast", 2), ("reduction", 3), ("gathering", 3), ("parts", 3), ("subgroup", 1),
-        ("barrier", 1), ("conditional", 2), ("convergence", 1), ("probed", 1), ("timed", 1), ("nested", 2),
+        ("barrier", 1), ("conditional", 2), ("convergence", 1), ("probed", 1), ("timed", 1), ("nested", 2), ("early_return", 1),
     )  # fmt: skip
 
     def phase(self) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from c_programs import function, said
-from mpi_calls import calls_in_text, unrepresented
+from _c_programs import function, said
+from _mpi_calls import calls_in_text, unrepresented
 
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.overlap.c import libclang, read_c, read_c_text, units
-from lapwing.overlap.program import Opaque, Program
+from lapwing.overlap.program import Assign, Declare, Opaque, Program, Unread
 
 BARRIER = "int MPI_Barrier(int);\n"
 
@@ -49,6 +50,16 @@ def test_a_missing_include() -> None:
     ]
     assert program.problems[0].line == 1
     assert "nowhere.h" in program.problems[0].message
+
+
+def test_the_check_for_lost_calls_sees_lost_calls() -> None:
+    program = read_c_text(BARRIER + "void f(int n) { MPI_Barrier(n); n = MPI_Barrier(1) + 1; /* MPI_Barrier(2); */ }")
+    procedure = program.procedures["f"]
+    assert unrepresented(program) == []
+    for kept in procedure.body.statements:
+        body = replace(procedure.body, statements=(kept,))
+        lossy = replace(program, procedures={"f": replace(procedure, body=body)})
+        assert unrepresented(lossy) == ["program.c:2: MPI_Barrier"]
 
 
 @pytest.mark.parametrize(
@@ -105,11 +116,23 @@ def test_no_source_is_too_broken(text: str) -> None:
     assert unrepresented(program) == []
 
 
+def test_what_is_nested_too_deeply_is_opaque() -> None:
+    _, procedure = function(f"int n = 0;\nn = {'(' * 220}n{')' * 220};\nn = {' + '.join(['n'] * 900)};\nn = 2;")
+    assert [type(s) for s in procedure.body.statements] == [Declare, Opaque, Opaque, Assign]
+    program = read_c_text(f"int n; int *p = &n + {' + '.join(['0'] * 900)};")
+    assert isinstance(program.initial["p"], Unread)
+
+
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "latin.c"
     path.write_bytes(b"/* \xe9t\xe9 */ int MPI_Barrier(int);\nvoid f(int n) { /* \xff */ n = 1; MPI_Barrier(n); }\n")
     program = read_c([path])
     assert said(program, program.procedures["f"]) == ["Assign: n = 1;", "Call: MPI_Barrier(n);"]
+    path.write_bytes(
+        b"\xef\xbb\xbf#if 1\r\nvoid f(int n) {\r\n#ifdef A\r\nn = 1;\r\n#endif\r\nn = 2;\r\n}\r\n#endif\r\n"
+    )
+    program = read_c([path])
+    assert said(program, program.procedures["f"]) == ["Opaque: #ifdef A\r\nn = 1;\r\n#endif", "Assign: n = 2;"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

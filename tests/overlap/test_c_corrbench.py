@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from mpi_calls import unrepresented
+from _mpi_calls import unrepresented
 
 from lapwing.overlap.c import read_c
 from lapwing.overlap.program import Block, Opaque, Program

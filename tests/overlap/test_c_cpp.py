@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from c_programs import said
+from _c_programs import said
 
 from lapwing.overlap.c import read_c_text
 from lapwing.overlap.program import (

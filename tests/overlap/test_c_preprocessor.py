@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from c_programs import function, said, statement
+from _c_programs import function, said, statement
 
 from lapwing.overlap.c import read_c_text, toolchain
 from lapwing.overlap.program import (
@@ -100,6 +100,16 @@ def test_a_cpp_program_without_mpi_h(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.name, len(found.arguments)) == ("MPI_Bcast", 5)
 
 
+def test_calls_through_function_pointers(any_mpi: str) -> None:
+    before = "int (*send)(int) = MPI_Send; struct { int (*go)(int); } table;"
+    program = read_c_text(f"{MPI}{before} void f(int (*own)(int)) {{ send(1); table.go(2); (*own)(3); }}")
+    calls = program.procedures["f"].body.statements
+    assert [(call.name, call.arguments) for call in calls if isinstance(call, Call)] == [
+        (None, (Number(number),)) for number in (1, 2, 3)
+    ]
+    assert program.initial["send"] == Constant("MPI_Send")
+
+
 def test_functions_that_are_macros_in_mpi_h() -> None:
     text = "#define MPI_Comm_c2f(comm) (int)(comm)\nvoid f(int c) { int n = MPI_Comm_c2f(c) + 1; }"
     found = read_c_text(text).procedures["f"].body.statements[0]
@@ -150,6 +160,37 @@ def test_macros_that_are_nothing() -> None:
         "int n = 0;\nNOTHING\nUNUSED(n)\nNOTHING;\nn = 1;", "#define NOTHING\n#define UNUSED(x)\n"
     )
     assert [text.split(":")[0] for text in said(program, procedure)] == ["Declare", "Nothing", "Assign"]
+
+
+def test_macros_that_write_pragmas_and_macros_with_errors() -> None:
+    before = "#define OMP(x) _Pragma(#x)\n#define BOTH OMP(omp simd)\n#define BAD(x) x = unknown\n"
+    program, procedure = function(
+        'int i, n = 0;\nBOTH\nfor (i = 0; i < 3; i++) n++;\n_Pragma("omp parallel") n = 2;\n'
+        "BAD(n);\nif (n) BOTH n = 3;\nn = 4;",
+        before,
+    )
+    assert said(program, procedure)[1:] == [
+        "Opaque: BOTH\nfor (i = 0; i < 3; i++) n++;",
+        'Opaque: _Pragma("omp parallel") n = 2;',
+        "Opaque: BAD(n);",
+        "Opaque: if (n) BOTH n = 3;",
+        "Assign: n = 4;",
+    ]
+
+
+def test_macros_that_are_defined_again() -> None:
+    before = "#define SIZE 1\n#undef SIZE\n#define SIZE 2\n#define A B\n#define B A\nint A;\n"
+    program, procedure = function("int n = 0;\nif (n == SIZE) n = A;\nn = 4;", before)
+    assert [text.split(":")[0] for text in said(program, procedure)] == ["Declare", "If", "Assign", "Assign"]
+
+
+def test_a_pragma_between_loops_without_braces() -> None:
+    program, procedure = function(
+        "int i, j, n = 3;\nfor (i = 0; i < n; i++)\n#pragma omp simd\nfor (j = 0; j < n; j++) n++;\nn = 4;"
+    )
+    assert [text.split(":")[0] for text in said(program, procedure)[1:]] == ["Opaque", "Assign"]
+    assert isinstance(procedure.body.statements[1], Opaque)
+    assert procedure.body.statements[1].reason == "OpenMP"
 
 
 @pytest.mark.parametrize(

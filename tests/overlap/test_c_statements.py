@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from c_programs import function, statement, statements
+from _c_programs import function, statement, statements
 
 from lapwing.overlap.program import (
     Assign,

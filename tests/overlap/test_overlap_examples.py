@@ -1,7 +1,8 @@
 """Small programs, one for each motion and each reason to refuse: what becomes of them, and that they behave as before.
 
-Comments in the programs say what is expected of the call they stand at: "overlap: MOTION" that it is rewritten, by this motion
-among others; "left: reason" that it stays. The whole change is held in ``golden``: ``pytest --refresh-golden`` writes it anew.
+Comments in the programs say what is expected of the call they stand at: "overlap: MOTION" that it is rewritten, and that this
+motion is made there or at a call that belongs to it; "left: reason" that it stays. The whole change is held in ``golden``:
+``pytest --refresh-golden`` writes it anew.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def test_marked_calls(name: str, rewritten: Callable[[str], Rewritten]) -> None:
             assert communication["refusals"], f"{name}:{line}: left without a word"
         else:
             reasons = [f"{r['motion']}: {r['obligation']}: {r['found']}" for r in communication["refusals"]]
-            assert word in motions, f"{name}:{line}: {communication['text']}: {motions}, {reasons}"
+            assert motions, f"{name}:{line}: {communication['text']} is left: {reasons}"
+            made = report["counts"]["motions"]
+            assert word in made, f"{name}:{line}: {communication['text']}: only {made} made; {reasons}"
 
 
 @pytest.mark.mpi

@@ -91,6 +91,8 @@ class Arranger:
         return self._arranged(self.procedure.body)
 
     def _arranged(self, block: Block) -> Block:
+        if not any(self._communicates(s) for s in block.statements):
+            return block
         statements = []
         for statement in block.statements:
             inner = [self._arranged(b) for b in statement.blocks()]
@@ -99,7 +101,7 @@ class Arranger:
         if new is not block:
             assert self._body is not None
             self._body = substitute_block(self._body, block, new)
-        if block.form == "chain" or not any(_communicates(e) for e in self._rough(new.statements)):
+        if block.form == "chain":
             return new
         halves = self.halves(new)
         if halves is None:
@@ -109,8 +111,8 @@ class Arranger:
         self._body = substitute_block(self._body, new, result)
         return result
 
-    def _rough(self, statements: Sequence[Statement]) -> list[Effects]:
-        return self.analysis.walk(statements, self.procedure)
+    def _communicates(self, statement: Statement) -> bool:
+        return bool(self.analysis.plain(statement, self.procedure).operations)
 
     # ---- one list -----------------------------------------------------------------------------------------------------
 
@@ -123,8 +125,8 @@ class Arranger:
         changed = False
         for number, part in enumerate(parts):
             before = parts[:number]
-            if part.late or part.early:
-                moved = part.early and self._head_placed(part, before, order, private)
+            if part.late:
+                moved = False
             elif _waits(part.effects):
                 moved = self._head_placed(part, before, order, private)
             elif _starts(part.effects):
@@ -401,10 +403,6 @@ def _emptied(block: Block) -> Block:
         assert isinstance(inner, If)
         return replace(block, statements=(with_blocks(inner, [_emptied(b) for b in inner.blocks()]),))
     return replace(block, statements=())
-
-
-def _communicates(effects: Effects) -> bool:
-    return bool(effects.operations)
 
 
 def _waits(effects: Effects) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from string import Template
 
 from lapwing.overlap import mpi
+from lapwing.overlap.fortran_collectives import FortranCollectives, handle_types
 from lapwing.overlap.motions.context import argument_of
-from lapwing.overlap.phases import DividedCall, Drain, PartialLoop, Part, Phase
+from lapwing.overlap.phases import DividedCall, Drain, Part, PartialLoop, Phase
 from lapwing.overlap.program import (
     Cast,
     Constant,
@@ -68,6 +70,10 @@ class Emitter:
     types: dict[str, int] = field(default_factory=dict)  # Fortran: element types of buffers, numbered
     interface: str | None = None
     direct: bool = False
+
+    @cached_property
+    def collectives(self) -> FortranCollectives:
+        return FortranCollectives(f"lapwing_{self.stem}", self._text)
 
     # ---- statements ---------------------------------------------------------------------------------------------------
 
@@ -161,6 +167,9 @@ class Emitter:
         return f"{result}MPI_Wait(&lapwing_slots[{phase.slot - 1}].request, {status});"
 
     def _fortran(self, phase: Phase) -> tuple[str, ...]:
+        if phase.part in (Part.START, Part.END):
+            error = self._error_lines(phase) if phase.part is Part.END else ()
+            return (self.collectives.call(phase), *error)
         slot = str(phase.slot)
         status = None if phase.status is None else self._text(phase.status)
         ending = f"_{self._type_number(phase)}"
@@ -238,13 +247,12 @@ class Emitter:
         values = {
             "stem": self.stem,
             "slots": str(self.slots),
-            "comm": "type(MPI_Comm)" if f08 else "integer",
-            "kind": "type(MPI_Datatype)" if f08 else "integer",
+            **handle_types(f08),
             "request": "type(MPI_Request)" if f08 else "integer",
             "status": "type(MPI_Status) :: status" if f08 else "integer :: status(MPI_STATUS_SIZE)",
             "found": "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)",
         }
-        texts = [_F_MODULE, _F_ROOM]
+        texts = [_F_MODULE, *([_F_ROOM] if self.copying else [])]
         if Part.POST in self.copying:
             texts.append(_F_POST)
         for text, number in self.types.items():
@@ -255,6 +263,7 @@ class Emitter:
                 texts.append(Template(_F_ARRIVE).safe_substitute(more))
         if self.drains:
             texts.append(_F_DRAIN)
+        texts += self.collectives.support(f"lapwing_{self.stem}")
         lines = ["\n", comment_line("lapwing: what overlapped communication needs", 6, form).rstrip("\n") + "\n"]
         for text in texts:
             for line in Template(text).substitute(values).splitlines():

@@ -7,26 +7,160 @@ and kinds of buffers: Fortran wants all calls of a procedure without interface t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from string import Template
 
 from lapwing.overlap import mpi
 from lapwing.overlap.phases import Part, Phase
-from lapwing.overlap.program import Cast, Constant, Element, Expression, Name, Type
+from lapwing.overlap.program import Cast, Constant, Element, Expression, Name, Symbol, Type
 
 _BUFFERS = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
-_IN_PLACE = "MPI_IN_PLACE"
+_ARRAYS = frozenset({mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS})
 _HANDLES = {mpi.Role.TYPE: "$kind", mpi.Role.OP: "$op", mpi.Role.COMM: "$comm"}
 
 
 def declared_type(buffer: Expression) -> str | None:
-    """How a procedure of another scope declares what this buffer's elements are; None if it cannot."""
+    """How any scope declares the type of what is in this buffer; None if that takes declarations of the program's own."""
     symbol = _symbol(buffer)
     return None if symbol is None else _spelled(symbol.type)
 
 
-def _symbol(buffer: Expression):  # noqa: ANN202
+def _symbol(buffer: Expression) -> Symbol | None:
     while isinstance(buffer, Cast):
         buffer = buffer.value
     base = buffer.base if isinstance(buffer, Element) else buffer
     return base.symbol if isinstance(base, Name) else None
+
+
+def _spelled(kind: Type) -> str | None:
+    if kind.base == "character":
+        return "character"
+    bits = None if kind.bytes is None else 8 * kind.bytes
+    match kind.base:
+        case "integer" if bits in (8, 16, 32, 64):
+            return f"integer(int{bits})"
+        case "logical" if bits == 32:
+            return "logical"
+        case "logical" if bits in (8, 16, 64):
+            return f"logical(int{bits})"
+        case "real" if bits in (32, 64, 128):
+            return f"real(real{bits})"
+        case "complex" if bits in (64, 128, 256):
+            return f"complex(real{bits // 2})"
+    return None
+
+
+@dataclass
+class FortranCollectives:
+    """Of one file. ``prefix``: of the names of its procedures; ``text``: writes an argument."""
+
+    prefix: str
+    text: Callable[[Expression], str]
+    _starts: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _ends: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def call(self, phase: Phase) -> str:
+        """The call that starts or ends this one."""
+        message = mpi.lookup(phase.call.name or "")
+        assert message is not None and message.nonblocking is not None
+        pairs = [
+            (parameter, argument)
+            for parameter, argument in zip(message.parameters, phase.call.arguments, strict=False)
+            if phase.part is Part.START or parameter.role in _BUFFERS
+        ]
+        given = [self.text(argument) for _, argument in pairs if not _in_place(argument)]
+        signature = tuple(_declaration(parameter, argument) for parameter, argument in pairs)
+        if phase.part is Part.START:
+            key = (message.nonblocking.upper(), *signature)
+            short = message.name.removeprefix("MPI_").lower()
+            name = self._starts.setdefault(key, f"{self.prefix}_{short}_{len(self._starts) + 1}")
+        else:
+            name = self._ends.setdefault(tuple(filter(None, signature)), f"{self.prefix}_end_{len(self._ends) + 1}")
+        return f"call {name}({', '.join([str(phase.slot), *given])})"
+
+    def support(self, module: str) -> list[str]:
+        """Templates of the procedures; ``module`` holds the slots."""
+        texts = [_start(name, key[0], key[1:], module) for key, name in self._starts.items()]
+        return texts + [_end(name, key, module) for key, name in self._ends.items()]
+
+
+def handle_types(f08: bool) -> Mapping[str, str]:
+    """What the templates call the types of handles."""
+    if f08:
+        return {"comm": "type(MPI_Comm)", "kind": "type(MPI_Datatype)", "op": "type(MPI_Op)"}
+    return {"comm": "integer", "kind": "integer", "op": "integer"}
+
+
+def _in_place(argument: Expression) -> bool:
+    return isinstance(argument, Constant) and argument.name == "MPI_IN_PLACE"
+
+
+def _declaration(parameter: mpi.Parameter, argument: Expression) -> str:
+    """``type :: *`` of an array, ``type ::`` of a scalar; nothing for MPI_IN_PLACE, which is not passed on."""
+    if parameter.role in _BUFFERS:
+        symbol = _symbol(argument)
+        if _in_place(argument) or symbol is None:
+            return ""
+        kind = _spelled(symbol.type)
+        assert kind is not None, symbol.name
+        return f"{kind} :: {'' if symbol.dimensions is None else '*'}"
+    if parameter.role in _ARRAYS:
+        return "integer :: *"
+    return f"{_HANDLES.get(parameter.role, 'integer')} ::"
+
+
+def _declared(declarations: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Dummy arguments' names, and lines that declare them."""
+    names, lines = [], []
+    for number, declaration in enumerate(declarations, 1):
+        if declaration:
+            names.append(f"a{number}")
+            lines.append(f"   {declaration.removesuffix('*').strip()} a{number}{'(*)' if declaration.endswith('*') else ''}")
+    return names, lines
+
+
+def _start(name: str, call: str, declarations: tuple[str, ...], module: str) -> str:
+    names, lines = _declared(declarations)
+    passed = [f"a{n}" if declaration else "MPI_IN_PLACE" for n, declaration in enumerate(declarations, 1)]
+    values = {
+        "name": name,
+        "module": module,
+        "dummies": ", ".join(names),
+        "lines": "\n".join(lines),
+        "call": call,
+        "passed": ", ".join(passed),
+    }
+    return Template(_F_START).safe_substitute(values)
+
+
+def _end(name: str, declarations: tuple[str, ...], module: str) -> str:
+    names, lines = _declared(declarations)
+    touched = "\n".join(f"   call MPI_GET_ADDRESS({dummy}, place, error)" for dummy in names)
+    values = {"name": name, "module": module, "dummies": ", ".join(names), "lines": "\n".join(lines), "touched": touched}
+    return Template(_F_END).safe_substitute(values)
+
+
+_F_START = """
+subroutine $name(slot, $dummies)
+   use, intrinsic :: iso_fortran_env
+   use $module
+   implicit none
+   integer :: slot, error
+$lines
+   call $call($passed, slots(slot)%request, error)
+end subroutine
+"""
+# To ask for a buffer's address tells the compiler that MPI may have changed what it holds.
+_F_END = """
+subroutine $name(slot, $dummies)
+   use, intrinsic :: iso_fortran_env
+   use $module
+   implicit none
+   integer :: slot, error
+   integer(MPI_ADDRESS_KIND) :: place
+$lines
+   call MPI_WAIT(slots(slot)%request, MPI_STATUS_IGNORE, error)
+$touched
+end subroutine
+"""

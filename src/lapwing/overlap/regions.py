@@ -20,10 +20,13 @@ from lapwing.overlap.callgraph import CallSite
 from lapwing.overlap.flow import ENTRY, EXIT, Edge, Flow, Node, Part, Way
 from lapwing.overlap.program import Expression, If, Loop, Procedure, Program, Statement, While
 from lapwing.overlap.sites import Site
-from lapwing.overlap.started import Piece, Started, everywhere, pieces
+from lapwing.overlap.started import Piece, Started, everywhere
 from lapwing.overlap.touches import Touch, Touches, dies
 
 _PASSING = 1000
+# Enough to say where the region ends; and no search walks through a huge procedure for every call in it.
+_MOST_STOPS = 8
+_MOST_NODES = 2000
 _FAR = {True: frozenset({Way.ENTER, Way.SKIP}), False: frozenset({Way.LEAVE, Way.SKIP})}
 
 
@@ -48,7 +51,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest statements on every path, nearest first. ``end``: in words, where paths without any end."""
+    """The nearest statements on every path (the first few), nearest first. ``end``: in words, where paths without any end."""
 
     stops: tuple[Stop, ...]
     end: str
@@ -87,7 +90,7 @@ class Regions:
         self._outer: dict[tuple[object, ...], Nearest] = {}
 
     def of(self, site: Site) -> Region:
-        moved = pieces(site, self.touches) if site.message.buffers else self.started.delivered(site)
+        moved = self.started.pieces_of(site) if site.message.buffers else self.started.delivered(site)
         if not moved:
             return Region(site, _NONE, _NONE)
         # Of what is sent the producer writes it; what is received into is free after its last use, whatever that was.
@@ -142,7 +145,7 @@ class Regions:
     ) -> Nearest:
         stops, left, distance = self._within(procedure, start, wanted, backward)
         if stops or left is None:
-            return Nearest(tuple(stops), "no path leads further" if not stops else "")
+            return Nearest(tuple(stops), "" if stops else "none is near")
         outer = self._outside(procedure, wanted, backward, inside)
         joined = (Stop(s.procedure, s.statement, s.distance + distance, (*left, *s.path)) for s in outer.stops)
         return Nearest(tuple(joined), outer.end)
@@ -173,7 +176,7 @@ class Regions:
         push(start, 0)
         left: tuple[Step, ...] | None = None
         arrived = 0
-        while waiting:
+        while waiting and len(stops) < _MOST_STOPS and len(best) < _MOST_NODES:
             distance, number = heapq.heappop(waiting)
             if distance > best[number]:
                 continue
@@ -346,7 +349,7 @@ class _Touching(_Wanted):
             return frozenset()
         apart = [
             piece.touch
-            for piece in pieces(site, self.regions.touches)
+            for piece in self.regions.started.pieces_of(site)
             if (own := [mine.argument for mine in self.moved if mine.touch.symbol == piece.touch.symbol])
             and piece.argument not in own
         ]
@@ -355,13 +358,14 @@ class _Touching(_Wanted):
     def _delivered(self, site: Site) -> list[Touch]:
         """What a completion brings, of other calls than the one whose region is looked for."""
         starts = self.regions.started.starts_of(site)
-        if self.origin.message.kind is mpi.Kind.COMPLETION or self.origin in starts:
+        own = (self.origin, *self.regions.started.starts_of(self.origin))
+        if self.origin.message.kind is mpi.Kind.COMPLETION or any(start in own for start in starts):
             return []
         touches = self.regions.touches
         brought = (
             piece.touch
             for start in starts
-            for piece in pieces(start, touches)
+            for piece in self.regions.started.pieces_of(start)
             if piece.received and piece.touch not in self._other_parts(start)
         )
         return [everywhere(touch, touches) for touch in brought]

@@ -33,9 +33,11 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Options:
-    """What may be done. ``motions``: names of MOTIONS, None for all of them."""
+    """What may be done. ``motions``: names of MOTIONS, None for all of them. ``reassociate``: floating-point reductions may round
+    otherwise."""
 
     progress_calls: bool = True
+    reassociate: bool = False
     motions: frozenset[str] | None = None
 
 

@@ -6,12 +6,14 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lapwing.overlap.arrange import Arranger
 from lapwing.overlap.conflicts import Conflict
-from lapwing.overlap.fences import Fences
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
+from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
+from lapwing.overlap.motions.collectives import Collectives
 from lapwing.overlap.motions.context import Context, procedures_with_messages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
@@ -22,7 +24,9 @@ from lapwing.overlap.program import Block, Call, Name, Procedure, Program, State
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.survey import survey
-from lapwing.overlap.tree import message_of, rewrite as rewrite_tree
+from lapwing.overlap.tree import message_of
+from lapwing.overlap.tree import rewrite as rewrite_tree
+from lapwing.overlap.uniform import Uniformity
 from lapwing.overlap.walk import Analysis
 
 
@@ -51,10 +55,12 @@ class _Rewriter:
     def run(self) -> None:
         if self._handles_errors():
             return
-        self.insertions = pipeline_loops(self.context)
+        collectives = Collectives(self.context, Uniformity(self.context.analysis))
+        self.insertions = pipeline_loops(self.context, collectives.divide)
         for procedure in list(procedures_with_messages(self.context.analysis)):
             body = take_over(self.context, procedure)
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
+            body = rewrite_tree(body, partial(collectives.divide, procedure=procedure))
             self._replace(replace(procedure, body=body))
         # From here on what procedures do, seen from outside, stays what it is.
         self.context.analysis.forget_all()

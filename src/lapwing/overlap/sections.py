@@ -57,7 +57,17 @@ class Linear:
         return result
 
     def names(self) -> frozenset[str]:
-        return frozenset(name for name, _ in self.terms)
+        found: frozenset[str] | None = self.__dict__.get("_names")
+        if found is None:
+            found = self.__dict__["_names"] = frozenset(name for name, _ in self.terms)
+        return found
+
+    def __hash__(self) -> int:
+        # Asked for far more often than anything else; functools.cached_property takes a lock each time.
+        found: int | None = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = hash((self.terms, self.constant))
+        return found
 
     def __str__(self) -> str:
         return " + ".join([*(f"{c}*{n}" for n, c in self.terms), f"({self.constant})"])
@@ -88,10 +98,18 @@ class Section:
     conditions: tuple[Condition, ...] = ()
 
     def names(self) -> frozenset[str]:
-        found: set[str] = set()
-        for linear in self._linears():
-            found |= linear.names()
-        return frozenset(found - set(self.bound))
+        """The terms that are not bound inside."""
+        found: frozenset[str] | None = self.__dict__.get("_names")
+        if found is None:
+            every = frozenset[str]().union(*(linear.names() for linear in self._linears()))
+            found = self.__dict__["_names"] = every - frozenset(self.bound)
+        return found
+
+    def __hash__(self) -> int:
+        found: int | None = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions))
+        return found
 
     def _linears(self) -> Iterable[Linear]:
         for subscript in self.subscripts:
@@ -108,6 +126,8 @@ class Section:
         """The section with terms replaced by what they are worth; those ``unknown`` may be anything."""
         renamed = {name: Linear.term(fresh_term()) for name in unknown & self.names()}
         values = {**values, **renamed}
+        if not values.keys() & self.names():
+            return self
         return Section(
             tuple(_substitute(s, values) for s in self.subscripts),
             (*self.bound, *(linear.terms[0][0] for linear in renamed.values())),

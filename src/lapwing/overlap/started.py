@@ -21,18 +21,6 @@ class Piece:
     received: bool
 
 
-def pieces(site: Site, touches: Touches) -> tuple[Piece, ...]:
-    """The buffers of a call; their touches write where MPI does."""
-    found = []
-    for buffer in site.buffers():
-        if buffer.argument < len(site.call.arguments):
-            argument = bare(site.call.arguments[buffer.argument])
-            touch = touches.handed(argument, site.procedure, writes=buffer.writes)
-            if touch is not None:
-                found.append(Piece(touch, argument, buffer.reads, buffer.writes))
-    return tuple(found)
-
-
 def everywhere(touch: Touch, touches: Touches) -> Touch:
     """A touch as other procedures may see it: by memory, with the callers' that a dummy argument stands for."""
     memory = touch.memory
@@ -46,6 +34,7 @@ class Started:
 
     def __init__(self, sites: Sequence[Site], touches: Touches) -> None:
         self._touches = touches
+        self._pieces: dict[int, tuple[Piece, ...]] = {}
         self._starts: dict[int, list[Site]] = {}
         self._completions: dict[int, list[Site]] = {}
         by_memory: dict[str, list[Site]] = {}
@@ -60,6 +49,20 @@ class Started:
                 for start in found:
                     self._completions.setdefault(id(start.statement), []).append(site)
 
+    def pieces_of(self, site: Site) -> tuple[Piece, ...]:
+        """The buffers of a call; their touches write where MPI does."""
+        if id(site) not in self._pieces:
+            self._pieces[id(site)] = tuple(self._find_pieces(site))
+        return self._pieces[id(site)]
+
+    def _find_pieces(self, site: Site) -> Iterable[Piece]:
+        for buffer in site.buffers():
+            if buffer.argument < len(site.call.arguments):
+                argument = bare(site.call.arguments[buffer.argument])
+                touch = self._touches.handed(argument, site.procedure, writes=buffer.writes)
+                if touch is not None:
+                    yield Piece(touch, argument, buffer.reads, buffer.writes)
+
     def starts_of(self, site: Site) -> Sequence[Site]:
         """The nonblocking or persistent calls whose requests a completion, or MPI_Start, may name."""
         return self._starts.get(id(site.statement), ())
@@ -72,7 +75,7 @@ class Started:
         found: list[Piece] = []
         for start in self.starts_of(site):
             same = start.procedure.key == site.procedure.key
-            for piece in pieces(start, self._touches):
+            for piece in self.pieces_of(start):
                 found.append(piece if same else replace(piece, touch=everywhere(piece.touch, self._touches)))
         return tuple(dict.fromkeys(found))
 

@@ -73,8 +73,32 @@ class _Surveyor:
         self._stretches = Stretches(self._regions)
         self._places = Places(program.sources)
         self._notes: dict[Span, list[Note]] = {}
-        for note in context.notes:
-            self._notes.setdefault(note.site, []).append(note)
+        self._notes_of: dict[str, list[Note]] = {}
+        self._sort(context.notes)
+
+    def _sort(self, notes: Iterable[Note]) -> None:
+        """Notes by the MPI calls they belong to, or by the procedures whose calls they are about."""
+        called = {
+            (site.call.span or site.statement.span): site.callee
+            for sites in self._graph.sites.values()
+            for site in sites
+            if site.callee is not None
+        }
+        for note in notes:
+            callee = called.get(note.site)
+            if callee is None:
+                self._notes.setdefault(note.site, []).append(note)
+                continue
+            for key in self._reached(callee):
+                self._notes_of.setdefault(key, []).append(note)
+
+    def _reached(self, key: str) -> set[str]:
+        found, waiting = {key}, [key]
+        while waiting:
+            for callee in self._graph.callees(waiting.pop()) - found:
+                found.add(callee)
+                waiting.append(callee)
+        return found
 
     # ---- calls that were read -----------------------------------------------------------------------------------------
 
@@ -89,7 +113,7 @@ class _Surveyor:
             self._stretch(region.producers.first, backward=True),
             self._stretch(region.consumers.first, backward=False),
         )
-        notes = self._notes.get(site.statement.span, [])
+        notes = [*self._notes.get(site.statement.span, ()), *self._notes_of.get(site.procedure.key, ())]
         matches = self._matching.of(site)
         remarks = []
         if not notes:
@@ -106,7 +130,7 @@ class _Surveyor:
             self._places.of_stop(region.consumers.first),
             self._words(site, region, before, after),
             tuple(self._places.at(match.span) for match in self._near(site, matches)),
-            self._actions(notes, place),
+            self._actions(notes),
             self._refusals(notes),
             "; ".join(remarks) or None,
         )
@@ -127,8 +151,8 @@ class _Surveyor:
 
         return sorted(matches, key=distance)[:_MOST_MATCHES]
 
-    def _actions(self, notes: Iterable[Note], place: Place) -> tuple[Action, ...]:
-        return tuple(Action(note.motion, note.text, place) for note in notes if note.made)
+    def _actions(self, notes: Iterable[Note]) -> tuple[Action, ...]:
+        return tuple(Action(note.motion, note.text, self._places.at(note.site)) for note in notes if note.made)
 
     def _refusals(self, notes: Iterable[Note]) -> tuple[Refusal, ...]:
         return tuple(

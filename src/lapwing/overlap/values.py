@@ -159,7 +159,8 @@ class Values:
                 understood |= self._call(statement, procedure)
         for call in _invocations(statement):
             understood |= self._call(call, procedure)
-        for touch in self._touches.of(statement, procedure):
+        # What a callee writes is read where it stands.
+        for touch in self._touches.itself(statement, procedure):
             if touch.writes:
                 self._lost |= {memory.key for memory in touch.memory} - understood
 

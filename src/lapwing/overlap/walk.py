@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from lapwing.overlap.aliases import UNKNOWN, Aliases, Memory
 from lapwing.overlap.callgraph import CallGraph
 from lapwing.overlap.effects import Access, Effects, MessageOperation, together
 from lapwing.overlap.environment import Environment, Terms
+from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.phases import Part, Phase
 from lapwing.overlap.program import (
     AddressOf,
@@ -74,6 +75,7 @@ class Analysis:
         self._open: set[str] = set()
         self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
         self._plain: dict[int, tuple[Statement, Effects]] = {}
+        self._liveness: dict[int, tuple[Block, Liveness]] = {}
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
 
@@ -91,6 +93,27 @@ class Analysis:
             before = walker.environment.copy()
             found.append((walker.statement(statement), before))
         return found
+
+    def liveness(self, procedure: Procedure) -> Liveness:
+        """Which local variables the procedure's statements need. Remembered."""
+        entry = self._liveness.get(id(procedure.body))
+        if entry is None:
+            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure)))
+            self._liveness[id(procedure.body)] = entry
+        return entry[1]
+
+    def following(
+        self, statements: Sequence[Statement], procedure: Procedure
+    ) -> tuple[list[Effects], Callable[[Statement], Effects]]:
+        """The effects of the statements, and what gives those of any one statement that would follow them."""
+        walker = _Walker(self, procedure, Environment(self.terms))
+        effects = [walker.statement(statement) for statement in statements]
+        after = walker.environment
+
+        def next_one(statement: Statement) -> Effects:
+            return _Walker(self, procedure, after.copy()).statement(statement)
+
+        return effects, next_one
 
     def plain(self, statement: Statement, procedure: Procedure) -> Effects:
         """The effects of one statement by itself, without sections: which variables, for certain or not. Remembered."""
@@ -165,6 +188,7 @@ class Analysis:
         self._summaries.clear()
         self._written.clear()
         self._plain.clear()
+        self._liveness.clear()
         self._started = None
 
     def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
@@ -636,8 +660,41 @@ class _Walker:
             self._barrier = f"{message.name} begins or ends MPI"
         if message.kind is mpi.Kind.LOCAL and not message.buffers:
             self._states.add("clock" if "time" in message.name.lower() else "mpi")
-        if message.kind in _TRAFFIC:
+        if message.kind is mpi.Kind.COMPLETION:
+            self._found += self._in_flight(message, arguments)
+        if message.kind in _TRAFFIC or (message.kind is mpi.Kind.SETUP and message.collective):
             self._operations.append(self._operation(message, arguments, call))
+        place = mpi.index_of(message, mpi.Role.OP)
+        if place is not None and place < len(arguments):
+            operator = arguments[place]
+            if not isinstance(operator, Constant) or operator.name not in mpi.CONSTANTS:
+                self._barrier = self._barrier or f"{message.name} may call a procedure of the program"
+        for number, argument in enumerate(arguments):
+            if isinstance(argument, Constant) and argument.name == "MPI_IN_PLACE":
+                for buffer in mpi.buffers_in_place(message, number):
+                    if buffer.reads and buffer.argument < len(arguments):
+                        self._read_buffer(arguments[buffer.argument])
+
+    def _read_buffer(self, argument: Expression) -> None:
+        if self._language() == "fortran":
+            base = argument.base if isinstance(argument, Element) else argument
+            self._touch(base, None, writes=False, must=False)
+        else:
+            self._pointee(argument, writes=False)
+
+    def _in_flight(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
+        """Buffers of the nonblocking calls that this one may complete: until then they belong to MPI."""
+        place = mpi.index_of(message, mpi.Role.REQUEST)
+        place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
+        if place is None or place >= len(arguments):
+            return []
+        requests = self.analysis.memory_of(arguments[place], self.procedure)
+        found = []
+        for started in self.analysis.started():
+            if self.analysis.aliases.may_overlap(requests, started.requests):
+                for memory, writes in started.buffers:
+                    found.append(Access(None, None, writes, False, False, memory, self._where))
+        return found
 
     def _phase(self, phase: Phase) -> None:
         """A communication's part touches its buffers when it copies, or as long as they are in use."""

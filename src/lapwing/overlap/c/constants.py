@@ -14,7 +14,8 @@ from lapwing.overlap.c.libclang import Cursor, Kind, Unit
 
 MPI_CONSTANT = re.compile(r"MPI_[A-Z][A-Z0-9_]*\Z")
 
-_BODY = re.compile(rb"\w+(?!\()[ \t]*(.*)", re.DOTALL)
+_BODY = re.compile(rb"\w+\b(.*)", re.DOTALL)  # of a macro with parameters, they stand before the rest
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_WORD = re.compile(r"[(\s]*([A-Za-z_]\w*)[)\s]*\Z")
 _CAST_NUMBER = re.compile(r"\(*\s*\((MPI_\w+)\)\s*\(?\s*(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s)]*\Z")
 _LAST_WORD = re.compile(r"\b([A-Za-z]\w*)[\s)]*\Z")
@@ -26,7 +27,8 @@ class MpiConstants:
     def __init__(self, unit: Unit, cursors: Sequence[Cursor], read_bytes: Callable[[Path], bytes]) -> None:
         self._unit = unit
         self._read_bytes = read_bytes
-        self._bodies: dict[str, str | None] = {}
+        self._bodies: dict[str, set[str]] = {}  # more than one where a name is defined again
+        self._pragmas: dict[str, bool] = {}
         self._by_number: dict[tuple[str, int], str] = {}
         self._by_word: dict[str, str] = {}
         for cursor in cursors:
@@ -39,9 +41,10 @@ class MpiConstants:
             return
         name = self._unit.name(cursor)
         body = self._body(path, start, end)
-        # A name that is defined more than once means different things at different places.
-        self._bodies[name] = body if self._bodies.get(name, body) == body else None
-        if body is None or not MPI_CONSTANT.match(name):
+        if body is None:
+            return
+        self._bodies.setdefault(name, set()).add(body)
+        if not MPI_CONSTANT.match(name):
             return
         number = _CAST_NUMBER.match(body)
         word = _LAST_WORD.search(body)
@@ -58,6 +61,16 @@ class MpiConstants:
         """Whether the unit defines a macro of this name."""
         return name in self._bodies
 
+    def writes_pragma(self, name: str, outer: frozenset[str] = frozenset()) -> bool:
+        """Whether a macro leads to a pragma."""
+        if name not in self._pragmas:
+            words = {word for body in self._bodies.get(name, ()) for word in _WORD.findall(body)}
+            inner = (word for word in words if word in self._bodies and word not in outer)
+            self._pragmas[name] = "_Pragma" in (name, *words) or any(
+                self.writes_pragma(word, outer | {name}) for word in inner if word != name
+            )
+        return self._pragmas[name]
+
     def of_use(self, name: str, use: Cursor) -> str | None:
         """The constant that the use of a macro stands for, None if that is not one constant of MPI's."""
         if MPI_CONSTANT.match(name):
@@ -70,7 +83,8 @@ class MpiConstants:
                 return None
             if MPI_CONSTANT.match(word.group(1)):
                 return word.group(1)
-            body = self._bodies.get(word.group(1))
+            found = self._bodies.get(word.group(1), set())
+            body = next(iter(found)) if len(found) == 1 else None
         return None
 
     def of_number(self, type_text: str, value: int) -> str | None:

@@ -75,6 +75,11 @@ class Expressions:
         self._inner_uses = uses.inner
         self._constants = constants
         self.this: Symbol | None = None
+        self.guesses = 0  # expressions that libclang has no kind for
+
+    def writes_pragma(self, use: int) -> bool:
+        """Whether a macro's use (by its number) writes a pragma, for which libclang has no node."""
+        return self._constants.writes_pragma(self._uses.names[use])
 
     # ---- places ----
 
@@ -199,7 +204,9 @@ class Expressions:
     def _unexposed(self, node: Node) -> Expression:
         parts = _expressions_in(node)
         if len(parts) != 1:
-            return self._evaluated(node)
+            value = self._unit.evaluate(node.cursor)
+            self.guesses += value is None
+            return self._unread(node) if value is None else Number(value)
         found = self.read(parts[0])
         if not self._is_same_text(node, parts[0]):  # not a conversion: va_arg and other rare things
             value = self._unit.evaluate(node.cursor)

@@ -288,6 +288,10 @@ class Diagnostic:
     message: str
 
 
+# Everybody who works on the program model walks through it by recursion, of which Python allows some 1000 levels.
+TALLEST = 200
+
+
 class Node:
     """A cursor in a function's tree. ``start``, ``end``: bytes of the function's file, for what a macro expands to those of the
     macro's use; ``exact``: the text there is what was read, no more and no less. ``macro``: the number of the macro's use

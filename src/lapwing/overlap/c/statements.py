@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap.c.expressions import Expressions, base_symbol
-from lapwing.overlap.c.libclang import Diagnostic, Kind, Node, TypeKind, Unit, Uses
+from lapwing.overlap.c.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.c.loops import PointedKinds, counted
 from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference, mark_target
 from lapwing.overlap.c.text import Directive, Region, Text
@@ -64,11 +64,8 @@ _HARMLESS = frozenset((2, 3, 4, 5, 8, 20, 33, 34, 35, 36, 602))
 _STANDS_ALONE = frozenset(
     ("barrier", "taskwait", "taskyield", "flush", "cancel", "cancellation", "threadprivate", "declare", "end", "depobj")
 )
-_EFFECTIVE = frozenset(
-    ("define", "undef", "include", "include_next", "import", "pragma")
-)  # directives that change code
-# Everybody who works on the model walks through it by recursion, of which Python allows some 1000 levels.
-_TALLEST = 200
+_INCLUDES = frozenset(("include", "include_next", "import"))
+_EFFECTIVE = _INCLUDES | {"define", "undef", "pragma"}  # directives that change code
 _REASONS = {
     Kind.ASM_STMT: "assembler",
     Kind.MS_ASM_STMT: "assembler",
@@ -80,7 +77,7 @@ _REASONS = {
 
 
 class Tangled(Exception):
-    """Conditional compilation opens or closes braces: the statement around cannot be read."""
+    """The statement around cannot be read; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -257,13 +254,12 @@ class Statements:
         for directive in self._directives(start, end):
             if _holds(items, directive):
                 continue
-            if directive.name in ("include", "include_next", "import"):
+            if directive.name in _INCLUDES:
                 result.append(_Barrier(directive.start, directive.end, f"an included file: {directive.rest}"))
             elif directive.name == "pragma" and directive.rest.split()[:1] in (["omp"], ["acc"]):
                 words = directive.rest.split()
                 alone = len(words) > 1 and words[1].split("(")[0] in _STANDS_ALONE
-                name = "OpenMP" if words[0] == "omp" else "OpenACC"
-                result.append(_Barrier(directive.start, directive.end, name, joins_after=not alone))
+                result.append(_Barrier(directive.start, directive.end, _pragma_name(directive), joins_after=not alone))
         return sorted(result, key=lambda barrier: (barrier.start, -barrier.end))
 
     def _regions(self, start: int, end: int, whole: bool = True) -> list[Region]:
@@ -336,25 +332,39 @@ class Statements:
         found: list[_Item] = []
         position = start
         for item in [*items, _Item(end, end, None)]:
+            pragma = self._first_pragma(position, item.start)
+            if pragma is not None and item.end > item.start:
+                item.start, item.node, item.reason = pragma, None, "a pragma"
             tokens = [number for number in self._text.tokens(position, item.start) if not self._is_free(number)]
             if tokens:
                 first, last = self._text.starts[tokens[0]], self._text.ends[tokens[-1]]
                 found.append(_Item(first, last, None, self._reason_near(first, last)))
-            else:
-                for directive in self._directives(position, item.start):
-                    if directive.name == "pragma":
-                        item.pragma = directive.start if item.pragma is None else item.pragma
+                position = last
+            directives = [d.start for d in self._directives(position, item.start) if d.name == "pragma"]
+            item.pragma = min(directives, default=None)
             found.append(item)
             position = item.end
         return found[:-1]
+
+    def _first_pragma(self, start: int, end: int) -> int | None:
+        """Where in those bytes a pragma is written as an operator, or by a macro."""
+        for number in self._text.tokens(start, end):
+            use = self._uses.at(self._text.starts[number])
+            written = use >= 0 and self._expressions.writes_pragma(use)
+            if written and not self._is_skipped(self._text.starts[number]):
+                return self._text.starts[number]
+        return None
 
     def _is_free(self, number: int) -> bool:
         """Tokens that mean nothing between statements: those left out by #if, and macros' uses that expand to nothing."""
         offset = self._text.starts[number]
         if self._is_skipped(offset):
             return True
-        # The semicolon after a macro's use that is nothing is an empty statement of its own, and has a node.
-        return self._uses.at(offset) >= 0
+        use = self._uses.at(offset)
+        if use < 0 or self._expressions.writes_pragma(use):
+            return False
+        # What it expands to may be there, and not understood.
+        return self._error_in(self._uses.starts[use], self._uses.ends[use]) is None
 
     def _reason_near(self, start: int, end: int) -> str:
         message = self._error_in(start, end)
@@ -385,7 +395,7 @@ class Statements:
         span = Span(self._source, item.start, item.end)
         if item.node is None:
             return [Opaque(item.reason or "not understood", span=span)]
-        if item.node.height > _TALLEST:
+        if item.node.height > TALLEST:
             return [Opaque("nested too deeply", span=span)]
         statements = self._read(item.node)
         if item.pragma is not None and statements:
@@ -417,7 +427,18 @@ class Statements:
         reason = self._conditional_in(span.start, span.end)
         if reason is not None:
             return [Opaque(reason, span=span)]
-        return [self._plain(node, span)]
+        try:
+            return [self._plain(node, span)]
+        except Tangled as error:
+            return [Opaque(str(error), span=span)]
+
+    def _value(self, node: Node) -> Expression:
+        """An expression; where libclang itself only guesses at it, the whole statement counts as not understood."""
+        self._expressions.guesses = 0
+        value = self._expressions.read(node)
+        if self._expressions.guesses:
+            raise Tangled("not understood: an expression of an unknown kind")
+        return value
 
     def _conditional_in(self, start: int, end: int) -> str | None:
         for region in self._regions(start, end, whole=False):
@@ -445,11 +466,20 @@ class Statements:
                 message = self._error_in(position, start - 1)
                 if message is not None:
                     return f"not understood: {message}"
-                reason = self._conditional_in(position, start)
+                reason = self._conditional_in(position, start) or self._directive_in(position, start)
                 if reason is not None:
                     return reason
             position = max(position, end)
         return None
+
+    def _directive_in(self, start: int, end: int) -> str | None:
+        """A pragma or an include between a statement's parts, where there are no braces around the part."""
+        for directive in self._directives(start, end):
+            if directive.name == "pragma":
+                return _pragma_name(directive)
+            if directive.name in _INCLUDES:
+                return f"an included file: {directive.rest}"
+        return "a pragma" if self._first_pragma(start, end) is not None else None
 
     def _structured(self, node: Node, span: Span) -> list[Statement]:
         if node.kind == Kind.LABEL_STMT:
@@ -523,7 +553,7 @@ class Statements:
         word = self._text.token(first + 1) if first is not None and first + 1 < len(self._text.starts) else b""
         if len(parts) not in (2, 3) or not _is_expression(parts[0]) or word in (b"constexpr", b"consteval"):
             return Opaque("an if with a declaration in its condition", span=span)
-        condition = self._expressions.read(parts[0])
+        condition = self._value(parts[0])
         then = self._sub_block(parts[1])
         if len(parts) == 2:
             return If(condition, then, span=span)
@@ -537,7 +567,7 @@ class Statements:
         if len(parts) != 2:
             return Opaque("a loop with a declaration in its condition", span=span)
         body, condition = parts if node.kind == Kind.DO_STMT else (parts[1], parts[0])
-        return While((self._expressions.read(condition),), self._sub_block(body), span=span)
+        return While((self._value(condition),), self._sub_block(body), span=span)
 
     def _for(self, node: Node, span: Span) -> Statement:
         *header, body = node.children
@@ -552,7 +582,7 @@ class Statements:
                     for symbol, value in declared.variables
                 ]
             elif _is_expression(part):
-                parts.append(self._expressions.read(part))
+                parts.append(self._value(part))
             elif part.kind != Kind.NULL_STMT:
                 return Opaque("a for with a statement in its header", span=span)
         block = self._sub_block(body)
@@ -606,7 +636,7 @@ class Statements:
             if isinstance(block, str):
                 return Opaque(block, span=span)
             cases.append(block)
-        return Select(self._expressions.read(selector), tuple(cases), span=span)
+        return Select(self._value(selector), tuple(cases), span=span)
 
     def _cases(self, body: Node) -> list[tuple[int, list[Node]]] | str:
         """The statements of each case with where its labels start; a sentence where they are not plain."""
@@ -659,7 +689,7 @@ class Statements:
         if node.kind == Kind.DECL_STMT:
             return self._declaration(node, span)
         if node.kind == Kind.RETURN_STMT:
-            value = self._expressions.read(node.children[0]) if node.children else None
+            value = self._value(node.children[0]) if node.children else None
             return Jump("return", value=value, span=span)
         if node.kind == Kind.GOTO_STMT:
             return Jump("goto", to=self._label(node), span=span)
@@ -680,11 +710,11 @@ class Statements:
         if node.macro >= 0 and self._uses.names[node.macro] == "assert" and self._is_whole_use(node):
             condition = _asserted(node)
             if condition is not None:
-                return Call("assert", (self._expressions.read(condition),), span=span)
+                return Call("assert", (self._value(condition),), span=span)
         odd = _odd_cpp(node)
         if odd is not None:
             return Opaque(odd, span=span)
-        value = self._expressions.read(node)
+        value = self._value(node)
         for part in value.walk():
             if isinstance(part, Invocation) and part.name in _LEAVES:
                 return Opaque(f"{part.name}, which goes on elsewhere", span=span)
@@ -725,12 +755,12 @@ class Statements:
         sizes = [part for part in parts if part not in given]
         if symbol.dimensions is not None and len(sizes) == len(symbol.dimensions):
             # libclang visits the innermost size first
-            give_bounds(symbol, {n: self._expressions.read(size) for n, size in enumerate(reversed(sizes))})
+            give_bounds(symbol, {n: self._value(size) for n, size in enumerate(reversed(sizes))})
         if not given:
             return None
         if symbol.type.base == "struct" and given[0].kind == Kind.CALL_EXPR and not given[0].children:
             return None  # the constructor of a plain struct, which C++ calls and which does nothing
-        value = self._expressions.read(given[0])
+        value = self._value(given[0])
         if is_reference(self._clang.clang_getCursorType(node.cursor)):
             base = base_symbol(value)
             if base is not None:
@@ -744,6 +774,10 @@ class Statements:
         while canonical.kind in TypeKind.ARRAYS:
             canonical = self._clang.clang_getCanonicalType(self._clang.clang_getArrayElementType(canonical))
         return canonical.kind == TypeKind.RECORD and not self._clang.clang_isPODType(canonical)
+
+
+def _pragma_name(directive: Directive) -> str:
+    return {"omp": "OpenMP", "acc": "OpenACC"}.get(directive.rest.split(" ")[0], "a pragma")
 
 
 def _has_effects(symbol: Symbol) -> bool:

@@ -84,7 +84,7 @@ class Text:
         found = _DIRECTIVE.match(self.data, start, end)
         if found:
             name, rest = found.group(1).decode("latin-1"), found.group(2).decode("latin-1")
-            self.directives.append(Directive(name, rest.strip(), start, end))
+            self.directives.append(Directive(name, rest.strip(), start, start + len(found.group().rstrip())))
         return end
 
     def tokens(self, start: int, end: int) -> range:

@@ -12,7 +12,7 @@ from lapwing.overlap.c import stub, toolchain
 from lapwing.overlap.c.constants import MpiConstants
 from lapwing.overlap.c.expressions import Expressions
 from lapwing.overlap.c.fallback import Found, functions_in
-from lapwing.overlap.c.libclang import Cursor, Diagnostic, Kind, Node, Unit, Uses
+from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Node, Unit, Uses
 from lapwing.overlap.c.statements import Statements
 from lapwing.overlap.c.symbols import Declarations, Table
 from lapwing.overlap.c.text import Text
@@ -28,6 +28,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Type,
+    Unread,
 )
 
 _DEFINITIONS = frozenset(
@@ -153,7 +154,7 @@ class _Reader:
             return
         with unit:
             _UnitReader(self, unit, main, path).read()
-        self._fall_back(main, file, "libclang did not read this function")
+        self._fall_back(main, file, "a template, or code that libclang does not understand")
 
     def _problem(self, path: Path, line: int, message: str) -> None:
         self._problems.append(Problem(path, line, message))
@@ -293,9 +294,10 @@ class _UnitReader:
             file = self._program._file(path)
             uses = self._uses.get(path, Uses(()))
             tree = self._unit.tree(given, path, uses, file.source.data)
-            if tree.height > TALLEST:
-                return
-            self._program._table.initial[symbol.key] = self._expressions(file, uses).read(tree)
+            read = self._expressions(file, uses).read
+            self._program._table.initial[symbol.key] = (
+                read(tree) if tree.height <= TALLEST else Unread("nested too deeply")
+            )
 
     def _expressions(self, file: _File, uses: Uses) -> Expressions:
         return Expressions(self._unit, self._declarations, file.text, file.number, uses, self._constants)

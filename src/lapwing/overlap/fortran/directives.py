@@ -1,4 +1,4 @@
-"""Directives for threads and accelerators (OpenMP, OpenACC): what they govern becomes Opaque, since nothing may be put into it."""
+"""Directives for threads and accelerators (OpenMP, OpenACC): what they govern becomes Opaque, as nothing may be put there."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ class ExpressionReader:
             return Element(self.identifier(base), self.values(arguments), span=span)
         if entity is not None and not entity.external and child_of(arguments, "extent_specifier") is not None:
             return Element(self.identifier(base), self.values(arguments), span=span)
-        if entity is None and self.scope.procedure(name) is None and any(self.scope.unknown_sources()):
+        if entity is None and self.scope.procedure(name) is None and self.scope.unknown_sources():
             return self.unread_array(name, base, arguments, span)
         if name == "kind" and entity is None and arguments.named_child_count == 1:
             literal = arguments.named_children[0]

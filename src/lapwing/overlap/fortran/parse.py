@@ -78,7 +78,7 @@ def parse_view(view: View, wrap: bool = False, given: Mapping[str, str] | None =
         holes = _merged([*holes, *_incomplete_units(view, [*holes, *dropped])])
         root = parse(holes)
     if root.has_error:
-        holes = [Piece(view.starts[0], view.ends[-1], "syntax that cannot be parsed")]
+        holes = [Piece(0, len(view.text), "syntax that cannot be parsed")]
         root = parse(holes)
     lines, directives = (tuple(outside(pieces, dropped)) for pieces in (view.preprocessor, view.directives))
     return Parsed(view, root, tuple(holes), len(prefix), lines, directives)

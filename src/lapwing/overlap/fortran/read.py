@@ -14,6 +14,7 @@ from lapwing.overlap.fortran.includes import Includes
 from lapwing.overlap.fortran.parse import parse_view
 from lapwing.overlap.fortran.preprocessor import conditional_regions, included_name, macros_of
 from lapwing.overlap.fortran.scope import KNOWN_MODULES, Entity, Scope, Use, World
+from lapwing.overlap.fortran.skeleton import Kind, kind_of
 from lapwing.overlap.fortran.statements import StatementReader
 from lapwing.overlap.fortran.symbols import Symbols
 from lapwing.overlap.fortran.units import UNITS, Unit, units_of
@@ -75,6 +76,7 @@ class ProgramReader:
         self.added: set[Path] = set()
         self.included: dict[tuple[Path, str], File | None] = {}
         self.problems: list[Problem] = []
+        self.told: set[tuple[File, int]] = set()  # where problems are
         self.units: list[Unit] = []
         self.world = World()
         self.symbols = Symbols(self.world)
@@ -139,19 +141,16 @@ class ProgramReader:
                 file.macros.update(included.macros)
 
     def problem(self, file: File, offset: int, message: str) -> None:
+        self.told.add((file, offset))
         self.problems.append(Problem(file.path, file.source.line_of(offset), message))
 
     def note_left_out(self, file: File) -> None:
-        """Statements and cut out text outside of any procedure are not met again later."""
+        """Statements outside of any procedure are not met again later."""
         stray = [node for unit in self.units if unit.file is file for node in unit.stray]
         known = UNITS | {"include_statement"}
         outside = [node for node in file.parsed.root.children if node.type not in known and node.is_named]
         for node in (*stray, *outside):
             self.problem(file, file.start(node), f"a {node.type.replace('_', ' ')} outside of any procedure: left out")
-        ranges = [(file.start(unit.node), file.end(unit.node)) for unit in self.units if unit.file is file]
-        for hole in file.parsed.holes:
-            if not any(start <= hole.start < end for start, end in ranges):
-                self.problem(file, hole.start, f"{hole.text}: left out")
 
     # ---- the program ----------------------------------------------------------------------------------------------------
 
@@ -161,9 +160,15 @@ class ProgramReader:
         for unit, scope in self.world.scopes.items():
             self.bring_preprocessor_includes(unit)
             declare(scope)
+        done: set[Scope] = set()
+        for scope in self.world.modules.values():
+            self.cut_circles(scope, [], done)
+        for unit, scope in self.world.scopes.items():
             scope.mpi_interface = self.includes.interfaces.get(unit)
             scope.missing = list(dict.fromkeys(unit.missing))
             self.note_missing_modules(scope)
+            self.note_unread_declarations(scope)
+        for scope in self.world.scopes.values():
             self.find_statement_functions(scope)
         give_bounds(self.world, self.symbols, self.files)
         procedures: dict[str, Procedure] = {}
@@ -173,8 +178,45 @@ class ProgramReader:
             procedure = self.procedure(unit, scope)
             previous = procedures.get(procedure.key)
             procedures[procedure.key] = procedure if previous is None else self.twice(previous, procedure)
+        self.note_forgotten_holes()
         globals_ = self.globals()
         return Program(tuple(self.sources), procedures, globals_, tuple(self.problems))
+
+    def cut_circles(self, scope: Scope, users: list[Scope], done: set[Scope]) -> None:
+        """Drops the USE of a module that uses this one."""
+        if scope in done:
+            return
+        done.add(scope)
+        for use in list(scope.uses):
+            module = self.world.modules.get(use.module)
+            if module is scope or module in users:
+                scope.uses.remove(use)
+                self.problem(
+                    scope.unit.file, use.start, f"the modules {scope.unit.name} and {use.module} use each other"
+                )
+            elif module is not None:
+                self.cut_circles(module, [*users, scope], done)
+
+    def note_forgotten_holes(self) -> None:
+        """Text that was cut out and belongs to nothing that was read."""
+        for file in self.files:
+            for hole in file.parsed.holes:
+                if (file, hole.start) not in self.told:
+                    self.problem(file, hole.start, f"{hole.text}: left out")
+
+    def note_unread_declarations(self, scope: Scope) -> None:
+        """Declarations that were cut out, or that the model has no word for: anything may be declared there."""
+        unit, file = scope.unit, scope.unit.file
+        for kind in scope.unread:
+            self.problem(file, file.start(unit.node), f"a declaration that is not understood: {kind}")
+        first_statement = file.start(unit.statements[0]) if unit.statements else file.end(unit.node)
+        for hole in file.parsed.holes_between(file.start(unit.node), first_statement):
+            in_inner = any(file.start(inner.node) <= hole.start < file.end(inner.node) for inner in unit.inner)
+            text = file.parsed.view.text[hole.start : hole.end].decode("latin-1")
+            declares = hole.start < unit.declared or kind_of(text) in (Kind.SPECIFICATION, Kind.GROUP)
+            if not in_inner and (declares or unit.kind in ("module", "block data")):
+                scope.unread.append(hole.text)
+                self.problem(file, hole.start, f"{hole.text}: what it declares is not known")
 
     def note_missing_modules(self, scope: Scope) -> None:
         for use in scope.uses:
@@ -225,7 +267,7 @@ class ProgramReader:
                 return
             name = unit.file.name(left.children[0])
             entity = scope.find(name)
-            untyped = entity is None and (scope.implicit is None or any(scope.unknown_sources()))
+            untyped = entity is None and (scope.implicit is None or bool(scope.unknown_sources()))
             if untyped or (entity is not None and entity.shape is not None):
                 return
             scope.statement_functions[name] = (left, right)
@@ -243,7 +285,7 @@ class ProgramReader:
         end = reader.end_before(unit.footer) if unit.footer is not None else file.end(unit.node)
         nodes = [node for node in unit.statements if file.start(node) >= body_start]
         body = reader.block(nodes, body_start, max(end, body_start))
-        body = self.with_unknown_declarations(unit, scope, body, declarations_end)
+        body = self.with_unknown_declarations(scope, body)
         header = file.statement_span(unit.header).end if unit.header is not None else None
         return Procedure(
             name=unit.name,
@@ -286,19 +328,12 @@ class ProgramReader:
             return first, first
         return first, min([file.line_after(unit.functions_end), *starts])
 
-    def with_unknown_declarations(self, unit: Unit, scope: Scope, body: Block, at: int) -> Block:
+    def with_unknown_declarations(self, scope: Scope, body: Block) -> Block:
         """An Opaque before all else where a declaration could not be read."""
-        first = unit.file.start(unit.node)
-        reasons = [f"the include file {name} was not found" for name in scope.missing_includes()]
-        reasons += [f"a declaration that is not understood: {kind}" for kind in scope.unread]
-        for kind in scope.unread:
-            self.problem(unit.file, first, f"a declaration that is not understood: {kind}")
-        for hole in unit.file.parsed.holes_between(first, at):
-            reasons.append(f"a declaration that cannot be read: {hole.text}")
-            self.problem(unit.file, hole.start, f"{hole.text}: what it declares is not known")
-        if not reasons:
+        reason = next(iter(scope.unknown_declarations()), None)
+        if reason is None:
             return body
-        barrier: Statement = Opaque(reasons[0], span=Span(body.span.source, body.span.start, body.span.start))
+        barrier: Statement = Opaque(reason, span=Span(body.span.source, body.span.start, body.span.start))
         return Block((barrier, *body.statements), body.span, body.form)
 
     def twice(self, first: Procedure, second: Procedure) -> Procedure:

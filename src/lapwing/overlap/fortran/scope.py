@@ -90,6 +90,10 @@ class Scope:
     namelists: set[str] = field(default_factory=set)
     mpi_interface: str | None = None
     cache: dict[str, Entity | None] = field(default_factory=dict)
+    procedure_cache: dict[str, Unit | None] = field(default_factory=dict)
+    generic_cache: dict[str, bool] = field(default_factory=dict)
+    unknown_cache: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    visible_cache: dict[str, Entity] | None = None
 
     def find(self, name: str) -> Entity | None:
         """The variable ``name`` is declared as: here, in a module used, or in the host."""
@@ -116,7 +120,7 @@ class Scope:
     def implied(self, name: str, file: File, where: Span) -> Entity:
         """A new variable that no declaration names: implicitly typed, or from what could not be read."""
         entity = self.entities[name] = Entity(name, self, file, where)
-        entity.unknown = next(self.unknown_sources(), None)
+        entity.unknown = next(iter(self.unknown_sources()), None)
         self.type_implicitly(entity)
         self.cache.clear()
         return entity
@@ -147,6 +151,11 @@ class Scope:
 
     def procedure_here(self, name: str) -> Unit | None:
         """Likewise, internal, module and used procedures only."""
+        if name not in self.procedure_cache:
+            self.procedure_cache[name] = self._procedure_here(name)
+        return self.procedure_cache[name]
+
+    def _procedure_here(self, name: str) -> Unit | None:
         if name in self.procedures:
             return self.procedures[name]
         if len(self.generics.get(name, ())) == 1 and self.generics[name][0] != name:
@@ -162,6 +171,11 @@ class Scope:
 
     def is_generic(self, name: str) -> bool:
         """Whether ``name`` stands for several procedures, or for one that is not named so."""
+        if name not in self.generic_cache:
+            self.generic_cache[name] = self._is_generic(name)
+        return self.generic_cache[name]
+
+    def _is_generic(self, name: str) -> bool:
         if name in self.generics:
             return True
         for use in self.uses:
@@ -171,36 +185,55 @@ class Scope:
                 return True
         return self.host is not None and self.host.is_generic(name)
 
-    def unknown_sources(self) -> Iterator[str]:
-        """Missing include files and modules whose declarations may reach this scope."""
-        yield from self.missing
+    def unknown_sources(self) -> tuple[str, ...]:
+        """What may declare names that are not known here: missing include files and modules, declarations that were not read."""
+        return self._unknown()[0]
+
+    def unknown_declarations(self) -> tuple[str, ...]:
+        """Why the variables visible here are not all known; missing modules do not count, most declare none."""
+        return self._unknown()[1]
+
+    def _unknown(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        if self.unknown_cache is None:
+            sources = list(self.missing)
+            reasons = [f"the include file {name} was not found" for name in self.missing]
+            if self.unread:
+                sources.append(f"declaration of {self.unit.name}")
+            reasons += [f"a declaration in {self.unit.name} that cannot be read: {text}" for text in self.unread]
+            for module, name in self._used_modules():
+                if module is None and name not in KNOWN_MODULES:
+                    sources.append(f"module {name}")
+            for other in [module for module, _ in self._used_modules()] + [self.host]:
+                if other is not None:
+                    sources += other.unknown_sources()
+                    reasons += other.unknown_declarations()
+            self.unknown_cache = tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(reasons))
+        return self.unknown_cache
+
+    def _used_modules(self) -> Iterator[tuple[Scope | None, str]]:
         for use in self.uses:
             module = self.world.modules.get(use.module)
-            if module is not None and module is not self:
-                yield from module.unknown_sources()
-            elif module is None and use.module not in KNOWN_MODULES:
-                yield f"module {use.module}"
-        if self.host is not None:
-            yield from self.host.unknown_sources()
-
-    def missing_includes(self) -> list[str]:
-        return [source for source in self.unknown_sources() if not source.startswith("module ")]
+            if module is not self:
+                yield module, use.module
 
     def mpi(self) -> str | None:
         """The MPI interface that is visible here: "mpi_f08", "mpi", "mpif.h" or None."""
-        found: set[str | None] = {self.mpi_interface}
-        for use in self.uses:
-            if use.module in ("mpi", "mpi_f08"):
-                found.add(use.module)
-            module = self.world.modules.get(use.module)
-            if module is not None and module is not self:
-                found.add(module.mpi())
-        if self.host is not None:
-            found.add(self.host.mpi())
+        reached = [self]
+        for scope in reached:
+            others = [module for module, _ in scope._used_modules()] + [scope.host]
+            reached += [other for other in others if other is not None and other not in reached]
+        found = {scope.mpi_interface for scope in reached} | {use.module for scope in reached for use in scope.uses}
         return next((interface for interface in ("mpi_f08", "mpi", "mpif.h") if interface in found), None)
 
     def visible(self) -> dict[str, Entity]:
         """Every variable that can be named here."""
+        if self.unit.kind != "module":
+            return self._visible()
+        if self.visible_cache is None:
+            self.visible_cache = self._visible()
+        return self.visible_cache
+
+    def _visible(self) -> dict[str, Entity]:
         names: dict[str, Entity] = dict(self.host.visible()) if self.host is not None else {}
         for use in self.uses:
             module = self.world.modules.get(use.module)

@@ -114,10 +114,13 @@ class StatementReader:
 
     def between(self, result: list[Statement], start: int, end: int) -> list[Piece]:
         """Adds what was cut out of the parsed text between two statements; returns the directives there."""
-        holes = [*self.file.parsed.holes_between(start, end), *self.includes_between(start, end)]
+        parsed = self.file.parsed
+        if not (parsed.holes or parsed.preprocessor or parsed.directives):
+            return []
+        holes = [*parsed.holes_between(start, end), *self.includes_between(start, end)]
         for hole in sorted(holes, key=lambda piece: piece.start):
             result.append(self.opaque(Span(self.file.number, hole.start, hole.end), hole.text))
-        directives = [piece for piece in self.file.parsed.directives if start <= piece.start < end]
+        directives = [piece for piece in parsed.directives if start <= piece.start < end]
         return outside(directives, holes)
 
     def includes_between(self, start: int, end: int) -> list[Piece]:

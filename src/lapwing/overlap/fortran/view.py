@@ -152,13 +152,19 @@ class _ViewBuilder:
         if not kept:
             return kept
         previous = 0
+        empty: list[int] = []  # that end nothing
         for semicolon in semicolons:
             self.extend(position, text, previous, semicolon + 1)
-            self.starts.append(-1)
-            self.ends.append(-1)
+            if self.starts[-1] >= 0:
+                self.starts.append(-1)
+                self.ends.append(-1)
+            else:
+                empty.append(semicolon)
             previous = semicolon + 1
         self.extend(position, text, previous, len(kept))
         self.out[position : position + len(kept)] = kept
+        for semicolon in empty:
+            self.out[position + semicolon] = 0x20
         if any(mark < len(kept) - (self.form == "free") for mark in self.marks):
             self.note("a continuation mark inside a line")
         return kept
@@ -166,7 +172,7 @@ class _ViewBuilder:
     def extend(self, position: int, text: bytes, first: int, last: int) -> None:
         part = text[first:last]
         stripped = part.lstrip()
-        if not stripped.rstrip():
+        if not stripped.rstrip() or (self.starts[-1] < 0 and stripped == b";"):
             return
         if self.starts[-1] < 0:
             self.starts[-1] = position + first + len(part) - len(stripped)

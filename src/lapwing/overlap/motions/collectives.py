@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap import mpi
+from lapwing.overlap.fortran_collectives import declared_type
 from lapwing.overlap.motions.blocking_calls import is_contiguous
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.phases import NOWHERE, Part, Phase
@@ -44,20 +45,15 @@ KINDS = frozenset(
 
 @dataclass
 class Collectives:
-    """Takes apart the collectives of a program, in the form it was read; ``change`` is for tree.rewrite."""
+    """Takes apart the collectives of a program. ``uniformity``: of the program as it was read."""
 
     context: Context
-    _uniformity: Uniformity | None = None
+    uniformity: Uniformity
     _apart: dict[str, tuple[Site, ...]] = field(default_factory=dict)
 
-    def changing(self, procedure: Procedure) -> _InProcedure:
-        return _InProcedure(self, procedure)
-
-    @property
-    def uniformity(self) -> Uniformity:
-        if self._uniformity is None:
-            self._uniformity = Uniformity(self.context.analysis)
-        return self._uniformity
+    def divide(self, call: Statement, procedure: Procedure) -> Sequence[Statement]:
+        """Start and end in the place of a collective that may be taken apart; otherwise the statement."""
+        return _InProcedure(self, procedure).change(call)
 
     def hindrance(self, call: Call, procedure: Procedure) -> tuple[Site, Divergence] | None:
         """A call that may match this one, this one included, which not all ranks run alike; and why they do not."""
@@ -99,7 +95,7 @@ class _InProcedure:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
             return False
-        if not all(self._is_memory(b) for b in buffers_of(call)):
+        if not all(self._is_memory(b) for b in _buffers_of(call)):
             self._refuse(
                 call,
                 "its buffer is contiguous memory",
@@ -115,7 +111,7 @@ class _InProcedure:
             return inner.name == "MPI_IN_PLACE"
         if isinstance(inner, Name) and inner.symbol.storage is Storage.CONSTANT:
             return False
-        return is_contiguous(buffer, self._fortran()) and (not self._fortran() or fortran_type(buffer) is not None)
+        return is_contiguous(buffer, self._fortran()) and (not self._fortran() or declared_type(buffer) is not None)
 
     def _is_exact(self, call: Call) -> bool:
         """Whether the result is the same in whatever order the ranks' parts are combined."""
@@ -169,6 +165,12 @@ class _InProcedure:
 
     def _fortran(self) -> bool:
         return self.whole.context.analysis.program.sources[self.procedure.source].language == "fortran"
+
+
+def _buffers_of(call: Call) -> list[Expression]:
+    message = mpi.lookup(call.name or "")
+    assert message is not None
+    return [call.arguments[b.argument] for b in message.buffers if b.argument < len(call.arguments)]
 
 
 def _without_casts(expression: Expression) -> Expression:

@@ -7,17 +7,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lapwing.overlap.c.write import declaration, fresh_name, indentation_step
-from lapwing.overlap.emit import Emitter, expression_text
+from lapwing.overlap.emit import Emitter
 from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.shadows import Shadow, Taken
 from lapwing.overlap.phases import NOWHERE, Written
 from lapwing.overlap.program import (
     Call,
     Declare,
-    Expression,
     Loop,
     Number,
-    Operation,
     Procedure,
     Program,
     Source,
@@ -151,7 +149,9 @@ class EarlyText:
         source, procedure = self._source, self._procedure
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
         opening = head.index("(", re.search(rf"\b{re.escape(procedure.name)}\b", head).end())  # type: ignore[union-attr]
-        kept = "".join(f"static {declaration(*self._kept_type(s, side))}\n" for s in self._shadows for side in (0, 1) if s.ranges)
+        kept = "".join(
+            f"static {declaration(*self._kept_type(s, side))}\n" for s in self._shadows for side in (0, 1) if s.ranges
+        )
         statements: list[Statement] = []
         declared = False
         ranged = {id(s.ranges.statement): s for s in self._shadows if s.ranges is not None}
@@ -257,22 +257,20 @@ class _Renaming(Renderer):
         return "".join([*pieces, super().text(at, end)])
 
 
-def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...]:
-    """The loop says whether another turn will come."""
+def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] | None:
+    """The loop says whether another turn will come: its condition, of the turn after. None if the header does not show it."""
     source = program.sources[loop.span.source]
-    step, upper = loop.step, loop.upper
-    assert isinstance(step, Number)
-    size = abs(step.value)
-    following = f"{loop.variable.name} {'+' if step.value > 0 else '-'} {size}"
-    sign = "<" if step.value > 0 else ">"
-    if upper.span is None and isinstance(upper, Operation) and upper.arguments[1] == Number(1):
-        return (f"{flag} = {following} {sign} {_operand(source, upper.arguments[0])};",)
-    return (f"{flag} = {following} {sign}= {_operand(source, upper)};",)
+    assert isinstance(loop.step, Number)
+    following = f"{loop.variable.name} {'+' if loop.step.value > 0 else '-'} {abs(loop.step.value)}"
+    header = _NOT_CODE.sub(" ", source.data[loop.span.start : loop.body.span.start].decode("latin-1"))
+    parts = header.split(";")
+    if len(parts) != 3:
+        return None
+    condition, count = re.subn(rf"\b{re.escape(loop.variable.name)}\b", following, " ".join(parts[1].split()))
+    return (f"{flag} = {condition};",) if count == 1 else None
 
 
-def _operand(source: Source, expression: Expression) -> str:
-    text = expression_text(source, expression)
-    return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
+_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def _copy(to: str, origin: str, symbol: Symbol) -> str:

@@ -14,14 +14,17 @@ from dataclasses import dataclass, replace
 
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Effects
+from lapwing.overlap.environment import Environment
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.program import (
     Call,
     Compound,
     Declare,
     Evaluate,
+    Loop,
     Name,
     Nothing,
+    Number,
     Procedure,
     Statement,
     Storage,
@@ -30,6 +33,10 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.tree import rewrite, works
 from lapwing.overlap.walk import Analysis
+
+
+def _has_fixed_size(symbol: Symbol) -> bool:
+    return symbol.storage is Storage.LOCAL and all(isinstance(d.upper, Number) for d in symbol.dimensions or ())
 
 
 def _with_beginning(statement: Statement) -> Sequence[Statement]:
@@ -51,11 +58,35 @@ class EarlyWork:
     effects: tuple[Effects, ...]
 
     def has_work(self, analysis: Analysis) -> bool:
-        return works(self.early, analysis.program, self.procedure)
+        """Whether there is enough to do to be worth the change; loops whose length is not known may be long."""
+        if not works(self.early, analysis.program, self.procedure):
+            return False
+        turns = [_turns(s, Environment(analysis.terms)) for s in self.early]
+        calls = any(isinstance(inner, Call) for s in self.early for inner in s.walk())
+        return calls or sum(t if t is not None else _LEAST_TURNS for t in turns) >= _LEAST_TURNS
 
     def names(self) -> frozenset[str]:
         """Keys of the variables the early statements mention."""
         return mentioned(self.early)
+
+
+# A thousand turns of a small loop take about as long as a message of a fast network does.
+_LEAST_TURNS = 1000
+
+
+def _turns(statement: Statement, values: Environment) -> int | None:
+    """How often the innermost statements of a loop nest run; None where that is not known."""
+    inside = [_turns(s, values) for block in statement.blocks() for s in block.statements]
+    if isinstance(statement, While) or None in inside:
+        return None
+    total = max(1, sum(turns or 0 for turns in inside))
+    if not isinstance(statement, Loop):
+        return total if inside else 0
+    lower, upper, step = (values.linear(e) for e in (statement.lower, statement.upper, statement.step))
+    if lower is None or upper is None or step is None or step.terms or step.constant == 0:
+        return None
+    length = upper.plus(lower, -1)
+    return None if length.terms else max(0, length.constant // step.constant + 1) * total
 
 
 def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
@@ -67,7 +98,11 @@ def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
         for e in top.walk()
         if isinstance(e, Name)
     ) | frozenset(
-        v.key for s in statements for inner in s.walk() for v in [getattr(inner, "variable", None)] if isinstance(v, Symbol)
+        v.key
+        for s in statements
+        for inner in s.walk()
+        for v in [getattr(inner, "variable", None)]
+        if isinstance(v, Symbol)
     )
 
 
@@ -105,6 +140,7 @@ class EarlyWorkFinder:
         staying: list[Effects] = []
         for number, (statement, effects) in enumerate(zip(self._before, self._effects, strict=True)):
             movable = number not in banned and self._is_movable(statement, effects)
+            movable = movable and not self._lacks(statement, early)
             private = self._followed - self._exposed[number]
             if movable and all(
                 conflict(other, effects, self._analysis.aliases, private=private) is None for other in staying
@@ -116,11 +152,23 @@ class EarlyWorkFinder:
                 staying.append(effects)
         return early
 
+    def _lacks(self, statement: Statement, early: Sequence[int]) -> bool:
+        """Whether it names a variable that is declared beside it, but not early."""
+        declared = {
+            symbol.key
+            for n, other in enumerate(self._before)
+            if isinstance(other, Declare) and n not in early and other is not statement
+            for symbol, _ in other.variables
+        }
+        return bool(declared & mentioned([statement]))
+
     def _is_movable(self, statement: Statement, effects: Effects) -> bool:
         """Whether all it does is compute, in variables that another procedure can name or have of its own."""
         if isinstance(statement, Nothing) or effects.operations or effects.io or effects.states:
             return False
         if effects.barrier is not None or effects.leaves is not None:
+            return False
+        if isinstance(statement, Declare) and not all(_has_fixed_size(symbol) for symbol, _ in statement.variables):
             return False
         for access in effects.accesses:
             symbol = access.symbol
@@ -128,9 +176,9 @@ class EarlyWorkFinder:
                 continue
             if symbol.volatile or symbol.storage is Storage.SAVED:
                 return False
-            if access.writes and symbol.key in self._own and not access.through:
-                if symbol.target or symbol.storage is Storage.ARGUMENT:
-                    return False
+            own = access.writes and symbol.key in self._own and not access.through
+            if own and (symbol.target or symbol.storage is Storage.ARGUMENT):
+                return False
         return True
 
     def _carrying(self, early: Sequence[int]) -> set[int]:
@@ -140,9 +188,7 @@ class EarlyWorkFinder:
         rest = [s for n, s in enumerate(self._before) if n not in chosen and not isinstance(s, Declare)]
         # A tree of its own: liveness remembers statements by identity.
         body = rewrite(replace(self._procedure.body, statements=(*declared, *rest, *self._after)), _with_beginning)
-        liveness = Liveness(
-            replace(self._procedure, body=body), lambda s: self._analysis.plain(s, self._procedure)
-        )
+        liveness = Liveness(replace(self._procedure, body=body), lambda s: self._analysis.plain(s, self._procedure))
         without = tuple(s for s in body.statements if all(s is not d for d in declared))
         whole = Compound(replace(body, statements=without), span=self._procedure.span)
         needed = liveness.exposed(whole)

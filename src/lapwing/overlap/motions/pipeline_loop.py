@@ -8,16 +8,17 @@ after:   for (t = a; t <= b; t++) { step_next = t + 1 <= b; step(t); }
 Obligations. Between the transfer's start and the next turn's own work nothing is written that the work needs, and what the work
 writes and others touch there has a shadow (shadows.py). The next turn certainly comes: the loop's bounds are known before the
 turn, nothing leaves the loop or the program in between, and the procedure is called once a turn, under no condition. Its
-arguments are known beforehand. Collective calls match in order, blocking with blocking (MPI 3.1, 5.12): either no other call
-site of the same collective exists, or this one is reached under no condition at all.
+arguments are known beforehand. Whether the collective may become a nonblocking one, collectives.py says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
+from lapwing.overlap.aliases import ANYTHING, UNKNOWN
 from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
@@ -25,7 +26,7 @@ from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
 from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, touched
-from lapwing.overlap.phases import NOWHERE, Part, Phase, Written
+from lapwing.overlap.phases import NOWHERE, Written
 from lapwing.overlap.program import (
     AddressOf,
     Block,
@@ -37,19 +38,22 @@ from lapwing.overlap.program import (
     Jump,
     Loop,
     Name,
+    Nothing,
     Number,
     Operation,
     Procedure,
     Span,
     Statement,
     Storage,
+    Symbol,
     Text,
 )
 from lapwing.overlap.sites import sites_of
-from lapwing.overlap.tree import message_of, rewrite, substitute_block
+from lapwing.overlap.tree import message_of, rewrite
 from lapwing.overlap.walk import Analysis
 
 MOTION = "pipeline-loop"
+Divide = Callable[[Call, Procedure], Sequence[Statement]]
 
 
 @dataclass(frozen=True)
@@ -70,18 +74,19 @@ class Refused(Exception):
     obligation: str
     found: str
     advice: str
-    where: Statement | None = None
+    where: Span | None = None
 
 
-def pipeline_loops(context: Context) -> tuple[Insertion, ...]:
-    """Pipeline every loop that can be. The program in ``context`` is then the changed one; the insertions are text that belongs to
-    no procedure that was read."""
-    return _Pipeliner(context).run() if context.allowed(MOTION) else ()
+def pipeline_loops(context: Context, divide: Divide) -> tuple[Insertion, ...]:
+    """Pipeline every loop that can be. The program in ``context``, which must be as it was read, is then the changed one; the
+    insertions are text that belongs to no procedure that was read."""
+    return _Pipeliner(context, divide).run() if context.allowed(MOTION) else ()
 
 
 @dataclass
 class _Pipeliner:
     context: Context
+    divide: Divide
     insertions: list[Insertion] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
 
@@ -90,15 +95,19 @@ class _Pipeliner:
         return self.context.analysis
 
     def run(self) -> tuple[Insertion, ...]:
-        for turn in list(self._turns()):
+        tried: set[tuple[str, Span]] = set()
+        while (turn := next((t for t in self._turns() if (t.callee.key, t.loop.span) not in tried), None)) is not None:
+            tried.add((turn.callee.key, turn.loop.span))
             if turn.callee.key in self.done:
                 continue
             try:
                 self._pipeline(turn)
             except Refused as why:
-                where = why.where.span if why.where is not None else None
-                self.context.refuse(turn.transfer.span, MOTION, why.obligation, why.found, why.advice, where)
+                self._refuse(turn, why)
         return tuple(self.insertions)
+
+    def _refuse(self, turn: Turn, why: Refused) -> None:
+        self.context.refuse(turn.transfer.span, MOTION, why.obligation, why.found, why.advice, why.where)
 
     # ---- what could be pipelined --------------------------------------------------------------------------------------
 
@@ -113,16 +122,24 @@ class _Pipeliner:
                 for call in loop.body.statements:
                     callee = program.resolve(call.name, caller) if isinstance(call, Call) else None
                     transfer = _transfer_of(callee) if callee is not None else None
-                    if callee is not None and transfer is not None and isinstance(call, Call):
-                        if language_of(program, callee) == "c" and callee.key != caller.key:
-                            yield Turn(caller, loop, call, callee, transfer)
+                    if callee is None or transfer is None or not isinstance(call, Call):
+                        continue
+                    if language_of(program, callee) == "c" and callee.key != caller.key:
+                        yield Turn(caller, loop, call, callee, transfer)
 
     def _pipeline(self, turn: Turn) -> None:
+        if not self.context.allowed("nonblocking"):
+            raise Refused(
+                "blocking calls may become nonblocking ones", "the motion nonblocking is left out", "allow it, too"
+            )
         self._check_loop(turn)
-        self._check_matching(turn)
+        self._check_callee(turn)
+        self._check_memory(turn)
         arguments = self._next_arguments(turn)
         work, shadows = self._early(turn)
-        self._change(turn, arguments, work, shadows)
+        phases = self.divide(turn.transfer, turn.callee)
+        if len(phases) == 2:
+            self._change(turn, arguments, work, shadows, phases)
 
     # ---- obligations --------------------------------------------------------------------------------------------------
 
@@ -130,13 +147,13 @@ class _Pipeliner:
         """The next turn comes for certain where its number is within the bounds."""
         loop, analysis = turn.loop, self.analysis
         if not isinstance(loop.step, Number) or loop.step.value == 0 or loop.body.form == "chain":
-            raise Refused("the loop counts by a known number", "it does not", "count by a constant", loop)
+            raise Refused("the loop counts by a known number", "it does not", "count by a constant", loop.span)
         if loop.variable.storage is not Storage.LOCAL or loop.variable.target:
             raise Refused(
                 "only the loop counts its variable",
                 f"{loop.variable.name} can be reached from elsewhere",
                 "count in a local variable",
-                loop,
+                loop.span,
             )
         effects = [analysis.plain(s, turn.caller) for s in loop.body.statements]
         for statement, effect in zip(loop.body.statements, effects, strict=True):
@@ -145,20 +162,33 @@ class _Pipeliner:
                     "the next turn comes for certain",
                     "the loop may be left, or its turn cut short",
                     "put what ends the loop into its condition",
-                    statement,
+                    statement.span,
                 )
             if effect.barrier is not None:
-                raise Refused("all that the loop does is known", effect.barrier, "give the source of what is called", statement)
+                raise Refused(
+                    "all that the loop does is known",
+                    effect.barrier,
+                    "give the source of what is called",
+                    statement.span,
+                )
             if statement is not turn.call and self._reaches(statement, turn.caller, turn.callee):
                 raise Refused(
-                    "the procedure is called once a turn", f"{turn.callee.name} is called again", "call it once", statement
+                    "the procedure is called once a turn",
+                    f"{turn.callee.name} is called again",
+                    "call it once",
+                    statement.span,
                 )
-        fixed = {e.symbol.key for e in loop.upper.walk() if isinstance(e, Name)}
-        written = _written_keys(effects)
-        if fixed & written or any(not isinstance(e, Name | Number) and not e.operands() for e in loop.upper.walk()):
-            raise Refused("the loop's bounds do not change in a turn", "they may", "keep the bound in a local variable", loop)
+        if not _is_simple(loop.upper) or not _is_fixed(loop.upper, _written_keys(effects)):
+            raise Refused(
+                "the loop's bounds do not change in a turn", "they may", "keep the bound in a local variable", loop.span
+            )
         if analysis.graph.recursive(turn.callee.key):
-            raise Refused("the procedure is called once a turn", f"{turn.callee.name} calls itself", "write it as a loop", loop)
+            raise Refused(
+                "the procedure is called once a turn",
+                f"{turn.callee.name} calls itself",
+                "write it as a loop",
+                loop.span,
+            )
 
     def _reaches(self, statement: Statement, caller: Procedure, wanted: Procedure) -> bool:
         graph, waiting, seen = self.analysis.graph, set[str](), set[str]()
@@ -171,65 +201,37 @@ class _Pipeliner:
             waiting |= graph.callees(key) - seen
         return wanted.key in seen
 
-    def _check_matching(self, turn: Turn) -> None:
-        """All ranks change the same call."""
-        name = turn.transfer.name
-        same = [s for s in sites_of(self.analysis.program, self.analysis.graph) if s.call.name == name]
-        alone = len(same) == 1 and not self.analysis.graph.external_code
-        if not alone and not self._unconditional(turn.callee, set()):
-            raise Refused(
-                "all ranks change the same call",
-                f"{len(same)} calls of {name}, and this one is made under a condition",
-                "make the call under no condition",
-                turn.transfer,
-            )
-
-    def _unconditional(self, procedure: Procedure, seen: set[str]) -> bool:
-        """Whether every call of the procedure is made in counted loops of procedures of which the same holds, from the start on."""
-        if procedure.key in seen:
-            return True
-        seen.add(procedure.key)
-        program, graph = self.analysis.program, self.analysis.graph
-        callers = [program.procedures[key] for key in graph.callers(procedure.key)]
-        if not callers:
-            return procedure.name == "main" or procedure.kind == "program"
-        for caller in callers:
-            plain = set(_unconditional_statements(caller.body.statements))
-            for site in graph.sites[caller.key]:
-                if site.callee == procedure.key and site.statement.span not in plain:
-                    return False
-            if not self._unconditional(caller, seen):
-                return False
-        return True
-
     def _next_arguments(self, turn: Turn) -> tuple[int, ...]:
         """How much larger each argument is in the next turn."""
         effects = [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements]
         written = _written_keys(effects)
         values = Environment(self.analysis.terms)
         variable = self.analysis.terms.of_variable(turn.loop.variable)
-        assert isinstance(turn.loop.step, Number) and isinstance(turn.loop.step.value, int)
+        assert isinstance(turn.loop.step, Number)
+        step = int(turn.loop.step.value)
         differences = []
         if len(turn.call.arguments) != len(turn.callee.parameters) or turn.call.keywords or turn.callee.variadic:
-            raise Refused("the next turn's arguments are known", "a call with other arguments", "give it a prototype", turn.call)
-        for argument, dummy in zip(turn.call.arguments, turn.callee.parameters, strict=True):
-            fixed = not any(
-                isinstance(e, Name) and e.symbol.key in written | {turn.loop.variable.key} for e in _valued(argument)
+            raise Refused(
+                "the next turn's arguments are known",
+                "a call with other arguments",
+                "give it a prototype",
+                turn.call.span,
             )
-            linear = values.linear(argument)
-            if fixed and _is_simple(argument):
+        for argument, dummy in zip(turn.call.arguments, turn.callee.parameters, strict=True):
+            if _is_simple(argument) and _is_fixed(argument, written | {turn.loop.variable.key}):
                 differences.append(0)
                 continue
+            linear = values.linear(argument) if _is_simple(argument) and _fits(turn.loop.variable, dummy) else None
             others = set() if linear is None else set(linear.names()) - {variable}
             origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
-            if linear is None or origins & written or "?" in origins or dummy.type.base != "integer":
+            if linear is None or not _is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
                 raise Refused(
                     "the next turn's arguments are known",
                     f"{dummy.name} is not known a turn ahead",
                     "pass the loop's variable, or what does not change in the loop",
-                    turn.call,
+                    turn.call.span,
                 )
-            differences.append(dict(linear.terms).get(variable, 0) * turn.loop.step.value)
+            differences.append(dict(linear.terms).get(variable, 0) * step)
         return tuple(differences)
 
     def _early(self, turn: Turn) -> tuple[EarlyWork, tuple[Shadow, ...]]:
@@ -241,9 +243,10 @@ class _Pipeliner:
             work = finder.find(frozenset(banned))
             if not work.has_work(self.analysis):
                 break
-            self._check_callee(turn, work)
             found = ShadowFinder(self.analysis, work, self._between(turn, work)).find()
             if not isinstance(found, Obstacle):
+                if first is not None:  # the rest of it could be early, too
+                    self._refuse(turn, _refusal(first))
                 return work, found
             first = first or found
             places = {finder.place_of(s) for s in found.statements}
@@ -251,33 +254,59 @@ class _Pipeliner:
                 break
             banned |= places
         if first is not None:
-            raise Refused(first.obligation, first.found, first.advice, None) from None
+            raise _refusal(first)
         raise Refused(
             "there is work before the transfer that needs nothing of it",
             "none",
             "compute what the next turn sends from what the transfer does not bring",
         )
 
-    def _check_callee(self, turn: Turn, work: EarlyWork) -> None:
+    def _check_callee(self, turn: Turn) -> None:
+        """Every call comes to the transfer, with the arguments it was given."""
         callee = turn.callee
         for statement in callee.body.statements:
             if statement is turn.transfer:
                 break
+            if isinstance(statement, Nothing) and self._text(statement, callee).strip() not in ("", ";"):
+                raise Refused(
+                    "a procedure's types are known to others", "a declaration in it", "move it out", statement.span
+                )
             if self.analysis.plain(statement, callee).leaves is not None:
-                raise Refused("the transfer is made at every call", "the procedure may end before it", "leave at its end", statement)
+                raise Refused(
+                    "the transfer is made at every call", "it may not come to it", "leave at its end", statement.span
+                )
         for statement in callee.body.walk():
             if isinstance(statement, Jump) and statement.kind in ("goto", "stop"):
-                raise Refused("the next turn comes for certain", f"a {statement.kind}", "use no jumps", statement)
+                raise Refused("the next turn comes for certain", f"a {statement.kind}", "use no jumps", statement.span)
         given = {dummy.key for dummy in callee.parameters}
         for statement in callee.body.statements:
             if statement is turn.transfer:
                 break
             for access in self.analysis.plain(statement, callee).accesses:
                 symbol = access.symbol
-                if symbol is not None and symbol.key in given and (symbol.target or (access.writes and not access.through)):
+                if (
+                    symbol is not None
+                    and symbol.key in given
+                    and (symbol.target or (access.writes and not access.through))
+                ):
                     raise Refused(
-                        "the procedure keeps its arguments", f"{symbol.name} is changed", "change a copy of it", statement
+                        "the procedure keeps its arguments",
+                        f"{symbol.name} is changed",
+                        "change a copy of it",
+                        statement.span,
                     )
+
+    def _check_memory(self, turn: Turn) -> None:
+        """No other rank writes into this one's memory."""
+        analysis = self.analysis
+        sites = sites_of(analysis.program, analysis.graph)
+        if any(s.message.kind is mpi.Kind.ONE_SIDED for s in sites):
+            raise Refused(
+                "only the program's own statements touch its memory", "one-sided communication", "use messages"
+            )
+
+    def _text(self, statement: Statement, procedure: Procedure) -> str:
+        return self.analysis.program.sources[procedure.source].text(statement.span)
 
     def _between(self, turn: Turn, work: EarlyWork) -> list[Access]:
         """All that is touched from the transfer's start to where the next turn's work stood."""
@@ -313,15 +342,28 @@ class _Pipeliner:
 
     # ---- the change ---------------------------------------------------------------------------------------------------
 
-    def _change(self, turn: Turn, differences: tuple[int, ...], work: EarlyWork, shadows: tuple[Shadow, ...]) -> None:
+    def _change(
+        self,
+        turn: Turn,
+        differences: tuple[int, ...],
+        work: EarlyWork,
+        shadows: tuple[Shadow, ...],
+        phases: Sequence[Statement],
+    ) -> None:
         program = self.analysis.program
         external = turn.caller.source != turn.callee.source
         text = EarlyText(program, work, shadows, turn.transfer, shared=external)
-        slot = self.context.next_slot(turn.callee.source)
-        self._replace(turn.callee, self._new_callee(turn, work, text, differences, slot))
-        self.insertions += text.insertions()
+        insertions = text.insertions()
+        flag = next_turn_lines(program, turn.loop, text.next_name)
+        if flag is None:
+            raise Refused("the loop's condition stands in its header", "a macro", "write the loop out", turn.loop.span)
+        if any(_DIRECTIVE.search(i.text) for i in insertions):
+            raise Refused("the early work's text has no preprocessor lines", "one", "move it out of the procedure")
+        start, end = phases
+        self._replace(turn.callee, self._new_callee(turn, work, text, differences, start, end))
+        self.insertions += insertions
         caller = self.analysis.program.procedures[turn.caller.key]
-        before = Written(next_turn_lines(program, turn.loop, text.next_name), span=NOWHERE)
+        before = Written(flag, span=NOWHERE)
 
         def with_flag(statement: Statement) -> Sequence[Statement]:
             return (before, statement) if statement is turn.call else (statement,)
@@ -336,7 +378,13 @@ class _Pipeliner:
         self._say(turn, work)
 
     def _new_callee(
-        self, turn: Turn, work: EarlyWork, text: EarlyText, differences: tuple[int, ...], slot: int
+        self,
+        turn: Turn,
+        work: EarlyWork,
+        text: EarlyText,
+        differences: tuple[int, ...],
+        start: Statement,
+        end: Statement,
     ) -> Block:
         body = turn.callee.body
         place = next(n for n, s in enumerate(body.statements) if s is turn.transfer)
@@ -347,16 +395,15 @@ class _Pipeliner:
         late = [s for s in head if s.span.start > first.span.start]
         head = [s for s in head if all(s is not x for x in late)]
         tail = sorted([*late, *rest], key=lambda s: s.span.start)
-        transfer = turn.transfer
         return replace(
             body,
             statements=(
                 *head,
                 Written(text.taking_over(), span=NOWHERE),
                 *tail,
-                Phase(Part.START, transfer, slot, span=transfer.span),
+                replace(start, span=turn.transfer.span),
                 Written(text.doing_early(differences), span=NOWHERE),
-                Phase(Part.END, transfer, slot, span=NOWHERE),
+                replace(end, span=NOWHERE),
                 *body.statements[place + 1 :],
             ),
         )
@@ -375,9 +422,7 @@ class _Pipeliner:
     def _replace(self, procedure: Procedure, body: Block) -> None:
         analysis = self.analysis
         changed = replace(analysis.program.procedures[procedure.key], body=body)
-        analysis.program = replace(
-            analysis.program, procedures={**analysis.program.procedures, procedure.key: changed}
-        )
+        analysis.program = replace(analysis.program, procedures={**analysis.program.procedures, procedure.key: changed})
         analysis.forget_all()
 
     def _say(self, turn: Turn, work: EarlyWork) -> None:
@@ -388,6 +433,13 @@ class _Pipeliner:
             MOTION,
             f"the next turn's work of lines {min(lines)} to {max(lines)} is done while it travels",
         )
+
+
+_DIRECTIVE = re.compile(r"^[ \t]*#", re.MULTILINE)
+
+
+def _refusal(obstacle: Obstacle) -> Refused:
+    return Refused(obstacle.obligation, obstacle.found, obstacle.advice, obstacle.where)
 
 
 # ---- small questions --------------------------------------------------------------------------------------------------
@@ -412,18 +464,23 @@ def _declares(statement: Statement) -> bool:
     return isinstance(statement, Declare)
 
 
-def _unconditional_statements(statements: Sequence[Statement]) -> Iterator[Span]:
-    for statement in statements:
-        yield statement.span
-        if isinstance(statement, Loop):
-            yield from _unconditional_statements(statement.body.statements)
-        if any(isinstance(s, Jump) for s in statement.walk()):
-            return
-
-
 def _written_keys(effects: Sequence[Effects]) -> set[str]:
     keys = {a.symbol.key for e in effects for a in e.accesses if a.writes and a.symbol is not None and not a.through}
     return keys | {m.key for e in effects for a in e.accesses if a.writes for m in a.memory}
+
+
+def _is_fixed(expression: Expression, written: set[str]) -> bool:
+    """Whether the expression's value stays the same where only these variables are written."""
+    names = [e.symbol for e in _valued(expression) if isinstance(e, Name)]
+    if written & {UNKNOWN.key, ANYTHING.key} and any(s.storage is not Storage.LOCAL or s.target for s in names):
+        return False
+    return not any(s.volatile or s.key in written for s in names)
+
+
+def _fits(variable: Symbol, dummy: Symbol) -> bool:
+    """Whether every value of the loop's variable is one of the argument's."""
+    one, other = variable.type, dummy.type
+    return one.base == other.base == "integer" and (one.bytes or 8) <= (other.bytes or 0)
 
 
 def _valued(argument: Expression) -> Iterator[Expression]:

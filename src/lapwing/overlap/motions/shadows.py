@@ -50,7 +50,7 @@ class Taken(enum.Enum):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The one statement that gives a pointer its memory, and the procedure it stands in. ``target``: where it names the pointer."""
+    """The one statement that gives a pointer its memory, and where. ``target``: where it names the pointer."""
 
     statement: Statement
     procedure: Procedure
@@ -59,7 +59,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Shadow:
-    """``spots``: where the early statements name the variable. ``ranges``: with RANGES. ``allocation``: of what a pointer points to."""
+    """``spots``: where the early statements name the variable. ``ranges``: for RANGES. ``allocation``: if it is a pointer."""
 
     symbol: Symbol
     taken: Taken
@@ -184,7 +184,12 @@ class ShadowFinder:
         if access.symbol == symbol:
             return access.through == symbol.pointer
         memory = frozenset().union(
-            *(a.memory for e in self._work.effects for a in e.accesses if a.symbol == symbol and a.through == symbol.pointer)
+            *(
+                a.memory
+                for e in self._work.effects
+                for a in e.accesses
+                if a.symbol == symbol and a.through == symbol.pointer
+            )
         )
         aliases = self._analysis.aliases
         return any(aliases.may_alias(one, other) for one in access.memory for other in memory)
@@ -228,9 +233,7 @@ class ShadowFinder:
         for statement in self._work.early:
             for inner in statement.walk():
                 for top in inner.expressions():
-                    whole = {
-                        id(e.base) for e in top.walk() if isinstance(e, Element) and len(e.indices) == rank
-                    }
+                    whole = {id(e.base) for e in top.walk() if isinstance(e, Element) and len(e.indices) == rank}
                     for e in top.walk():
                         if isinstance(e, Name) and e.symbol == symbol and id(e) not in whole:
                             yield e

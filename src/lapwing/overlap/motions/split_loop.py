@@ -57,9 +57,11 @@ def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
 def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
     if loop.step not in (Number(1), Number(-1)):
         return None
+    if not early(_part(loop, _WIDEST, _WIDEST)):
+        return None
     if not _turns_commute(analysis, loop, procedure, loop.body.statements, loop.body.statements):
         return None
-    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    liveness = analysis.liveness(procedure)
     after = liveness.after(loop)
     # The other turns come last now, so what the whole loop leaves in its variables must not matter.
     if after is None or after & _written(analysis, procedure, loop.body.statements):
@@ -119,7 +121,7 @@ def _carries_nothing(
     analysis: Analysis, procedure: Procedure, loop: Loop, first: Sequence[Statement], last: Sequence[Statement]
 ) -> bool:
     """No local variable takes a value from one part of a turn to the other, or out of the loop."""
-    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    liveness = analysis.liveness(procedure)
     if liveness.everything:
         return False
     written = _written(analysis, procedure, first)
@@ -141,7 +143,7 @@ def _scalars(
     analysis: Analysis, procedure: Procedure, others: Sequence[Statement], statement: Statement
 ) -> frozenset[str]:
     """Local variables that all of these write before they read."""
-    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    liveness = analysis.liveness(procedure)
     free = liveness.followed - liveness.exposed(statement)
     for other in others:
         free -= liveness.exposed(other)
@@ -193,7 +195,7 @@ def _renamed(effects: Effects, name: str, value: Linear) -> Effects:
 
 def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
     """Variables that every turn writes before it reads them, and whose last values nobody needs."""
-    liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+    liveness = analysis.liveness(procedure)
     if liveness.everything:
         return frozenset()
     after = liveness.after(loop)

@@ -11,17 +11,19 @@ as that number, and what the others are made of is read by both calls, so no mov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Arranger, Halves
 from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.effects import Effects
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.context import Context
-from lapwing.overlap.motions.split_loop import split_loop, written_first
+from lapwing.overlap.motions.split_loop import Early, split_loop, written_first
 from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop
 from lapwing.overlap.program import (
     Call,
@@ -190,16 +192,12 @@ class SplitProcedures:
     ) -> Halves | None:
         """Work of which a part is independent of ``last``: that part, and the rest. ``before``: all that comes before it, ``last`` included."""
         if isinstance(statement, Loop):
-            return split_loop(
-                self.context.analysis, statement, caller, lambda s: self._early(s, before, last, caller)
-            )
+            return split_loop(self.context.analysis, statement, caller, self._early(before, last, caller))
         if isinstance(statement, Call):
-            return self._divide_call_against(statement, before, last, caller)
+            return self._divide_call_against(statement, self._early(before, last, caller), caller)
         return None
 
-    def _divide_call_against(
-        self, call: Call, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure
-    ) -> Halves | None:
+    def _divide_call_against(self, call: Call, caller_early: Early, caller: Procedure) -> Halves | None:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
         if callee is None or not self._may_be_divided(callee) or call.keywords or call.result is not None:
@@ -215,7 +213,7 @@ class SplitProcedures:
             analysis.add(trial, callee)
             probe = DividedCall(trial.key, call.arguments, original=call, span=call.span)
             try:
-                return self._early(probe, before, last, caller)
+                return caller_early(probe)
             finally:
                 analysis.program = program
 
@@ -247,7 +245,7 @@ class SplitProcedures:
 
     def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
         """Local variables that all of these write before they read, and that nobody needs after what is moved."""
-        liveness = Liveness(procedure, lambda s: self.context.analysis.plain(s, procedure))
+        liveness = self.context.analysis.liveness(procedure)
         whole = moved.whole if isinstance(moved, PartialLoop) and moved.whole is not None else moved
         after = liveness.after(whole)
         if after is None:
@@ -257,18 +255,22 @@ class SplitProcedures:
             free -= liveness.exposed(statement)
         return free
 
-    def _early(
-        self, statement: Statement, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure
-    ) -> bool:
-        """Whether the statement, which follows ``before``, conflicts with none of ``last``."""
+    def _early(self, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure) -> Early:
+        """Tells of a statement that follows ``before`` whether it conflicts with none of ``last``."""
         analysis = self.context.analysis
-        walked = analysis.walk([*before, statement], caller)
-        private = self._local(caller, statement, last)
-        return all(
-            conflict(effects, walked[-1], analysis.aliases, private=private) is None
-            for effects, other in zip(walked, before, strict=False)
-            if any(other is x for x in last)
-        )
+
+        @cache
+        def walked() -> tuple[list[Effects], Callable[[Statement], Effects]]:
+            effects, following = analysis.following(before, caller)
+            return [e for e, other in zip(effects, before, strict=True) if any(other is x for x in last)], following
+
+        def early(statement: Statement) -> bool:
+            ends, following = walked()
+            effects = following(statement)
+            private = self._local(caller, statement, last)
+            return all(conflict(e, effects, analysis.aliases, private=private) is None for e in ends)
+
+        return early
 
 
 def _communicates(analysis: Analysis, statement: Statement, procedure: Procedure) -> bool:

@@ -76,12 +76,7 @@ def _counter_of(statement: Statement, array: Symbol) -> Symbol | None:
 
 
 def _counts_up(index: Expression) -> bool:
-    return (
-        isinstance(index, Assignment)
-        and index.operator == "+"
-        and index.value == Number(1)
-        and index.gives_old
-    )
+    return isinstance(index, Assignment) and index.operator == "+" and index.value == Number(1) and index.gives_old
 
 
 def _assigned(statement: Statement) -> Iterator[tuple[Expression, str | None]]:

@@ -1,0 +1,331 @@
+"""Work of a loop's next turn done while this turn's transfer travels: same results, and refused where they could differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _running import PLAIN, STRICTLY, Reference, toolchain, write
+
+from lapwing.overlap.c import read_c
+from lapwing.overlap.report import Options, Outcome
+from lapwing.overlap.rewrite import rewrite
+
+# Every line that a test changes stands once. `buffer` is what is sent, and scratch memory afterwards.
+SORT = """\
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KEYS 2000
+#define LARGEST 256
+#define BUCKETS 16
+#define TURNS 5
+
+int *keys, *buffer, *received;
+int counts[BUCKETS], totals[BUCKETS], firsts[BUCKETS], pointers[BUCKETS];
+int *give, *take, *give_at, *take_at;
+int rank, size, room, found, checks;
+double began, spent;
+
+void start_clock(void) { began = MPI_Wtime(); }
+void stop_clock(void) { spent += MPI_Wtime() - began; }
+
+/* Memory for everything. */
+void allocate(void)
+{
+    room = KEYS * 8;
+    keys = (int *)malloc(sizeof(int) * KEYS);
+    buffer = (int *)malloc(sizeof(int) * room);
+    received = (int *)malloc(sizeof(int) * room);
+    give = (int *)malloc(sizeof(int) * size);
+    take = (int *)malloc(sizeof(int) * size);
+    give_at = (int *)malloc(sizeof(int) * size);
+    take_at = (int *)malloc(sizeof(int) * size);
+}
+
+/* One turn: sort the keys into buckets, send each bucket to its owner, count what came. */
+void turn(int number)
+{
+    int i, k, key, local = 0;
+    int shift = 4;
+    int per = (BUCKETS + size - 1) / size;
+    int *shifted;
+
+    start_clock();
+    /* This turn's keys. */
+    if (rank == 0) {
+        keys[number] = number;
+        keys[number + TURNS] = LARGEST - 1 - number;
+    }
+    for (i = 0; i < BUCKETS; i++) {
+        counts[i] = 0;
+        totals[i] = 0;
+        firsts[i] = 0;
+    }
+    for (i = 0; i < KEYS; i++)
+        counts[keys[i] >> shift]++;
+    pointers[0] = 0;
+    for (i = 1; i < BUCKETS; i++)
+        pointers[i] = pointers[i - 1] + counts[i - 1];
+    /* Sort. */
+    for (i = 0; i < KEYS; i++) {
+        key = keys[i];
+        buffer[pointers[key >> shift]++] = key;
+    }
+    stop_clock();
+
+    MPI_Allreduce(counts, totals, BUCKETS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (k = 0; k < size; k++) {
+        give[k] = 0;
+        for (i = k * per; i < (k + 1) * per && i < BUCKETS; i++)
+            give[k] += counts[i];
+    }
+    MPI_Alltoall(give, 1, MPI_INT, take, 1, MPI_INT, MPI_COMM_WORLD);
+    give_at[0] = take_at[0] = 0;
+    for (k = 1; k < size; k++) {
+        give_at[k] = give_at[k - 1] + give[k - 1];
+        take_at[k] = take_at[k - 1] + take[k - 1];
+    }
+    MPI_Alltoallv(buffer, give, give_at, MPI_INT, received, take, take_at, MPI_INT, MPI_COMM_WORLD);
+
+    /* What came is counted in the buffer. */
+    for (i = 0; i < LARGEST; i++) buffer[i] = 0;
+    shifted = buffer - 0;
+    for (k = 0; k < size; k++)
+        for (i = take_at[k]; i < take_at[k] + take[k]; i++) {
+            shifted[received[i]]++;
+            local++;
+        }
+    for (i = 0; i < BUCKETS; i++) {
+        firsts[i] += buffer[i * 16 + number];
+        checks = (checks * 31 + totals[i] + firsts[i]) % 99991;
+    }
+    found += local;
+}
+
+int main(int argc, char **argv)
+{
+    int i, number;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    allocate();
+    for (i = 0; i < KEYS; i++) keys[i] = (i * 7919 + rank * 104729) % LARGEST;
+    for (i = 0; i < room; i++) buffer[i] = received[i] = -i;
+    turn(1);
+    found = 0;
+    for (number = 1; number <= TURNS; number++) {
+        printf("%d\\n", number);
+        turn(number);
+    }
+    turn(2);
+    printf("%d %d\\n", found, checks);
+    for (i = 0; i < room; i++) printf("%d ", buffer[i]);
+    for (i = 0; i < BUCKETS; i++) printf("%d %d %d %d\\n", counts[i], totals[i], firsts[i], pointers[i]);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+# Turns that stay exact under the change, each other than SORT in one respect.
+VARIANTS = {
+    "as it is": (),
+    "array": (
+        ("int *keys, *buffer, *received;", "int *keys, buffer[KEYS * 8], *received;"),
+        ("    buffer = (int *)malloc(sizeof(int) * room);\n", ""),
+    ),
+    "one counter": (
+        ("buffer[pointers[key >> shift]++] = key;", "if (key % 3) buffer[found2++] = key;"),
+        ("    /* Sort. */\n", "    found2 = 0;\n"),
+        ("double began", "int found2;\ndouble began"),
+    ),
+    "local counters": (
+        ("    int *shifted;\n", "    int *shifted, where[BUCKETS];\n"),
+        ("    /* Sort. */\n", "    for (i = 0; i < BUCKETS; i++) where[i] = pointers[i];\n"),
+        ("buffer[pointers[key >> shift]++]", "buffer[where[key >> shift]++]"),
+    ),
+    "buckets with gaps": (
+        ("pointers[i] = pointers[i - 1] + counts[i - 1];", "pointers[i] = pointers[i - 1] + counts[i - 1] + i % 3;"),
+    ),
+    "counting down": (
+        ("for (number = 1; number <= TURNS; number++)", "for (number = TURNS; number > 0; number -= 2)"),
+    ),
+    "arguments made of the loop's variable": (
+        ("void turn(int number)", "void turn(int number, int more)"),
+        ("        turn(number);", "        turn(TURNS - number, more);"),
+        ("    turn(1);", "    turn(1, 2);"),
+        ("    turn(2);", "    turn(2, 3);"),
+        ("    int i, number;", "    int i, number, more = 3;"),
+        ("keys[number] = number;", "keys[number] = number + more;"),
+    ),
+    "no braces": (
+        ('++) {\n        printf("%d\\n", number);\n        turn(number);\n    }', "++)\n        turn(number);"),
+    ),
+    "result unused by others": (("        totals[i] = 0;\n", ""),),
+    "only read by others": (
+        ("        firsts[i] = 0;\n", "        if (i % 2) firsts[i] = 0;\n"),
+        ("firsts[i] += buffer", "checks += firsts[i] * buffer"),
+    ),
+}
+
+# What must not be changed: the change of SORT, and what the refusal says.
+# Where only the sorting has to stay: the change of SORT, and what the refusal says.
+PARTLY = {
+    "elements that are not known": (
+        (("buffer[pointers[key >> shift]++] = key;", "buffer[pointers[key >> shift]] = key;"),),
+        "known to the element",
+        "buffer",
+    ),
+    "counters used elsewhere in the loop": (
+        (("        key = keys[i];\n", "        key = keys[i];\n        pointers[1] += i == 9;\n"),),
+        "known to the element",
+        "buffer",
+    ),
+    "the array used elsewhere in the loop": (
+        (("        key = keys[i];\n", "        key = keys[i];\n        buffer[0] += 1;\n"),),
+        "known to the element",
+        "buffer",
+    ),
+    "memory allocated twice": (
+        (
+            (
+                "    turn(1);",
+                "    turn(1);\n    buffer = (int *)malloc(sizeof(int) * room);\n    for (i = 0; i < room; i++) buffer[i] = i;",
+            ),
+        ),
+        "can be given a shadow",
+        "buffer",
+    ),
+}
+
+REFUSED = {
+    "the work needs a result": (
+        (("        keys[number] = number;", "        keys[number] = number + found % 7;"),),
+        "needs nothing that the rest of this turn computes",
+        "found",
+    ),
+    "the work needs what the loop writes": (
+        (('        printf("%d\\n", number);', "        keys[5] = found % 9;"),),
+        "known to the element",
+        "keys",
+    ),
+    "a loop that may be left": (
+        (("        turn(number);", "        turn(number);\n        if (found < 0) break;"),),
+        "for certain",
+        "",
+    ),
+    "a turn that may be left out": (
+        (('        printf("%d\\n", number);', "        if (found < 0) continue;"),),
+        "for certain",
+        "",
+    ),
+    "a bound that changes": (
+        (
+            ("for (number = 1; number <= TURNS;", "for (number = 1; number <= last;"),
+            ("double began", "int last = 5;\ndouble began"),
+            ("    found += local;", "    found += local;\n    if (number == 3) last = 4;"),
+        ),
+        "bounds do not change",
+        "",
+    ),
+    "an early end of the program": (
+        (("    found += local;", "    found += local;\n    if (found < 0) exit(1);"),),
+        "all that the loop does is known",
+        "exit",
+    ),
+    "a transfer that is not always made": (
+        (("    MPI_Allreduce(counts", "    if (number > 90) return;\n    MPI_Allreduce(counts"),),
+        "at every call",
+        "",
+    ),
+    "called twice a turn": (
+        (("        turn(number);", "        turn(number);\n        turn(number);"),),
+        "once a turn",
+        "",
+    ),
+    "arguments that are not known a turn ahead": (
+        (("        turn(number);", "        turn(number + found % 2);"),),
+        "arguments are known",
+        "number",
+    ),
+    "an argument that changes": (
+        (("    start_clock();", "    number = number % 3;\n    start_clock();"),),
+        "keeps its arguments",
+        "number",
+    ),
+    "a window others write into": (
+        (
+            (
+                "    turn(1);",
+                "    MPI_Win window;\n    MPI_Win_create(keys, 8, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &window);\n    turn(1);",
+            ),
+        ),
+        "own statements",
+        "one-sided",
+    ),
+}
+
+
+def changed(text: str, changes: tuple[tuple[str, str], ...]) -> str:
+    for old, new in changes:
+        assert text.count(old) == 1, f"{old!r} must stand once in the program"
+        text = text.replace(old, new)
+    return text
+
+
+def rewritten(text: str, folder: Path) -> tuple[Outcome, list[Path]]:
+    """What pipelining alone makes of a program, and the files it writes."""
+    sources = write({"sort.c": text}, folder / "before")
+    outcome = rewrite(read_c(sources, (), {}, None), Options(motions=frozenset({"pipeline-loop", "nonblocking"})))
+    after = {change.path.name: change.after.decode("latin-1") for change in outcome.changes} or {"sort.c": text}
+    return outcome, write(after, folder / "after")
+
+
+def made(outcome: Outcome) -> int:
+    return outcome.made().get("pipeline-loop", 0)
+
+
+def refused(outcome: Outcome, obligation: str, found: str) -> bool:
+    """Whether the pipelining of the large transfer was refused for this reason."""
+    refusals = [r for c in outcome.communications if c.call == "MPI_Alltoallv" for r in c.refusals]
+    return any(r.motion == "pipeline-loop" and obligation in r.obligation and found in r.found for r in refusals)
+
+
+def assert_same(text: str, folder: Path, after: list[Path]) -> None:
+    if toolchain("c") is None:
+        pytest.skip("no MPI for C here")
+    original = Reference([folder / "before" / "sort.c"], folder)
+    assert original.outcome(3, PLAIN).ended_well
+    assert original.differences(after, ranks=(2, 3), schedules=(STRICTLY,)) == []
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", VARIANTS)
+def test_results_are_the_same(name: str, tmp_path: Path) -> None:
+    text = changed(SORT, VARIANTS[name])
+    outcome, after = rewritten(text, tmp_path)
+    assert made(outcome) == 1
+    assert "buffer_early[" in after[0].read_text()
+    assert_same(text, tmp_path, after)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", PARTLY)
+def test_what_cannot_be_early_stays(name: str, tmp_path: Path) -> None:
+    changes, obligation, what = PARTLY[name]
+    text = changed(SORT, changes)
+    outcome, after = rewritten(text, tmp_path)
+    assert made(outcome) == 1
+    assert refused(outcome, obligation, what)
+    assert "buffer_early" not in after[0].read_text()
+    assert_same(text, tmp_path, after)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_where_results_could_differ(name: str, tmp_path: Path) -> None:
+    changes, obligation, what = REFUSED[name]
+    outcome, after = rewritten(changed(SORT, changes), tmp_path)
+    assert made(outcome) == 0
+    assert refused(outcome, obligation, what)
+    assert "turn_early" not in after[0].read_text()
