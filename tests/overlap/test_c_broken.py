@@ -40,6 +40,11 @@ def test_an_error_inside_a_block_leaves_the_rest_readable() -> None:
     ]
 
 
+def test_an_error_between_statements_counts_for_both() -> None:
+    program, procedure = function("int n;\nn = 0;\nn = 1;\n#error this cannot be\nn = 2;\nn = 3;")
+    assert said(program, procedure)[1:] == ["Assign: n = 0;", "Opaque: n = 1;", "Opaque: n = 2;", "Assign: n = 3;"]
+
+
 def test_a_missing_include() -> None:
     program = read_c_text('#include "nowhere.h"\nint f(int n) {\nn = 1;\nWHAT(n);\nn = SIZE;\nreturn n;\n}\n')
     assert said(program, program.procedures["f"]) == [

@@ -99,6 +99,36 @@ def test_a_variable_whose_address_is_handed_out_may_be_anything() -> None:
     assert pair({"tag": "tag"}, {"tag": "6"}, before="change(&tag);")
 
 
+def test_a_variable_that_is_counted_up_may_be_anything() -> None:
+    assert pair({"tag": "tag"}, {"tag": "6"}, before="tag++;")
+    assert pair({"tag": "tag"}, {"tag": "6"}, before="if (tag-- > 0) tag = 7;")
+    assert pair({"tag": "tag"}, {"tag": "6"}, before="tag = tag + 1;")
+    assert pair({"tag": "tag"}, {"tag": "6"}, before="int next = tag + 1; tag = next;")
+    assert not pair({"tag": "tag"}, {"tag": "6"}, before="int next = tag; tag = next; tag = 4 + 5;")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "may"),
+    [
+        ("static int kept = 4;", False),
+        ("static int kept;", False),
+        ("static int kept = 6;", True),
+        ("int kept;", False),
+    ],
+)
+def test_variables_of_the_file_begin_with_what_is_written_there(declaration: str, may: bool) -> None:
+    text = C.replace("static double", f"{declaration}\nstatic double").replace(
+        "BODY",
+        """if (rank > 1) kept = 5;
+  MPI_Send(a, N, MPI_DOUBLE, 1, kept, own);
+  MPI_Recv(b, N, MPI_DOUBLE, 1, 6, own, MPI_STATUS_IGNORE);
+  MPI_Recv(b, N, MPI_DOUBLE, 1, 5, own, MPI_STATUS_IGNORE);""",
+    )
+    program = Surveyed(text, "a.c")
+    six, five = program.where("DOUBLE, 1, 6", "DOUBLE, 1, 5")
+    assert program.matches("MPI_Send(") == ([six, five] if may else [five])
+
+
 def test_a_sendrecv_is_a_send_and_a_receive() -> None:
     program = Surveyed(
         C.replace(

@@ -290,6 +290,35 @@ static void finish(void)
     assert program.stretch("MPI_Wait", backward=True).crossings == 2
 
 
+def test_a_request_and_a_buffer_that_are_arguments() -> None:
+    program = Surveyed(
+        """\
+subroutine start(a, n, request)
+  use mpi
+  integer n, request, ierr
+  double precision a(n)
+  call MPI_IRECV(a, n, MPI_DOUBLE_PRECISION, 1, 0, MPI_COMM_WORLD, request, ierr)
+end subroutine
+subroutine finish(handle)
+  use mpi
+  integer handle, ierr
+  call MPI_WAIT(handle, MPI_STATUS_IGNORE, ierr)
+end subroutine
+program main
+  double precision x(10), y(10)
+  integer r
+  call start(x, 10, r)
+  y = 2
+  call finish(r)
+  y(2) = y(1)
+  y(1) = x(1)
+end program
+"""
+    )
+    assert program.producers("MPI_WAIT") == [program.line("MPI_IRECV")]
+    assert program.consumers("MPI_WAIT") == program.consumers("MPI_IRECV") == [program.line("y(1) = x(1)")]
+
+
 def test_persistent_requests_are_started_again() -> None:
     program = c(
         """  MPI_Request r;

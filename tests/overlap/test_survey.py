@@ -52,10 +52,7 @@ def test_a_region_around_a_loop_in_words() -> None:
 
 def test_a_region_across_procedures_in_words() -> None:
     found = of(ACROSS, "MPI_BCAST")
-    assert found.region == "lines 8–16 of a.f90, 3 working calls inside, across 4 calls" or found.region.startswith(
-        "from"
-    )
-    assert "3 working calls inside, across 4 calls" in found.region
+    assert found.region == "from line 8 to line 16 of a.f90, 3 working calls inside, across 4 calls"
 
 
 def test_notes_become_actions_and_refusals_of_their_call() -> None:
@@ -144,11 +141,12 @@ def test_comments_of_fixed_form_are_no_calls() -> None:
       subroutine f(a, n)
       include 'missing.h'
       double precision a(n)
+      if (n .gt. 1) then
 c     call MPI_SEND(a)
-      call %%% MPI_RECV(a, n)
+      call MPI_RECV(a, n)
       end
 """
-    assert [c.call for c in surveyed(read(text, "a.f")).values()] in ([], ["MPI_Recv"])
+    assert [found.call for found in surveyed(read(text, "a.f")).values()] == ["MPI_Recv"]
 
 
 def test_calls_through_pointers_are_reported_where_mpi_may_be_meant() -> None:

@@ -398,9 +398,8 @@ def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
 
 def _emptied(block: Block) -> Block:
     """The branch without anything to do; an ``else if`` keeps its head."""
-    if block.form == "chain":
-        inner = block.statements[0]
-        assert isinstance(inner, If)
+    inner = block.statements[0] if block.statements else None
+    if block.form == "chain" and isinstance(inner, If):
         return replace(block, statements=(with_blocks(inner, [_emptied(b) for b in inner.blocks()]),))
     return replace(block, statements=())
 

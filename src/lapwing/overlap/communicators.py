@@ -55,6 +55,7 @@ class Communicators:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis, self._program = analysis, analysis.program
         self._values: dict[str, list[tuple[Expression | Call, Procedure]]] = {}
+        self._handed: dict[str, list[tuple[Call | Invocation | None, Expression, Procedure]]] = {}
         self._lost: set[str] = set()
         self._found: dict[str, Communicator | None] = {}
         for procedure in analysis.program.procedures.values():
@@ -78,6 +79,8 @@ class Communicators:
         return self._found[symbol.key]
 
     def _variable(self, symbol: Symbol, procedure: Procedure, depth: int) -> Communicator | None:
+        for call, handed, home in self._handed.pop(symbol.key, []):
+            self._hand_on(call, handed, home)
         outside = symbol.storage is Storage.GLOBAL and not is_static(symbol.key) and self._analysis.graph.external_code
         if outside or symbol.key in self._lost or symbol.overlay is not None or symbol.dimensions is not None or symbol.pointer:
             return None
@@ -137,7 +140,9 @@ class Communicators:
             self._values.setdefault(place.symbol.key, []).append((statement, procedure))
         for call, handed in _handed_on(statement):
             if made is None or handed is not made:
-                self._hand_on(call, handed, procedure)
+                name = handed.object if isinstance(handed, AddressOf) else handed
+                assert isinstance(name, Name)
+                self._handed.setdefault(name.symbol.key, []).append((call, handed, procedure))
 
     @staticmethod
     def _made_by(statement: Statement) -> Expression | None:

@@ -149,6 +149,7 @@ def _by_tag(ends: Iterable[_End]) -> dict[Value | None, list[_End]]:
 
 
 def _with_tag(index: dict[Value | None, list[_End]], end: _End, others: Iterable[_End]) -> Iterable[_End]:
+    """Those of the others whose tag may be the end's."""
     if end.tag is None or any(tag.base for tag in end.tag):
         return others
     return dict.fromkeys(other for tag in (None, *sorted(end.tag, key=repr)) for other in index.get(tag, ()))
@@ -158,9 +159,9 @@ def _with_tag(index: dict[Value | None, list[_End]], end: _End, others: Iterable
 
 
 def _message_apart(sender: _End, receiver: _End) -> bool:
+    """For two ends whose tags may be the same."""
     return (
         _apart(sender.communicator, receiver.communicator)
-        or _tags_apart(sender.tag, receiver.tag)
         or _types_apart(sender.types, receiver.types)
         or not _may_meet(sender, receiver)
     )
@@ -189,10 +190,6 @@ def _numbers_apart(one: _Known, other: _Known) -> bool:
     if one is None or other is None or any(value.base for value in one | other):
         return False
     return not one & other
-
-
-def _tags_apart(sent: _Known, received: _Known) -> bool:
-    return received is not None and _ANY_TAG not in received and _numbers_apart(sent, received)
 
 
 def _types_apart(one: _Known, other: _Known) -> bool:

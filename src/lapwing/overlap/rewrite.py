@@ -70,6 +70,7 @@ class _Rewriter:
             self._settle(self.now.procedures[key])
         self._use_halves()
         self._drain()
+        self._say_divided()
 
     def _handles_errors(self) -> bool:
         """Programs that look at MPI's error codes would see other ones."""
@@ -131,6 +132,14 @@ class _Rewriter:
                 self.context.made(inner.call.span, "start-earlier", f"starts before line {line}")
             elif isinstance(inner, DividedCall) and inner.original is not None:
                 self.context.made(inner.original.span, "start-earlier", f"{inner.name} is called before line {line}")
+
+    def _say_divided(self) -> None:
+        """Of every blocking call that stayed taken apart."""
+        halves = [half for d in self._halved.values() for half in (d.first, d.last)]
+        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *halves):
+            for statement in procedure.body.walk():
+                if isinstance(statement, Phase) and statement.wait is None and statement.part in _DIVIDED:
+                    self.context.made(statement.call.span, "nonblocking", "does not wait where it starts")
 
     def _line(self, statement: Statement) -> int:
         span = statement.span
@@ -364,6 +373,7 @@ def _after_includes(data: bytes) -> int:
     return place
 
 
+_DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
 _ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",

@@ -169,7 +169,7 @@ class _Surveyor:
         here = self._places.at(site.span)
         producer, consumer = region.producers.first, region.consumers.first
         first, last = self._places.of_stop(producer) or here, self._places.of_stop(consumer) or here
-        parts = [_lines(first, last, forward=not (before.around or after.around))]
+        parts = [_lines(first, last, straight=_is_straight(before, after))]
         around = {id(loop): loop for loop in (*before.around, *after.around)}
         parts += [f"around the loop of {self._loop(loop, last)}" for loop in around.values()]
         inside = [
@@ -244,10 +244,15 @@ def _unknown(place: Place, call: str, procedure: Procedure, note: str) -> Commun
     return Communication(place, call, procedure.name, None, None, f"line {place.line} of {place.path.name}", note=note)
 
 
-def _lines(first: Place, last: Place, *, forward: bool) -> str:
-    if first.path == last.path and first.line == last.line:
+def _is_straight(*stretches: Stretch) -> bool:
+    """Whether the paths only go down the text of one procedure."""
+    return not any(stretch.around or stretch.crossings for stretch in stretches)
+
+
+def _lines(first: Place, last: Place, *, straight: bool) -> str:
+    if first == last and straight:
         return f"line {first.line} of {first.path.name}"
-    if first.path == last.path and forward and first.line < last.line:
+    if first.path == last.path and straight and first.line < last.line:
         return f"lines {first.line}–{last.line} of {first.path.name}"
     other = "" if first.path == last.path else f" of {first.path.name}"
     return f"from line {first.line}{other} to line {last.line} of {last.path.name}"

@@ -32,7 +32,9 @@ from lapwing.overlap.program import (
 from lapwing.overlap.touches import Touches
 
 _MOST = 16
+_MOST_DEEP = 50
 _MADE = frozenset({mpi.Role.NEW_COMM, mpi.Role.NEW_TYPE})
+_KEPT = frozenset({Storage.GLOBAL, Storage.SAVED})
 _INITIALISED = re.compile(rb"\w+\s*(\([^)\n]*\))?\s*(\[[^\]\n]*\]\s*)*=(?!=)")
 
 
@@ -60,7 +62,7 @@ class Values:
     def __init__(self, touches: Touches) -> None:
         self._touches = touches
         self._program = touches.program
-        self._given: dict[str, list[_Given]] = {}
+        self._given: dict[str, list[_Given]] = {key: [value] for key, value in touches.program.initial.items()}
         self._lost: set[str] = set()
         self._known: dict[str, frozenset[Value] | None] = {}
         for procedure in self._program.procedures.values():
@@ -99,27 +101,36 @@ class Values:
     def _of_symbol(self, symbol: Symbol, asked: frozenset[str]) -> frozenset[Value] | None:
         if symbol.storage is Storage.CONSTANT:
             return None if symbol.value is None else self._of(symbol.value, asked)
-        if symbol.key in asked:
-            return frozenset()  # what else it is given says it all
-        if symbol.key not in self._known or asked:
-            found = self._find(symbol, asked | {symbol.key})
-            if asked:
-                return found
+        if symbol.key in asked or len(asked) > _MOST_DEEP:
+            return None  # it is computed from itself
+        if symbol.key not in self._known:
+            found = self._find(symbol, asked)
+            if found is None and asked:
+                return None  # this may be due to who asks
             self._known[symbol.key] = found
         return self._known[symbol.key]
 
     def _find(self, symbol: Symbol, asked: frozenset[str]) -> frozenset[Value] | None:
-        given = self._given.get(symbol.key, [])
-        if not given or symbol.key in self._lost or not self._followed(symbol) or len(asked) > _MOST:
-            return None
-        kept = symbol.storage in (Storage.GLOBAL, Storage.SAVED)
-        # C's variables of this kind begin with 0; Fortran's have no value.
-        found = {Value("", 0)} if kept and symbol.type.base == "integer" and not self._is_fortran(symbol) else set()
-        for item in given:
-            values = self._of(item, asked)
-            if values is None or len(found) > _MOST:
+        """What the variable is given, and what those are given that it is a copy of."""
+        found: set[Value] = set()
+        seen, waiting = {symbol.key}, [symbol]
+        while waiting:
+            copied = waiting.pop()
+            if copied.key in asked or copied.key in self._lost or not self._followed(copied):
                 return None
-            found |= values
+            for item in self._given.get(copied.key) or (None,):
+                source = _copied(item)
+                if source is not None:
+                    if source.key not in seen:
+                        seen.add(source.key)
+                        waiting.append(source)
+                    continue
+                values = None if item is None else self._of(item, asked | seen)
+                if values is None or len(found) > _MOST:
+                    return None
+                found |= values
+            if self._begins_with_zero(copied):
+                found.add(Value("", 0))
         return frozenset(found)
 
     def _followed(self, symbol: Symbol) -> bool:
@@ -127,8 +138,12 @@ class Values:
             return False
         if self._touches.aliases.escaped(Memory(symbol.key, symbol)):
             return False
-        kept = symbol.storage in (Storage.GLOBAL, Storage.SAVED)
-        return not kept or symbol.key in self._program.initial or not self._initialised(symbol)
+        return symbol.storage not in _KEPT or symbol.key in self._program.initial or not self._initialised(symbol)
+
+    def _begins_with_zero(self, symbol: Symbol) -> bool:
+        """C's variables that live as long as the program do; Fortran's have no value."""
+        given = symbol.storage not in _KEPT or symbol.key in self._program.initial
+        return not given and symbol.type.base == "integer" and not self._is_fortran(symbol)
 
     def _initialised(self, symbol: Symbol) -> bool:
         """Whether the declaration may give it a value, which the program model does not hold."""
@@ -205,6 +220,13 @@ def _variable(argument: Expression) -> Symbol | None:
     if isinstance(argument, AddressOf):
         argument = argument.object
     return argument.symbol if isinstance(argument, Name) else None
+
+
+def _copied(item: _Given | None) -> Symbol | None:
+    """The variable that a value is a plain copy of."""
+    while isinstance(item, Cast):
+        item = item.value
+    return item.symbol if isinstance(item, Name) and item.symbol.storage is not Storage.CONSTANT else None
 
 
 def _invocations(statement: Statement) -> Iterable[Invocation]:

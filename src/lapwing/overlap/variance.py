@@ -9,6 +9,7 @@ Procedures are walked with the union of what all their callers pass, again and a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -44,7 +45,6 @@ from lapwing.overlap.program import (
     Procedure,
     Program,
     Select,
-    Slice,
     Span,
     Statement,
     Storage,
@@ -110,8 +110,10 @@ class Variance:
         self._broken: dict[int, Divergence] = {}  # loops that not all ranks leave at the same time
         self._left: dict[str, Divergence] = {}  # procedures, the same
         self._memory: dict[tuple[int, str], tuple[Expression, frozenset[str]]] = {}
+        self._reads: dict[tuple[int, str], tuple[Expression, tuple[tuple[str, str], ...] | None]] = {}
         self._known: dict[str, Memory] = {}
         self._overlays = _overlays(program)
+        self._visible = {k for k, s in program.globals.items() if self._aliases.escaped(Memory(k, s))}
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._callers: dict[str, set[str]] = {}
@@ -415,20 +417,60 @@ class Variance:
         return False
 
     def _broken_around(self) -> Divergence | None:
-        return next((self._broken[id(l)] for l in self._frame.loops if id(l) in self._broken), None)
+        return next((self._broken[id(loop)] for loop in self._frame.loops if id(loop) in self._broken), None)
 
     def _opaque(self, statement: Opaque) -> None:
-        """It may assign anything, go anywhere and call anything."""
+        """It may assign whatever it mentions, go anywhere, and call anything it mentions."""
         procedure = self._frame.procedure
         why = self._control or Divergence(f"what this does is not known: {statement.reason}", statement.span)
-        self._mark({s.key for s in procedure.symbols.values()} | self._escaped() | set(self._program.globals))
-        self._meet(None, statement.span, why, None)
-        self._leave(why)
+        hidden = self._graph.hidden[procedure.key]
+        self._mark({s.key for h in hidden for s in h.symbols} | self._escaped())
+        if any(h.unknown or h.mpi or any(self._graph.reaches_mpi(k) for k in h.procedures) for h in hidden):
+            self._mark({s.key for s in procedure.symbols.values()} | set(self._program.globals))
+            self._meet(None, statement.span, why, None)
+        if _JUMPS.search(self._program.sources[statement.span.source].text(statement.span)):
+            self._leave(why)
 
     # ---- values -------------------------------------------------------------------------------------------------------
 
     def _value(self, expression: Expression) -> str | None:
         """What of the expression differs between ranks, in words; None if nothing does. What it assigns is assigned."""
+        entry = self._reads.get((id(expression), self._frame.procedure.key))
+        if entry is None:
+            entry = (expression, self._all_read(expression))
+            self._reads[(id(expression), self._frame.procedure.key)] = entry
+        if entry[1] is None:
+            return self._value_with_effects(expression)
+        return next((name for key, name in entry[1] if key in self._state), None)
+
+    def _all_read(self, expression: Expression) -> tuple[tuple[str, str], ...] | None:
+        """Keys and names of the memory an expression is made of; None if it does more than read it."""
+        found: dict[str, str] = {}
+        for part in expression.walk():
+            match part:
+                case Assignment() | Unread() | AddressOf():
+                    return None
+                case Invocation(name=name):
+                    target = self._graph.resolve(name, self._frame.procedure)[0]
+                    library = known.lookup(name, self._language()) if name is not None and target is Target.KNOWN else None
+                    if library is None or not library.pure or library.reads or library.writes:
+                        return None
+                case Name(symbol=symbol):
+                    if self._is_command_line(symbol):
+                        return None
+                    address = symbol.dimensions is not None and not self._frame.fortran
+                    if symbol.storage is not Storage.CONSTANT and not address:
+                        found.update(dict.fromkeys(self._keys(part), symbol.name))
+                case Element() | Member() | Deref():
+                    base = next((e for e in part.walk() if isinstance(e, Name)), None)
+                    name = base.symbol.name if base is not None else "memory"
+                    found.update(dict.fromkeys(self._keys(part), name))
+        return tuple(found.items())
+
+    def _language(self) -> str:
+        return language_of(self._program, self._frame.procedure)
+
+    def _value_with_effects(self, expression: Expression) -> str | None:
         match expression:
             case Number() | Text() | Constant():
                 return None
@@ -518,8 +560,11 @@ class Variance:
         self._write(target, what)
         return what
 
-    def _write(self, place: Expression, what: str | None, *, whole: bool = True, pointed: bool = False) -> None:
-        """The place, or what a pointer points to, is given a value; ``what`` of it differs. ``whole``: all of it, if it is a variable."""
+    def _write(self, place: Expression, what: str | None, *, whole: bool | None = None, pointed: bool = False) -> None:
+        """The place, or what a pointer points to, is given a value; ``what`` of it differs.
+
+        ``whole``: the variable has nothing of its old value any more. None: so it is if the place is a variable and no array.
+        """
         while isinstance(place, Cast):
             place = place.value
         if isinstance(place, AddressOf) and pointed:
@@ -536,10 +581,13 @@ class Variance:
             self._mark(keys)
             return
         self._note(keys)
-        scalar = isinstance(place, Name) and not pointed and place.symbol.dimensions is None
-        if isinstance(place, Name) and whole and scalar and len(keys) == 1 and not self._frame.loose:
-            if place.symbol.overlay is None and not place.symbol.volatile and not (self._frame.fortran and place.symbol.pointer):
-                self._state -= keys
+        base = _first_of(place) if isinstance(place, Element) else place
+        if pointed or not isinstance(base, Name) or len(keys) != 1 or self._frame.loose:
+            return
+        symbol = base.symbol
+        all_of_it = symbol.dimensions is None and base is place if whole is None else whole
+        if all_of_it and symbol.overlay is None and not symbol.volatile and not (self._frame.fortran and symbol.pointer):
+            self._state -= keys
 
     def _mark(self, keys: Iterable[str]) -> None:
         found = set(keys)
@@ -553,8 +601,7 @@ class Variance:
 
     def _escaped(self) -> set[str]:
         """Memory that code which is in no source may write."""
-        visible = {key for key in self._program.globals} if self._graph.external_code else set()
-        return visible | {key for key, memory in self._known.items() if self._aliases.escaped(memory)}
+        return self._visible | {key for key, memory in self._known.items() if self._aliases.escaped(memory)}
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
@@ -568,7 +615,7 @@ class Variance:
             if message is not None:
                 return self._message(message, call, arguments)
         if target is Target.KNOWN and name is not None:
-            library = known.lookup(name, language_of(self._program, self._frame.procedure))
+            library = known.lookup(name, self._language())
             if library is not None and not library.calls:
                 return self._library(library, arguments)
         return self._unknown(call, name, arguments, pointer)
@@ -584,7 +631,7 @@ class Variance:
         elif library.io or library.state not in (None, "heap", "signgam"):
             what = f"what {library.name} gives"
         for number in library.arguments_written(arguments):
-            self._write(arguments[number], what, whole=self._frame.fortran, pointed=not self._frame.fortran)
+            self._write(arguments[number], what, pointed=not self._frame.fortran)
         return what
 
     def _pointed(self, argument: Expression) -> str | None:
@@ -677,7 +724,7 @@ class Variance:
             self._mark(differing)
         for dummy, argument in places:
             if dummy.key in written:
-                whole = dummy.dimensions is None and fortran
+                whole = None if dummy.dimensions is None and fortran else False
                 self._write(argument, dummy.name if dummy.key in exits else None, whole=whole)
 
     def _shared(self, keys: Iterable[str]) -> set[str]:
@@ -713,7 +760,7 @@ class Variance:
                 continue
             constant = parameter.role in _ALWAYS_THE_SAME
             what = None if same or constant else f"what {message.name} gives"
-            whole = parameter.role not in _BUFFER_ROLES or self._fills(message, number, arguments)
+            whole = self._fills(message, number, arguments) if parameter.role in _BUFFER_ROLES else None
             self._write(argument, what, whole=whole, pointed=not fortran)
         if any(parameter.writes for parameter in parameters) and message.name == "MPI_Wtime":
             return "the clock"
@@ -731,16 +778,18 @@ class Variance:
         place = arguments[number]
         while isinstance(place, Cast | AddressOf):
             place = place.value if isinstance(place, Cast) else place.object
-        if buffer is None or buffer.count is None or not isinstance(place, Name):
+        base = _first_of(place) if isinstance(place, Element) else place
+        if buffer is None or buffer.count is None or not isinstance(base, Name):
             return False
         count, kind = arguments[buffer.count], arguments[buffer.type]
-        if not isinstance(count, Number) or count.value < 1:
+        elements = _elements(base.symbol)
+        if not isinstance(count, Number) or elements is None or base.symbol.pointer:
             return False
         size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
-        bytes_ = place.symbol.type.bytes
-        if size is None:
-            return place.symbol.type.base in ("integer", "real", "logical", "complex")
-        return bytes_ is not None and int(count.value) * size >= bytes_
+        bytes_ = base.symbol.type.bytes
+        if size is None or bytes_ is None:
+            return elements == 1 and count.value >= 1 and base.symbol.type.base in _SIMPLE
+        return int(count.value) * size >= bytes_ * elements
 
     def _meet(self, name: str | None, span: Span, why: Divergence | None, communicator: Expression | None) -> None:
         key = self._frame.procedure.key
@@ -768,6 +817,32 @@ def _indices(place: Expression) -> tuple[Expression, ...]:
         case Member(base=base):
             return _indices(base)
     return ()
+
+
+def _first_of(place: Element) -> Expression | None:
+    """The array of which the place is the first element."""
+    symbol = place.base.symbol if isinstance(place.base, Name) else None
+    if symbol is None or symbol.dimensions is None or len(symbol.dimensions) != len(place.indices):
+        return None
+    firsts = [Number(0) if d.lower is None else d.lower for d in symbol.dimensions]
+    return place.base if all(i == f for i, f in zip(place.indices, firsts, strict=True)) else None
+
+
+def _elements(symbol: Symbol) -> int | None:
+    """How many elements an array has, or 1; None if that is not a number in the source."""
+    elements = 1
+    for dimension in symbol.dimensions or ():
+        bounds = [_number(dimension.lower), _number(dimension.upper)]
+        if bounds[1] is None or (bounds[0] is None and dimension.lower is not None):
+            return None
+        elements *= bounds[1] - (bounds[0] or 0) + 1
+    return elements
+
+
+def _number(bound: Expression | None) -> int | None:
+    if isinstance(bound, Name) and bound.symbol.storage is Storage.CONSTANT:
+        bound = bound.symbol.value
+    return int(bound.value) if isinstance(bound, Number) else None
 
 
 def _calls(statement: Statement) -> Iterable[Call | Invocation]:
@@ -805,7 +880,9 @@ def _has_other_jumps(procedure: Procedure, labels: dict[str, int]) -> bool:
 
 
 _MOST_PASSES = 200
+_JUMPS = re.compile(r"(?i)\b(go\s*to|return|break|continue|exit|cycle|end)\b")
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
+_SIMPLE = ("integer", "real", "logical", "complex")
 _ALWAYS_THE_SAME = frozenset({mpi.Role.IERROR, mpi.Role.NEW_COMM, mpi.Role.NEW_TYPE})
 _FOR_ALL = frozenset({"MPI_Bcast", "MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv"})
 _COLLECTIVE_KINDS = frozenset({mpi.Kind.COLLECTIVE, mpi.Kind.ONE_SIDED, mpi.Kind.IO})

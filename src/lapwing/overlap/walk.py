@@ -220,7 +220,7 @@ def _dies(access: Access, procedure: Procedure) -> bool:
     symbol = access.symbol
     if symbol is None or access.through:
         return False
-    own = symbol.key in {s.key for s in procedure.symbols.values()}
+    own = symbol.key in {s.key for s in procedure.symbols.values()} and all(m.key == symbol.key for m in access.memory)
     return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))
 
 
@@ -630,14 +630,15 @@ class _Walker:
                 return
         memory = self.analysis.aliases.pointees(argument, self.analysis.origin(self.procedure))
         symbol, through = None, False
-        inner = argument
+        inner, addressed = argument, False
         while isinstance(inner, Cast):
             inner = inner.value
         if isinstance(inner, AddressOf):
-            inner = inner.object
-            inner = inner.base if isinstance(inner, Element) else inner
+            inner, addressed = inner.object, True
+            if isinstance(inner, Element):
+                inner, addressed = inner.base, False
         if isinstance(inner, Name):
-            symbol, through = inner.symbol, inner.symbol.pointer and not isinstance(argument, AddressOf)
+            symbol, through = inner.symbol, inner.symbol.pointer and not addressed
         self._found.append(Access(symbol, None, writes, False, through, memory, self._where))
         if writes:
             self.environment.changed |= {m.key for m in memory}
@@ -720,6 +721,9 @@ class _Walker:
             if number >= len(parameters):
                 break
             parameter = parameters[number]
+            if not phase.copies and parameter.role in _BUFFER_ROLES:
+                # It must be the same memory at the start and at the end, as if each read what the other left.
+                parameter = replace(parameter, reads=True)
             if self._concerns(phase, parameter):
                 self._message_argument(argument, parameter, fortran)
         if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:

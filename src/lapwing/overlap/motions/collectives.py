@@ -147,9 +147,9 @@ class _InProcedure:
         if found is None:
             return True
         site, divergence = found
-        sources = self.whole.context.analysis.program.sources
-        line = sources[site.span.source].line_of(site.span.start)
-        name = call.name if site.span == call.span else f"{site.name} in line {line}"
+        source = self.whole.context.analysis.program.sources[site.span.source]
+        place = f"{source.path.name}:{source.line_of(site.span.start)}"
+        name = call.name if site.span == call.span else f"{site.name or 'what may call it'} in {place}"
         self.whole.context.refuse(
             call.span,
             MOTION,

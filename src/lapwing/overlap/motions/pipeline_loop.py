@@ -22,7 +22,7 @@ from lapwing.overlap.aliases import ANYTHING, UNKNOWN
 from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
-from lapwing.overlap.motions.context import Context
+from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
 from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, touched
@@ -137,6 +137,13 @@ class _Pipeliner:
         self._check_memory(turn)
         arguments = self._next_arguments(turn)
         work, shadows = self._early(turn)
+        count = argument_of(turn.transfer, mpi.Role.COUNT)
+        if shadows and isinstance(count, Number) and count.value <= _FEW:
+            raise Refused(
+                "the transfer takes longer than the copies it needs",
+                f"{count.value} elements",
+                "nothing: so small a transfer is soon over",
+            )
         phases = self.divide(turn.transfer, turn.callee)
         if len(phases) == 2:
             self._change(turn, arguments, work, shadows, phases)
@@ -435,6 +442,7 @@ class _Pipeliner:
         )
 
 
+_FEW = 16  # elements of a transfer that is over before copies are made
 _DIRECTIVE = re.compile(r"^[ \t]*#", re.MULTILINE)
 
 

@@ -24,11 +24,12 @@ from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.split_loop import Early, split_loop, written_first
-from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop
+from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase
 from lapwing.overlap.program import (
     Call,
     Compound,
     Declare,
+    Expression,
     Jump,
     Loop,
     Name,
@@ -158,7 +159,7 @@ class SplitProcedures:
             isinstance(e, Name) and e.symbol.key == key
             for s in last
             for inner in s.walk()
-            for top in inner.expressions()
+            for top in (*inner.expressions(), *_in_use(inner))
             for e in top.walk()
         )
 
@@ -271,6 +272,11 @@ class SplitProcedures:
             return all(conflict(e, effects, analysis.aliases, private=private) is None for e in ends)
 
         return early
+
+
+def _in_use(statement: Statement) -> tuple[Expression, ...]:
+    """What a communication that ends here may touch up to now."""
+    return statement.call.arguments if isinstance(statement, Phase) and not statement.copies else ()
 
 
 def _communicates(analysis: Analysis, statement: Statement, procedure: Procedure) -> bool:
