@@ -223,9 +223,10 @@ class Arranger:
             if other.fenced:
                 break
             ends = other.late or (_waits(other.effects) and not _starts(other.effects))
+            starts = _sends_messages(other.effects) if other.late else _starts(other.effects)
             if not ends and passed and passed[0].late:
                 break
-            if _starts(other.effects) or (ends and not (other.late or _completes(other.effects))):
+            if starts or (ends and not (other.late or _completes(other.effects))):
                 break
             passed.insert(0, other)
         while passed and not (passed[0].late or _completes(passed[0].effects)):
@@ -378,7 +379,7 @@ def _cut(order: Sequence[Item]) -> int | None:
     if waits[0] > 0 and any(_starts(p.effects) for p in order[: waits[0]]):
         return waits[0]
     ends = waits[-1]
-    alone = order[ends].late and not any(_starts(p.effects) for p in order[ends:])
+    alone = not any(_starts_messages(p.effects) for p in order[ends:])
     return ends if alone and ends > 0 else None
 
 
@@ -407,6 +408,14 @@ def _emptied(block: Block) -> Block:
 def _waits(effects: Effects) -> bool:
     """It may have to wait for other ranks."""
     return any(o.call.kind is mpi.Kind.COMPLETION or o.call.blocking for o in effects.operations)
+
+
+def _sends_messages(effects: Effects) -> bool:
+    return any(o.call.kind is mpi.Kind.SEND for o in effects.operations)
+
+
+def _starts_messages(effects: Effects) -> bool:
+    return any(o.call.kind in (mpi.Kind.SEND, mpi.Kind.RECV) for o in effects.operations)
 
 
 def _completes(effects: Effects) -> bool:

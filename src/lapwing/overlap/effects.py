@@ -7,13 +7,31 @@ globals; a call puts in what these are worth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Memory
 from lapwing.overlap.program import Call, Span, Symbol
-from lapwing.overlap.sections import Section
+from lapwing.overlap.sections import Linear, Section
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """``place``: subscripts of the element where the part begins (none: the whole array); ``bounds``: of its dimensions as the
+    procedure declares them, the last upper one apart."""
+
+    place: tuple[Linear, ...]
+    bounds: tuple[tuple[Linear, Linear], ...]
+
+    def linears(self) -> tuple[Linear, ...]:
+        return (*self.place, *(end for pair in self.bounds for end in pair))
+
+    def substitute(self, values: Mapping[str, Linear]) -> Anchor:
+        return Anchor(
+            tuple(p.substitute(values) for p in self.place),
+            tuple((low.substitute(values), high.substitute(values)) for low, high in self.bounds),
+        )
 
 
 @dataclass(frozen=True)
@@ -32,7 +50,7 @@ class Access:
     through: bool
     memory: frozenset[Memory]
     where: Span | None = field(compare=False, default=None)
-    anchor: str | None = None
+    anchor: Anchor | None = None
 
 
 @dataclass(frozen=True)

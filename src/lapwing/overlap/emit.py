@@ -70,6 +70,7 @@ class Emitter:
     types: dict[str, int] = field(default_factory=dict)  # Fortran: element types of buffers, numbered
     interface: str | None = None
     direct: bool = False
+    progresses: bool = False
 
     @cached_property
     def collectives(self) -> FortranCollectives:
@@ -112,6 +113,11 @@ class Emitter:
         if self.source.language == "fortran":
             return tuple(f"call {name}()" for name in names)
         return tuple(f"{{ extern void {name}(void); {name}(); }}" for name in names)
+
+    def progress(self) -> tuple[str, ...]:
+        self.progresses = True
+        name = f"lapwing_{self.stem}_progress()"
+        return (f"call {name}",) if self.source.language == "fortran" else (f"{name};",)
 
     def phase(self, phase: Phase) -> tuple[str, ...]:
         self.slots = max(self.slots, phase.slot)
@@ -181,8 +187,8 @@ class Emitter:
                 return (f"call {name}_post({', '.join([slot, *rest])})",)
             case Part.ARRIVE if phase.copies:
                 buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
-                with_status = [status] if status is not None else ["MPI_STATUS_IGNORE"]
-                return (f"call {name}_arrive{ending}({', '.join([slot, buffer, *with_status])})", *error)
+                asked = () if status is None or status.upper() == "MPI_STATUS_IGNORE" else (f"call {name}_status({slot}, {status})",)
+                return (f"call {name}_arrive{ending}({slot}, {buffer})", *asked, *error)
             case Part.SEND if phase.copies:
                 rest = self._arguments(
                     phase,
@@ -216,7 +222,7 @@ class Emitter:
 
     def support(self) -> str:
         """Text to be inserted: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
-        if not self.slots:
+        if not self.slots and not self.progresses:
             return ""
         return self._fortran_support() if self.source.language == "fortran" else self._c_support()
 
@@ -226,7 +232,9 @@ class Emitter:
         return Part.SEND in self.copying
 
     def _c_support(self) -> str:
-        parts = [_C_HEAD.substitute(slots=self.slots)]
+        parts = [_C_HEAD.substitute(slots=self.slots)] if self.slots else []
+        if self.progresses:
+            parts.append(_C_PROGRESS.substitute(stem=self.stem))
         if self.copying:
             parts.append(_C_ROOM)
         if Part.SEND in self.copying:
@@ -252,9 +260,11 @@ class Emitter:
             "status": "type(MPI_Status) :: status" if f08 else "integer :: status(MPI_STATUS_SIZE)",
             "found": "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)",
         }
-        texts = [_F_MODULE, *([_F_ROOM] if self.copying else [])]
+        texts = [*([_F_MODULE] if self.slots else []), *([_F_ROOM] if self.copying else [])]
+        if self.progresses:
+            texts.append(_F_PROGRESS)
         if Part.POST in self.copying:
-            texts.append(_F_POST)
+            texts += [_F_POST, _F_STATUS]
         for text, number in self.types.items():
             more = {"type": text, "number": str(number)}
             if Part.SEND in self.copying:
@@ -320,6 +330,26 @@ _C_HEAD = Template(
 #include <string.h>
 struct lapwing_slot { MPI_Request request; char *copy; size_t bytes; MPI_Datatype type; int pending; };
 static struct lapwing_slot lapwing_slots[$slots];
+"""
+)
+_C_PROGRESS = Template(
+    """
+/* lapwing: lets MPI go on with what is under way, about every 30 microseconds; looks at the clock at every 16th call at least. */
+static void lapwing_${stem}_progress(void)
+{
+    static double last;
+    static int left, skipped;
+    double now, passed;
+    int flag;
+    if (left-- > 0) return;
+    now = MPI_Wtime();
+    passed = now - last;
+    skipped = passed > 60e-6 ? 0 : passed < 30e-6 && skipped < 15 ? 2 * skipped + 1 : skipped;
+    left = skipped;
+    if (passed < 30e-6) return;
+    last = now;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
 """
 )
 _C_ROOM = """
@@ -393,6 +423,7 @@ module lapwing_$stem
       integer(1), allocatable :: copy(:)
       $request :: request
       $kind :: kind
+      $found
       logical :: pending = .false.
    end type
    type(lapwing_slot), save, target, asynchronous :: slots($slots)
@@ -434,16 +465,24 @@ subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
 end subroutine
 """
 _F_ARRIVE = """
-subroutine lapwing_${stem}_arrive_$number(slot, data, status)
+subroutine lapwing_${stem}_arrive_$number(slot, data)
    use lapwing_$stem
    implicit none
    integer :: slot, count, size_of_one, error
    $type :: data(*)
-   $status
-   call MPI_WAIT(slots(slot)%request, status, error)
-   call MPI_GET_COUNT(status, slots(slot)%kind, count, error)
+   call MPI_WAIT(slots(slot)%request, slots(slot)%found, error)
+   call MPI_GET_COUNT(slots(slot)%found, slots(slot)%kind, count, error)
    call MPI_TYPE_SIZE(slots(slot)%kind, size_of_one, error)
    call lapwing_copy(data, slots(slot)%copy, int(max(count, 0), c_size_t) * size_of_one)
+end subroutine
+"""
+_F_STATUS = """
+subroutine lapwing_${stem}_status(slot, status)
+   use lapwing_$stem
+   implicit none
+   integer :: slot
+   $status
+   status = slots(slot)%found
 end subroutine
 """
 _F_SEND = """
@@ -461,6 +500,31 @@ subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm
    call lapwing_copy(slots(slot)%copy, data, int(length, c_size_t))
    slots(slot)%pending = .true.
    call MPI_ISEND(slots(slot)%copy, count, kind, dest, tag, comm, slots(slot)%request, error)
+end subroutine
+"""
+_F_PROGRESS = """
+subroutine lapwing_${stem}_progress()
+   @use
+   implicit none
+   @include
+   double precision, save :: last = 0
+   integer, save :: left = 0, skipped = 0
+   double precision :: now, passed
+   logical :: flag
+   integer :: error
+   left = left - 1
+   if (left .ge. 0) return
+   now = MPI_WTIME()
+   passed = now - last
+   if (passed .gt. 60d-6) then
+      skipped = 0
+   else if (passed .lt. 30d-6 .and. skipped .lt. 15) then
+      skipped = 2 * skipped + 1
+   end if
+   left = skipped
+   if (passed .lt. 30d-6) return
+   last = now
+   call MPI_IPROBE(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, flag, MPI_STATUS_IGNORE, error)
 end subroutine
 """
 _F_DRAIN = """

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
+from lapwing.overlap.effects import Access
 from lapwing.overlap.program import Call, Expression, Loop, Span, Statement
 
 NOWHERE = Span(-1, 0, 0)
@@ -60,6 +61,11 @@ class Drain(Statement):
 
 
 @dataclass(frozen=True)
+class Progress(Statement):
+    """MPI is given the time to go on with what is under way."""
+
+
+@dataclass(frozen=True)
 class PartialLoop(Loop):
     """The turns of ``whole`` that are at least ``below`` from its lower end and ``above`` from its upper one (``inside``), or the others.
 
@@ -73,6 +79,7 @@ class PartialLoop(Loop):
 
 @dataclass(frozen=True)
 class Written(Statement):
-    """Lines of text that a motion wrote. Nothing passes them."""
+    """Lines of text that a motion wrote, and the memory they touch."""
 
     lines: tuple[str, ...]
+    accesses: tuple[Access, ...] = field(default=(), compare=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, PartialLoop, Part, Phase, Written
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, PartialLoop, Part, Phase, Progress, Written
 from lapwing.overlap.program import Assign, Block, Compound, If, Operation, Procedure, Source, Span, Statement
 
 
@@ -167,6 +167,8 @@ class Renderer:
                 return self.comment(comment_of(statement), indent) + self.lines(self._emitter.phase(statement), indent)
             case DividedCall():
                 return self.comment(comment_of(statement), indent) + self.lines(self._emitter.call(statement), indent)
+            case Progress():
+                return self.lines(self._emitter.progress(), indent)
             case Written(lines=lines):
                 return self.lines(lines, indent)
             case Drain():

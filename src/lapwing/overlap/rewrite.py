@@ -17,6 +17,7 @@ from lapwing.overlap.motions.collectives import Collectives
 from lapwing.overlap.motions.context import Context, procedures_with_messages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
+from lapwing.overlap.motions.progress import started_in, with_progress_calls
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
@@ -71,6 +72,7 @@ class _Rewriter:
         self._use_halves()
         self._drain()
         self._say_divided()
+        self._progress()
 
     def _handles_errors(self) -> bool:
         """Programs that look at MPI's error codes would see other ones."""
@@ -132,6 +134,20 @@ class _Rewriter:
                 self.context.made(inner.call.span, "start-earlier", f"starts before line {line}")
             elif isinstance(inner, DividedCall) and inner.original is not None:
                 self.context.made(inner.original.span, "start-earlier", f"{inner.name} is called before line {line}")
+
+    def _progress(self) -> None:
+        """Progress calls into loops that run while something is under way."""
+        self.context.analysis.forget_all()
+        halves = {half.name: half for d in self._halved.values() for half in (d.first, d.last)}
+        for key in self.read.procedures:
+            if key not in self._halved:
+                procedure = with_progress_calls(self.context, self.now.procedures[key], halves)
+                if procedure is not self.now.procedures[key]:
+                    self._replace(procedure)
+        for key, divided in self._halved.items():
+            first = with_progress_calls(self.context, divided.first, halves)
+            last = with_progress_calls(self.context, divided.last, halves, started_in(divided.last))
+            self._halved[key] = replace(divided, first=first, last=last)
 
     def _say_divided(self) -> None:
         """Of every blocking call that stayed taken apart."""

@@ -274,13 +274,14 @@ def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places:
     if site.call is not site.statement:
         return "the call is part of an expression"
     producer, consumer = region.producers.first, region.consumers.first
-    if consumer is not None and not after.works and not before.works:
-        line = places.at(consumer.statement.span).line
-        if producer is None:
-            return f"no computation before line {line} needs what it brings"
-        return f"no computation between producer and consumer (line {line})"
-    if consumer is not None and not after.works:
-        return f"used at once by line {places.at(consumer.statement.span).line}"
+    first = None if producer is None else places.at(producer.statement.span).line
+    last = None if consumer is None else places.at(consumer.statement.span).line
+    if first is not None and last is not None and not before.works and not after.works:
+        return f"no computation between producer (line {first}) and consumer (line {last})"
+    if last is not None and not after.works:
+        return f"used at once by line {last}"
+    if first is not None and last is None and not before.works:
+        return f"what it sends is there only from line {first} on, and nothing waits for it after"
     if kind is mpi.Kind.COMPLETION:
         return "it stays where it is"
     return "no motion applies to this call"

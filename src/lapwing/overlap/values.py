@@ -116,7 +116,7 @@ class Values:
         seen, waiting = {symbol.key}, [symbol]
         while waiting:
             copied = waiting.pop()
-            if copied.key in asked or copied.key in self._lost or not self._followed(copied):
+            if copied.key in self._lost or not self._followed(copied):
                 return None
             for item in self._given.get(copied.key) or (None,):
                 source = _copied(item)

@@ -9,10 +9,10 @@ from functools import cached_property
 from lapwing.overlap import known, mpi
 from lapwing.overlap.aliases import UNKNOWN, Aliases, Memory
 from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.effects import Access, Effects, MessageOperation, together
+from lapwing.overlap.effects import Access, Anchor, Effects, MessageOperation, together
 from lapwing.overlap.environment import Environment, Terms
 from lapwing.overlap.liveness import Liveness
-from lapwing.overlap.phases import Part, Phase
+from lapwing.overlap.phases import Part, Phase, Written
 from lapwing.overlap.program import (
     AddressOf,
     Allocate,
@@ -273,6 +273,8 @@ class _Walker:
                 return replace(head, leaves=kind, where=statement.span)
             case Phase():
                 return self._simple(lambda: self._phase(statement), statement.span)
+            case Written():
+                return self._simple(lambda: self._written(statement), statement.span)
             case Opaque(reason=reason):
                 self.environment.forget(set(), everything=True)
                 return Effects(barrier=reason, where=statement.span)
@@ -697,6 +699,16 @@ class _Walker:
                     found.append(Access(None, None, writes, False, False, memory, self._where))
         return found
 
+    def _written(self, statement: Written) -> None:
+        """What a motion says of text it wrote: variables, without sections."""
+        self._found += statement.accesses
+        for access in statement.accesses:
+            if access.writes:
+                keys = {m.key for m in access.memory} | ({access.symbol.key} if access.symbol is not None else set())
+                self.environment.forget({key for key in keys if self._is_scalar(key)})
+                self.environment.changed |= keys
+                self._forget_scalars(access.memory)
+
     def _phase(self, phase: Phase) -> None:
         """A communication's part touches its buffers when it copies, or as long as they are in use."""
         call = phase.call
@@ -901,13 +913,13 @@ class _Bindings:
         must = access.must and (access.section is None or (section is not None and not self._lossy(access.section)))
         symbol = access.symbol
         if access.anchor is not None:
-            section, must = None, False
+            anchor = self._anchor_here(access.anchor)
+            access = replace(access, anchor=anchor)
+            section, must = (None, False) if anchor is None else (section, False)
         if symbol is None or symbol.key not in self.actual:
             memory = self._memory(access)
             stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
-            return replace(
-                access, section=None if stale else section, must=must and not stale, memory=memory, anchor=None
-            )
+            return replace(access, section=None if stale else section, must=must and not stale, memory=memory)
         return self._through_dummy(access, section, must)
 
     def coarse(self, access: Access) -> Access | None:
@@ -952,7 +964,11 @@ class _Bindings:
             return Access(base.symbol, self.walker._section(actual), access.writes, must, False, memory)
         if section is not None and _empty(section):
             return None
-        if section is not None and access.anchor is None:
+        if section is not None and access.anchor is not None:
+            if isinstance(actual, Name):
+                # A part of the whole array: the same part of the caller's.
+                return Access(base.symbol, section, access.writes, False, False, memory, anchor=access.anchor)
+        elif section is not None:
             offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
             if offsets is not None:
                 return Access(base.symbol, self.walker._bound(section.shifted(offsets)), access.writes, must, False, memory)
@@ -961,24 +977,33 @@ class _Bindings:
                 return Access(base.symbol, section, access.writes, False, False, memory, anchor=anchor)
         return Access(base.symbol, None, access.writes, must and dummy.dimensions is None, False, memory)
 
-    def _anchor(self, dummy: Symbol, actual: Expression) -> str | None:
-        """A text that two arguments share only if the dummy arrays are the same memory in the same shape."""
+    def _anchor(self, dummy: Symbol, actual: Expression) -> Anchor | None:
+        """Equal for two arguments only if the dummy arrays are the same memory in the same shape."""
         if dummy.dimensions is None:
             return None
-        place = self.walker.environment.position(actual) if isinstance(actual, Element) else "whole"
-        if place is None:
-            return None
+        environment = self.walker.environment
+        indices = actual.indices if isinstance(actual, Element) else ()
+        place = [environment.linear(index) for index in indices]
         bounds = []
         for number, dimension in enumerate(dummy.dimensions):
             lower = self._bound_value(dimension.lower, callee=True)
-            if lower is None:
-                return None
             last = number == len(dummy.dimensions) - 1
             upper = Linear.number(0) if last else self._bound_value(dimension.upper, callee=True)
-            if upper is None or (upper.names() | lower.names()) & self.walker.environment.terms.defined.keys():
+            if lower is None or upper is None:
                 return None
-            bounds.append(f"{lower}:{upper}")
-        return f"{place} as {', '.join(bounds)}"
+            bounds.append((lower, upper))
+        return self._certain(Anchor(tuple(p for p in place if p is not None), tuple(bounds))) if None not in place else None
+
+    def _certain(self, anchor: Anchor) -> Anchor | None:
+        """None if it is made of values that are chosen later."""
+        defined = self.walker.environment.terms.defined.keys()
+        return None if any(linear.names() & defined for linear in anchor.linears()) else anchor
+
+    def _anchor_here(self, anchor: Anchor) -> Anchor | None:
+        """A callee's anchor in terms of the caller's beginning."""
+        names = frozenset[str]().union(*(linear.names() for linear in anchor.linears()))
+        self._learn(names)
+        return None if names & self._unknown else self._certain(anchor.substitute(self._values))
 
     def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
         if dummy.dimensions is None and actual.dimensions is None:

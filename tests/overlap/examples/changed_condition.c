@@ -21,7 +21,6 @@ int main(int argc, char **argv) {
     if (odd) {
       MPI_Isend(mine, N, MPI_DOUBLE, next, 0, MPI_COMM_WORLD, &request);
       MPI_Irecv(theirs, N, MPI_DOUBLE, previous, 0, MPI_COMM_WORLD, &arrival);
-      /* left: used under another condition */
       MPI_Wait(&arrival, MPI_STATUS_IGNORE);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
     }

@@ -19,7 +19,7 @@ c     The buffer and the work array are the same memory.
          buf(i) = 0.0d0
       end do
       do step = 1, 3
-c        left: the next loop writes the buffer under its other name
+c        The next loop writes the buffer under its other name.
          call mpi_sendrecv(u, n, MPI_DOUBLE_PRECISION, next, 0, buf, n,
      &      MPI_DOUBLE_PRECISION, prev, 0, MPI_COMM_WORLD, status, ierr)
          do i = 2, n

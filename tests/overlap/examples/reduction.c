@@ -21,7 +21,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < N; i++) u[i] = v[i] / over_all + step;
 
     for (int k = 0; k < 4; k++) sums[k] = u[k * 16] > 1.0 ? 2.0 : 0.5;
-    MPI_Reduce(sums, whole, 4, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); /* overlap: nonblocking */
+    /* left: sums of floating-point numbers depend on their order */
+    MPI_Reduce(sums, whole, 4, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     for (int i = 1; i < N; i++) v[i] = 0.25 * v[i] + u[i];
     if (rank == 0) printf("%d: %a %a\n", step, whole[0], whole[3]);
   }

@@ -20,7 +20,6 @@ int main(int argc, char **argv) {
   for (int i = 0; i < N; i++) mine[i] = (i * 3 + rank) % 17;
   for (int step = 0; step < 3; step++) {
     MPI_Isend(mine, N - rank, MPI_DOUBLE, next, 0, MPI_COMM_WORLD, &request);
-    /* left: the status is read at once */
     MPI_Recv(theirs, N, MPI_DOUBLE, previous, 0, MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_DOUBLE, &count);
     MPI_Wait(&request, MPI_STATUS_IGNORE);

@@ -16,7 +16,6 @@ int main(int argc, char **argv) {
   previous = (rank + size - 1) % size;
   for (int i = 0; i < N; i++) mine[i] = (i * 3 + rank) % 17;
   for (int step = 0; step < 3; step++) {
-    /* left: nothing lies between the message and its use */
     MPI_Sendrecv(mine, N, MPI_DOUBLE, next, 0, theirs, N, MPI_DOUBLE, previous, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     for (int i = 0; i < N; i++) work[i] = 0.5 * theirs[i] + mine[i];

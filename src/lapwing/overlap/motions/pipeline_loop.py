@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.aliases import ANYTHING, UNKNOWN
+from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Memory
 from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
-from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, touched
+from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, is_own, touched
 from lapwing.overlap.phases import NOWHERE, Written
 from lapwing.overlap.program import (
     AddressOf,
@@ -370,7 +370,7 @@ class _Pipeliner:
         self._replace(turn.callee, self._new_callee(turn, work, text, differences, start, end))
         self.insertions += insertions
         caller = self.analysis.program.procedures[turn.caller.key]
-        before = Written(flag, span=NOWHERE)
+        before = Written(flag, (_flag(turn.callee),), span=NOWHERE)
 
         def with_flag(statement: Statement) -> Sequence[Statement]:
             return (before, statement) if statement is turn.call else (statement,)
@@ -380,7 +380,7 @@ class _Pipeliner:
             self.insertions.append(text.declaration_for(turn.caller))
         for shadow in shadows:
             if shadow.allocation is not None:
-                self._allocate(text, shadow)
+                self._allocate(turn, text, shadow)
         self.done.add(turn.callee.key)
         self._say(turn, work)
 
@@ -401,25 +401,27 @@ class _Pipeliner:
         # A declaration behind the work's place stays behind it.
         late = [s for s in head if s.span.start > first.span.start]
         head = [s for s in head if all(s is not x for x in late)]
+        touches = _touches(work, turn.callee)
         tail = sorted([*late, *rest], key=lambda s: s.span.start)
         return replace(
             body,
             statements=(
                 *head,
-                Written(text.taking_over(), span=NOWHERE),
+                Written(text.taking_over(), touches, span=NOWHERE),
                 *tail,
                 replace(start, span=turn.transfer.span),
-                Written(text.doing_early(differences), span=NOWHERE),
+                Written(text.doing_early(differences), touches, span=NOWHERE),
                 replace(end, span=NOWHERE),
                 *body.statements[place + 1 :],
             ),
         )
 
-    def _allocate(self, text: EarlyText, shadow: Shadow) -> None:
+    def _allocate(self, turn: Turn, text: EarlyText, shadow: Shadow) -> None:
         assert shadow.allocation is not None
         allocation = shadow.allocation
         procedure = self.analysis.program.procedures[allocation.procedure.key]
-        made = Written(text.allocating(shadow), span=NOWHERE)
+        room = Access(None, None, True, False, False, frozenset({Memory(f"shadow of {shadow.symbol.key}")}))
+        made = Written(text.allocating(shadow), (room, _flag(turn.callee)), span=NOWHERE)
 
         def with_shadow(statement: Statement) -> Sequence[Statement]:
             return (statement, made) if statement is allocation.statement else (statement,)
@@ -448,6 +450,24 @@ _DIRECTIVE = re.compile(r"^[ \t]*#", re.MULTILINE)
 
 def _refusal(obstacle: Obstacle) -> Refused:
     return Refused(obstacle.obligation, obstacle.found, obstacle.advice, obstacle.where)
+
+
+def _flag(callee: Procedure) -> Access:
+    """What a procedure's calls and its loop tell each other with."""
+    return Access(None, None, True, False, False, frozenset({Memory(f"pipeline {callee.key}")}))
+
+
+def _touches(work: EarlyWork, callee: Procedure) -> tuple[Access, ...]:
+    """All that the early work touches for others to see, shadows taken for what they stand for; and the arguments."""
+    given = {dummy.key for dummy in callee.parameters}
+    found = [
+        replace(a, section=None, must=False, where=None)
+        for effects in work.effects
+        for a in effects.accesses
+        if not is_own(a, callee) or (a.symbol is not None and a.symbol.key in given)
+    ]
+    arguments = [Access(d, None, False, False, False, frozenset({Memory(d.key, d)})) for d in callee.parameters]
+    return tuple(dict.fromkeys([*found, *arguments, _flag(callee)]))
 
 
 # ---- small questions --------------------------------------------------------------------------------------------------

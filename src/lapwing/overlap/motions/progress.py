@@ -1,0 +1,226 @@
+"""Calls that let MPI go on with what is under way, in long loops between its start and its end.
+
+before:  start … ; for (s …) for (i …) work ; end
+after:   start … ; for (s …) { for (i …) work ; progress } ; end
+
+Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks for messages from
+this rank to itself, which there need not be any of, and it does so at most every few ten microseconds (emit.py).
+
+Obligations. Something may be under way; the loop calls no MPI itself; no other thread may run it; and it is no inner loop, whose
+turns are too short, and which compilers vectorise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.motions.context import Context, argument_of
+from lapwing.overlap.phases import NOWHERE, DividedCall, Part, Phase, Progress
+from lapwing.overlap.program import (
+    Block,
+    Call,
+    Compound,
+    Expression,
+    If,
+    Jump,
+    Loop,
+    Nothing,
+    Number,
+    Opaque,
+    Procedure,
+    Select,
+    Span,
+    Statement,
+    While,
+)
+from lapwing.overlap.tree import message_of, with_blocks, with_statements
+
+MOTION = "progress-calls"
+_FEW_TURNS = 8
+_SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and that are worth a call
+_DIRECTIVE = re.compile(r"^[ \t]*(?:#[ \t]*pragma[ \t]+(?:omp|acc)\b|[!c*]\$(?:omp|acc)\b)", re.IGNORECASE | re.MULTILINE)
+
+Key = Expression | str
+UnderWay = dict[Key, tuple[Span, ...]]
+"""What may be under way: a phase's slot, a divided call's name or a request, with the sites of the calls it came from."""
+
+
+@dataclass
+class ProgressCalls:
+    """Puts progress calls into one procedure. ``halves``: of divided procedures by the names of the first and of the last."""
+
+    context: Context
+    procedure: Procedure
+    halves: dict[str, Procedure]
+    _found: set[Span] = field(default_factory=set)
+
+    def body(self, under_way: UnderWay | None = None) -> Block:
+        """The procedure's body with progress calls; ``under_way``: when it begins."""
+        if not self.context.allowed(MOTION) or not self.context.options.progress_calls or self._is_threaded():
+            return self.procedure.body
+        changed = self._block(self.procedure.body, dict(under_way or {}))
+        for site in sorted(self._found, key=lambda span: (span.source, span.start)):
+            self.context.made(site, MOTION, "loops that run meanwhile let MPI work on it")
+        return changed
+
+    def _is_threaded(self) -> bool:
+        source = self.context.analysis.program.sources[self.procedure.source]
+        return _DIRECTIVE.search(source.text(self.procedure.span)) is not None
+
+    # ---- where --------------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block, under_way: UnderWay) -> Block:
+        """Changes ``under_way`` to what is at the block's end."""
+        statements = []
+        for statement in block.statements:
+            statements.append(self._statement(statement, under_way))
+        return with_statements(block, statements)
+
+    def _statement(self, statement: Statement, under_way: UnderWay) -> Statement:
+        match statement:
+            case Loop() | While():
+                if under_way and self._is_quiet(statement):
+                    return self._long_loop(statement, under_way)
+                # What is started in a turn may still be under way in the next one.
+                again = dict(under_way)
+                self._block(statement.body, again)
+                under_way |= again
+                return with_blocks(statement, [self._block(statement.body, under_way)])
+            case If() | Select():
+                after: UnderWay = {} if isinstance(statement, If) and statement.otherwise is not None else dict(under_way)
+                blocks = []
+                for block in statement.blocks():
+                    inside = dict(under_way)
+                    blocks.append(self._block(block, inside))
+                    after |= inside
+                under_way.clear()
+                under_way |= after
+                return with_blocks(statement, blocks)
+            case Compound(body=body):
+                return with_blocks(statement, [self._block(body, under_way)])
+        self._follow(statement, under_way)
+        return statement
+
+    def _is_quiet(self, loop: Statement) -> bool:
+        """Whether the loop does not call MPI, and all of it is known."""
+        effects = self.context.analysis.plain(loop, self.procedure)
+        opaque = any(isinstance(s, Opaque) for s in loop.walk())
+        return effects.barrier is None and not opaque and not any(_is_mpi(s) for s in loop.walk()) and not effects.operations
+
+    def _long_loop(self, loop: Loop | While, under_way: UnderWay) -> Statement:
+        inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]
+        calls = [s for block in loop.blocks() for s in block.walk() if self._calls_work(s)]
+        if not inner and not calls:
+            return loop
+        turns = _turns(loop)
+        if turns is not None and turns <= _FEW_TURNS:
+            return with_blocks(loop, [self._block(block, dict(under_way)) for block in loop.blocks()])
+        # Copies of sends have mostly left when they are made: short loops need not help them.
+        waiting = any(not isinstance(key, str) or not key.startswith("send") for key in under_way)
+        enough = _SOME_WORK if waiting else _SOME_WORK**2
+        if not calls and max(_work(s) for s in inner) < enough:
+            return loop
+        self._found |= {span for spans in under_way.values() for span in spans}
+        return with_blocks(loop, [_with_call(loop.body)])
+
+    def _calls_work(self, statement: Statement) -> bool:
+        """Whether it calls a procedure of the program that has loops."""
+        if not isinstance(statement, Call):
+            return False
+        callee = self.context.analysis.program.resolve(statement.name, self.procedure)
+        return callee is not None and any(isinstance(s, Loop | While) for s in callee.body.walk())
+
+    # ---- what is under way --------------------------------------------------------------------------------------------
+
+    def _follow(self, statement: Statement, under_way: UnderWay) -> None:
+        match statement:
+            case Phase():
+                self._follow_phase(statement, self.procedure.source, (statement.call.span,), under_way)
+            case DividedCall(name=str(name)) if name in self.halves:
+                self._follow_half(name, under_way)
+            case Call():
+                self._follow_call(statement, under_way)
+
+    def _follow_half(self, name: str, under_way: UnderWay) -> None:
+        half = self.halves[name]
+        phases = [s for s in half.body.walk() if isinstance(s, Phase)]
+        for phase in phases:
+            self._follow_phase(phase, half.source, tuple({s.call.span for s in phases}), under_way)
+
+    @staticmethod
+    def _follow_phase(phase: Phase, source: int, sites: tuple[Span, ...], under_way: UnderWay) -> None:
+        if phase.part not in _ENDINGS:
+            kind = "send" if phase.part is Part.SEND else "slot"
+            under_way[f"{kind} {source}:{phase.slot}"] = sites
+            return
+        # Copies of sends that are not waited for are mostly gone when what others sent has come.
+        for key in [k for k in under_way if isinstance(k, str) and k.startswith("send")]:
+            del under_way[key]
+        under_way.pop(f"slot {source}:{phase.slot}", None)
+
+    def _follow_call(self, call: Call, under_way: UnderWay) -> None:
+        message = message_of(call)
+        if message is None:
+            return
+        request = argument_of(call, mpi.Role.REQUEST)
+        if message.kind is mpi.Kind.COMPLETION and message.blocking:
+            for key in [k for k in under_way if isinstance(k, Expression) and request in (None, k)]:
+                del under_way[key]
+        elif request is not None and not message.blocking and message.kind in _TRANSFERS:
+            under_way[request] = (call.span,)
+
+
+def started_in(half: Procedure) -> UnderWay:
+    """What of a divided procedure is under way when its last part begins: what ends there and does not start there."""
+    own = {s.slot for s in half.body.walk() if isinstance(s, Phase) and s.part not in _ENDINGS}
+    endings = [s for s in half.body.walk() if isinstance(s, Phase) and s.part in _ENDINGS]
+    return {f"slot {half.source}:{s.slot}": (s.call.span,) for s in endings if s.slot not in own}
+
+
+def with_progress_calls(
+    context: Context, procedure: Procedure, halves: dict[str, Procedure], under_way: UnderWay | None = None
+) -> Procedure:
+    """The procedure with progress calls in its long loops; itself if there are none."""
+    body = ProgressCalls(context, procedure, halves).body(under_way)
+    return procedure if body is procedure.body else replace(procedure, body=body)
+
+
+def _is_mpi(statement: Statement) -> bool:
+    return isinstance(statement, Phase | DividedCall) or message_of(statement) is not None
+
+
+def _turns(loop: Statement) -> int | None:
+    """How many turns a loop takes, if that is a number in the source."""
+    if not isinstance(loop, Loop):
+        return None
+    bounds = [loop.lower, loop.upper, loop.step]
+    if not all(isinstance(b, Number) for b in bounds):
+        return None
+    lower, upper, step = (int(b.value) for b in bounds if isinstance(b, Number))
+    return max((upper - lower) // step + 1, 0) if step else None
+
+
+def _work(loop: Statement) -> int:
+    """How many turns the loop and those in it take at a guess, by the longest way."""
+    inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]
+    turns = _turns(loop)
+    return (_SOME_WORK if turns is None else turns) * max((_work(s) for s in inner), default=1)
+
+
+def _with_call(block: Block) -> Block:
+    """The loop's body with a progress call at its end, before what a label or a jump must end."""
+    statements = list(block.statements)
+    place = len(statements)
+    while place and _must_end(statements[place - 1]):
+        place -= 1
+    return replace(block, statements=(*statements[:place], Progress(span=NOWHERE), *statements[place:]))
+
+
+def _must_end(statement: Statement) -> bool:
+    return statement.label is not None or isinstance(statement, Jump | Nothing)
+
+
+_ENDINGS = frozenset({Part.ARRIVE, Part.COMPLETE, Part.END})
+_TRANSFERS = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
