@@ -115,7 +115,10 @@ def _path(**settings: bool) -> click.Path:
     metavar="SECONDS",
     help="The longest that one run of --verify may take.",
 )
-@click.option("--no-progress-calls", is_flag=True, help="Insert no MPI_Test into long loops.")
+@click.option("--no-progress-calls", is_flag=True, help="Insert no calls of MPI into long loops.")
+@click.option(
+    "--reassociate", is_flag=True, help="Overlap floating-point reductions, too: their last digits may change."
+)
 @click.option(
     "--only", callback=_motions, multiple=True, metavar="MOTION", help="Make this motion only; may be repeated."
 )
@@ -138,6 +141,7 @@ def command(
     project: Path | None,
     timeout: float,
     no_progress_calls: bool,
+    reassociate: bool,
     only: tuple[str, ...],
     skip: tuple[str, ...],
     sources: tuple[Path, ...],
@@ -157,7 +161,9 @@ def command(
     if compile_commands is not None and compile_commands.is_dir():
         compile_commands = compile_commands / "compile_commands.json"
     found = find_sources(sources)
-    wanted = Options(progress_calls=not no_progress_calls, motions=motions if only or skip else None)
+    wanted = Options(
+        progress_calls=not no_progress_calls, reassociate=reassociate, motions=motions if only or skip else None
+    )
     request = Request(found.files, includes, defines, compile_commands, wanted)
     wishes = Wishes(folder, in_place, explain, report, json_path, sarif, verify, project, timeout)
     return overlap(request, found.problems, wishes)

@@ -72,7 +72,11 @@ class Communicators:
             return None
         symbol = argument.symbol
         if symbol.storage is Storage.CONSTANT:
-            return self.of(symbol.value, procedure, depth + 1) if symbol.value is not None and depth < _MOST_CALLERS else None
+            return (
+                self.of(symbol.value, procedure, depth + 1)
+                if symbol.value is not None and depth < _MOST_CALLERS
+                else None
+            )
         if symbol.key not in self._found:
             self._found[symbol.key] = None  # for one that is made from itself
             self._found[symbol.key] = self._variable(symbol, procedure, depth)
@@ -82,7 +86,13 @@ class Communicators:
         for call, handed, home in self._handed.pop(symbol.key, []):
             self._hand_on(call, handed, home)
         outside = symbol.storage is Storage.GLOBAL and not is_static(symbol.key) and self._analysis.graph.external_code
-        if outside or symbol.key in self._lost or symbol.overlay is not None or symbol.dimensions is not None or symbol.pointer:
+        if (
+            outside
+            or symbol.key in self._lost
+            or symbol.overlay is not None
+            or symbol.dimensions is not None
+            or symbol.pointer
+        ):
             return None
         if symbol.storage is Storage.ARGUMENT:
             return None if self._values.get(symbol.key) else self._argument(symbol, procedure, depth)
@@ -191,7 +201,9 @@ def _handed_on(statement: Statement) -> Iterator[tuple[Call | Invocation | None,
 
 def _harmless(call: Call | Invocation | None, handed: Expression) -> bool:
     """Whether a call that is not of the program's own leaves the variable alone."""
-    message = mpi.lookup(call.name) if call is not None and call.name is not None and mpi.is_mpi_name(call.name) else None
+    message = (
+        mpi.lookup(call.name) if call is not None and call.name is not None and mpi.is_mpi_name(call.name) else None
+    )
     if call is None or message is None:
         return False
     places = [number for number, argument in enumerate(call.arguments) if argument is handed]

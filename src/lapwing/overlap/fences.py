@@ -1,11 +1,12 @@
-"""Lines for the preprocessor between statements: nothing moves across them, and nothing around them is taken apart."""
+"""Lines for the preprocessor, and labels that are jumped to, between statements: nothing moves across them, and nothing around
+them is taken apart."""
 
 from __future__ import annotations
 
 import bisect
 import re
 
-from lapwing.overlap.program import Procedure, Program, Statement
+from lapwing.overlap.program import Jump, Procedure, Program, Statement
 
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 
@@ -18,11 +19,13 @@ class Fences:
         start, end = procedure.span.start, procedure.span.end
         self._lines = [start + found.start() for found in _DIRECTIVE.finditer(data[start:end])]
         self._before: set[tuple[int, int]] = set()
-        if self._lines:
+        self._targets = {s.to for s in procedure.body.walk() if isinstance(s, Jump) and s.kind == "goto"}
+        if self._lines or self._targets:
             for block in [procedure.body, *(b for s in procedure.body.walk() for b in s.blocks())]:
                 at = block.span.start
                 for statement in block.statements:
-                    if self._any(at, statement.span.start):
+                    jumped_to = self._targets and statement.label is not None
+                    if jumped_to or self._any(at, statement.span.start):
                         self._before.add((statement.span.start, statement.span.end))
                     at = statement.span.end
 
@@ -31,13 +34,15 @@ class Fences:
         return place < len(self._lines) and self._lines[place] < end
 
     def before(self, statement: Statement) -> bool:
-        """Whether a directive stands between the statement and the one before it in its block."""
+        """Whether a directive stands between the statement and the one before it in its block, or control may come from elsewhere."""
         return (statement.span.start, statement.span.end) in self._before
 
     def inside(self, statement: Statement) -> bool:
-        """Whether a directive stands in the statement."""
+        """Whether a directive, or a label that is jumped to, stands in the statement."""
+        if self._targets and any(inner.label is not None for inner in statement.walk()):
+            return True
         return statement.span.source >= 0 and self._any(statement.span.start, statement.span.end)
 
     @property
     def any(self) -> bool:
-        return bool(self._lines)
+        return bool(self._lines or self._targets)

@@ -116,7 +116,9 @@ def _declared(declarations: tuple[str, ...]) -> tuple[list[str], list[str]]:
     for number, declaration in enumerate(declarations, 1):
         if declaration:
             names.append(f"a{number}")
-            lines.append(f"   {declaration.removesuffix('*').strip()} a{number}{'(*)' if declaration.endswith('*') else ''}")
+            lines.append(
+                f"   {declaration.removesuffix('*').strip()} a{number}{'(*)' if declaration.endswith('*') else ''}"
+            )
     return names, lines
 
 
@@ -137,7 +139,13 @@ def _start(name: str, call: str, declarations: tuple[str, ...], module: str) -> 
 def _end(name: str, declarations: tuple[str, ...], module: str) -> str:
     names, lines = _declared(declarations)
     touched = "\n".join(f"   call MPI_GET_ADDRESS({dummy}, place, error)" for dummy in names)
-    values = {"name": name, "module": module, "dummies": ", ".join(names), "lines": "\n".join(lines), "touched": touched}
+    values = {
+        "name": name,
+        "module": module,
+        "dummies": ", ".join(names),
+        "lines": "\n".join(lines),
+        "touched": touched,
+    }
     return Template(_F_END).safe_substitute(values)
 
 

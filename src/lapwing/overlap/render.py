@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, PartialLoop, Part, Phase, Progress, Written
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, PartialLoop, Phase, Progress, Written
 from lapwing.overlap.program import Assign, Block, Compound, If, Operation, Procedure, Source, Span, Statement
 
 

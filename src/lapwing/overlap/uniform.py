@@ -69,7 +69,10 @@ class Uniformity:
         found = [
             site
             for met, site in self._sites
-            if message is not None and site.name == message.name and met.procedure == procedure.key and site.span == call.span
+            if message is not None
+            and site.name == message.name
+            and met.procedure == procedure.key
+            and site.span == call.span
         ]
         return found[0] if found else None
 

@@ -147,8 +147,9 @@ class Variance:
         if procedure.key in self._entries:
             self._walk(procedure)
         self._probe = None
-        reasons = [f for f in found if f is not None]
-        return reasons[0] if reasons or found else Divergence("it is never called", at.span)
+        if not found:
+            return Divergence("it is never called", at.span)
+        return next((f for f in found if f is not None), None)
 
     # ---- the whole program --------------------------------------------------------------------------------------------
 
@@ -172,7 +173,9 @@ class Variance:
             return dict.fromkeys(mains, Divergence("there are several main programs", span))
         for key in self._graph.entries - set(mains):
             procedure = self._program.procedures[key]
-            named = not mains or key in self._graph.address_taken or (self._graph.external_code and is_external(procedure))
+            named = (
+                not mains or key in self._graph.address_taken or (self._graph.external_code and is_external(procedure))
+            )
             mentioned = any(key in h.procedures for hidden in self._graph.hidden.values() for h in hidden)
             if named or mentioned:
                 roots[key] = Divergence(f"who calls {procedure.name} is not known", procedure.span)
@@ -236,7 +239,9 @@ class Variance:
             self._probe(statement)
         match statement:
             case If(condition=condition, then=then, otherwise=otherwise):
-                self._branches(condition, (then,) if otherwise is None else (then, otherwise), otherwise is None, statement)
+                self._branches(
+                    condition, (then,) if otherwise is None else (then, otherwise), otherwise is None, statement
+                )
             case Select(selector=selector, cases=cases):
                 self._branches(selector, cases, True, statement)
             case Loop():
@@ -452,7 +457,9 @@ class Variance:
                     return None
                 case Invocation(name=name):
                     target = self._graph.resolve(name, self._frame.procedure)[0]
-                    library = known.lookup(name, self._language()) if name is not None and target is Target.KNOWN else None
+                    library = (
+                        known.lookup(name, self._language()) if name is not None and target is Target.KNOWN else None
+                    )
                     if library is None or not library.pure or library.reads or library.writes:
                         return None
                 case Name(symbol=symbol):
@@ -516,8 +523,12 @@ class Variance:
             self._value(part)
             self._write(part, "what is not understood")
         self._mark(self._escaped())
-        self._meet(None, expression.span or self._frame.procedure.span, self._control or Divergence(
-            f"what this does is not known: {expression.text[:40]}", expression.span), None)
+        self._meet(
+            None,
+            expression.span or self._frame.procedure.span,
+            self._control or Divergence(f"what this does is not known: {expression.text[:40]}", expression.span),
+            None,
+        )
         return expression.text[:40]
 
     def _place(self, place: Expression) -> str | None:
@@ -538,7 +549,9 @@ class Variance:
     def _keys(self, place: Expression, *, pointed: bool = False) -> frozenset[str]:
         """Keys of the memory a place is, or a pointer's value points to."""
         if isinstance(place, Name) and not pointed and not (place.symbol.pointer and self._frame.fortran):
-            reference = place.symbol.storage is Storage.ARGUMENT and not place.symbol.by_value and not self._frame.fortran
+            reference = (
+                place.symbol.storage is Storage.ARGUMENT and not place.symbol.by_value and not self._frame.fortran
+            )
             if not reference:
                 self._known.setdefault(place.symbol.key, Memory(place.symbol.key, place.symbol))
                 return frozenset({place.symbol.key})
@@ -569,6 +582,8 @@ class Variance:
             place = place.value
         if isinstance(place, AddressOf) and pointed:
             place, pointed = place.object, False
+        if isinstance(place, Name) and place.symbol.dimensions is not None and not place.symbol.by_value:
+            pointed = False  # an array's name is a pointer to all of it
         if not pointed:
             for index in _indices(place):
                 what = self._value(index) or what
@@ -586,7 +601,12 @@ class Variance:
             return
         symbol = base.symbol
         all_of_it = symbol.dimensions is None and base is place if whole is None else whole
-        if all_of_it and symbol.overlay is None and not symbol.volatile and not (self._frame.fortran and symbol.pointer):
+        if (
+            all_of_it
+            and symbol.overlay is None
+            and not symbol.volatile
+            and not (self._frame.fortran and symbol.pointer)
+        ):
             self._state -= keys
 
     def _mark(self, keys: Iterable[str]) -> None:
@@ -802,7 +822,9 @@ def _place(statement: Statement, procedure: Procedure) -> tuple[str, int, int, i
 
 
 def _is_main(procedure: Procedure) -> bool:
-    return procedure.kind == "program" or (procedure.name == "main" and is_external(procedure) and procedure.kind == "function")
+    return procedure.kind == "program" or (
+        procedure.name == "main" and is_external(procedure) and procedure.kind == "function"
+    )
 
 
 def _result_key(procedure: Procedure) -> str:
@@ -870,7 +892,12 @@ def _forward_labels(procedure: Procedure) -> dict[str, int]:
     """Labels at the top of the body that all jumps to them stand before."""
     labels = {s.label: s.span.start for s in procedure.body.statements if s.label is not None}
     for inner in procedure.body.walk():
-        if isinstance(inner, Jump) and inner.kind == "goto" and inner.to in labels and inner.span.start > labels[inner.to]:
+        if (
+            isinstance(inner, Jump)
+            and inner.kind == "goto"
+            and inner.to in labels
+            and inner.span.start > labels[inner.to]
+        ):
             del labels[inner.to]
     return labels
 

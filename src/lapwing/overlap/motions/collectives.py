@@ -133,7 +133,11 @@ class _InProcedure:
         types = None if kind is None else self.whole.context.basic_type(kind)
         if types is not None and types <= _WHOLE_NUMBERS:
             return True
-        what = "numbers whose type is not known" if types is None else f"floating-point numbers ({', '.join(sorted(types))})"
+        what = (
+            "numbers whose type is not known"
+            if types is None
+            else f"floating-point numbers ({', '.join(sorted(types))})"
+        )
         self._refuse(
             call,
             "the reduction's result does not depend on its order",
@@ -179,7 +183,9 @@ def _without_casts(expression: Expression) -> Expression:
     return expression
 
 
-_ORDERLESS = frozenset("MPI_MAX MPI_MIN MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR MPI_MAXLOC MPI_MINLOC".split())
+_ORDERLESS = frozenset(
+    "MPI_MAX MPI_MIN MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR MPI_MAXLOC MPI_MINLOC".split()
+)
 _SUMS = frozenset({"MPI_SUM", "MPI_PROD"})
 _WHOLE_NUMBERS = frozenset(
     """MPI_BYTE MPI_CHAR MPI_SIGNED_CHAR MPI_UNSIGNED_CHAR MPI_SHORT MPI_UNSIGNED_SHORT MPI_INT MPI_UNSIGNED MPI_LONG

@@ -23,10 +23,11 @@ from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.motions.context import Context, argument_of
-from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines
+from lapwing.overlap.motions.early_send import early_send
+from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines, words
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
 from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, is_own, touched
-from lapwing.overlap.phases import NOWHERE, Written
+from lapwing.overlap.phases import NOWHERE, Phase, Written
 from lapwing.overlap.program import (
     AddressOf,
     Block,
@@ -89,6 +90,7 @@ class _Pipeliner:
     divide: Divide
     insertions: list[Insertion] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
 
     @property
     def analysis(self) -> Analysis:
@@ -96,6 +98,7 @@ class _Pipeliner:
 
     def run(self) -> tuple[Insertion, ...]:
         tried: set[tuple[str, Span]] = set()
+        self.taken |= words(self.analysis.program.sources)
         while (turn := next((t for t in self._turns() if (t.callee.key, t.loop.span) not in tried), None)) is not None:
             tried.add((turn.callee.key, turn.loop.span))
             if turn.callee.key in self.done:
@@ -228,7 +231,9 @@ class _Pipeliner:
             if _is_simple(argument) and _is_fixed(argument, written | {turn.loop.variable.key}):
                 differences.append(0)
                 continue
-            linear = values.linear(argument) if _is_simple(argument) and _fits(turn.loop.variable, dummy) else None
+            counted = _is_simple(argument) and _fits(turn.loop.variable, dummy)
+            counted = counted and not any(isinstance(e, Cast) for e in argument.walk())
+            linear = values.linear(argument) if counted else None
             others = set() if linear is None else set(linear.names()) - {variable}
             origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
             if linear is None or not _is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
@@ -359,7 +364,8 @@ class _Pipeliner:
     ) -> None:
         program = self.analysis.program
         external = turn.caller.source != turn.callee.source
-        text = EarlyText(program, work, shadows, turn.transfer, shared=external)
+        sent = early_send(self.context, work, shadows, turn.transfer)
+        text = EarlyText(program, work, shadows, turn.transfer, sent, shared=external, taken=self.taken)
         insertions = text.insertions()
         flag = next_turn_lines(program, turn.loop, text.next_name)
         if flag is None:
@@ -367,6 +373,7 @@ class _Pipeliner:
         if any(_DIRECTIVE.search(i.text) for i in insertions):
             raise Refused("the early work's text has no preprocessor lines", "one", "move it out of the procedure")
         start, end = phases
+        assert isinstance(start, Phase)
         self._replace(turn.callee, self._new_callee(turn, work, text, differences, start, end))
         self.insertions += insertions
         caller = self.analysis.program.procedures[turn.caller.key]
@@ -390,7 +397,7 @@ class _Pipeliner:
         work: EarlyWork,
         text: EarlyText,
         differences: tuple[int, ...],
-        start: Statement,
+        start: Phase,
         end: Statement,
     ) -> Block:
         body = turn.callee.body
@@ -409,7 +416,8 @@ class _Pipeliner:
                 *head,
                 Written(text.taking_over(), touches, span=NOWHERE),
                 *tail,
-                replace(start, span=turn.transfer.span),
+                *((Written(text.before_sending(), touches, span=NOWHERE),) if text.sends is not None else ()),
+                replace(start, span=turn.transfer.span, sends=text.sends),
                 Written(text.doing_early(differences), touches, span=NOWHERE),
                 replace(end, span=NOWHERE),
                 *body.statements[place + 1 :],

@@ -40,7 +40,9 @@ from lapwing.overlap.tree import message_of, with_blocks, with_statements
 MOTION = "progress-calls"
 _FEW_TURNS = 8
 _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and that are worth a call
-_DIRECTIVE = re.compile(r"^[ \t]*(?:#[ \t]*pragma[ \t]+(?:omp|acc)\b|[!c*]\$(?:omp|acc)\b)", re.IGNORECASE | re.MULTILINE)
+_DIRECTIVE = re.compile(
+    r"^[ \t]*(?:#[ \t]*pragma[ \t]+(?:omp|acc)\b|[!c*]\$(?:omp|acc)\b)", re.IGNORECASE | re.MULTILINE
+)
 
 Key = Expression | str
 UnderWay = dict[Key, tuple[Span, ...]]
@@ -89,7 +91,9 @@ class ProgressCalls:
                 under_way |= again
                 return with_blocks(statement, [self._block(statement.body, under_way)])
             case If() | Select():
-                after: UnderWay = {} if isinstance(statement, If) and statement.otherwise is not None else dict(under_way)
+                after: UnderWay = (
+                    {} if isinstance(statement, If) and statement.otherwise is not None else dict(under_way)
+                )
                 blocks = []
                 for block in statement.blocks():
                     inside = dict(under_way)
@@ -107,7 +111,12 @@ class ProgressCalls:
         """Whether the loop does not call MPI, and all of it is known."""
         effects = self.context.analysis.plain(loop, self.procedure)
         opaque = any(isinstance(s, Opaque) for s in loop.walk())
-        return effects.barrier is None and not opaque and not any(_is_mpi(s) for s in loop.walk()) and not effects.operations
+        return (
+            effects.barrier is None
+            and not opaque
+            and not any(_is_mpi(s) for s in loop.walk())
+            and not effects.operations
+        )
 
     def _long_loop(self, loop: Loop | While, under_way: UnderWay) -> Statement:
         inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]

@@ -209,6 +209,8 @@ class ShadowFinder:
         kind = symbol.type.target if symbol.pointer else symbol.type
         if kind is None or kind.base not in ("integer", "real", "complex", "logical", "character"):
             return "its elements are not numbers"
+        if any(not isinstance(d.upper, Number) for d in symbol.dimensions or ()):
+            return "its size is not a number"
         for effects in self._work.effects:
             for access in effects.accesses:
                 if self._concerns(access, symbol) and access.symbol != symbol:
@@ -216,14 +218,17 @@ class ShadowFinder:
         for name in self._names_outside_elements(symbol):
             return f"its address is used in line {self._source.line_of(name.span.start) if name.span else 0}"
         for statement in users:
-            for called in _calls(statement):
-                callee = self._analysis.program.resolve(called, self._procedure)
-                if callee is None:
-                    continue
-                summary = self._analysis.summary(callee)
-                if any(self._concerns(a, symbol) for a in summary.accesses):
-                    return f"{callee.name} uses it"
+            for access in self._in_calls(statement):
+                if self._concerns(access, symbol):
+                    return "a procedure that is called uses it"
         return None
+
+    def _in_calls(self, statement: Statement) -> Iterator[Access]:
+        """What procedures touch that the statement calls."""
+        for called in _calls(statement):
+            callee = self._analysis.program.resolve(called, self._procedure)
+            if callee is not None:
+                yield from self._analysis.summary(callee).accesses
 
     def _names_outside_elements(self, symbol: Symbol) -> Iterator[Name]:
         """Uses of an array or pointer other than for one of its elements."""
@@ -264,10 +269,9 @@ class ShadowFinder:
         # Nobody else has a hand on the counters meanwhile.
         effects = self._work.effects[next(n for n, s in enumerate(self._work.early) if s is users[0])]
         counters = [a for a in effects.accesses if a.symbol == found.counters]
-        strange = (
-            a for a in effects.accesses if a.symbol != found.counters and any(self._clash(a, c) for c in counters)
-        )
-        return None if any(strange) else found
+        strange = [a for a in effects.accesses if a.symbol != found.counters]
+        strange += self._in_calls(users[0])
+        return None if any(self._clash(a, c) for a in strange for c in counters) else found
 
     def _counters_can_be_kept(self, counters: Symbol) -> bool:
         kind = counters.type

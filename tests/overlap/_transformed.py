@@ -1,0 +1,55 @@
+"""A program's text rewritten by the package itself, and compared with what it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from _running import PLAIN, STRICTLY, Reference, language_of, toolchain, write
+
+from lapwing.overlap.c import read_c
+from lapwing.overlap.fortran import read_fortran
+from lapwing.overlap.report import Communication, Options, Outcome
+from lapwing.overlap.rewrite import rewrite
+
+
+@dataclass(frozen=True)
+class Transformed:
+    outcome: Outcome
+    before: Path
+    after: Path
+
+    @property
+    def text(self) -> str:
+        return self.after.read_text(encoding="latin-1")
+
+    def at(self, piece: str) -> Communication:
+        """The communication on the first line that holds this piece of the original's text."""
+        lines = self.before.read_text(encoding="latin-1").splitlines()
+        number = next(n for n, line in enumerate(lines, 1) if piece in line)
+        return next(c for c in self.outcome.communications if c.place.line == number)
+
+    def made(self, piece: str) -> list[str]:
+        return [action.motion for action in self.at(piece).actions]
+
+    def refused(self, piece: str, motion: str = "nonblocking") -> list[str]:
+        return [f"{r.obligation}: {r.found}" for r in self.at(piece).refusals if r.motion == motion]
+
+    def assert_behaves_as_before(self, folder: Path, ranks: tuple[int, ...] = (2, 3, 4)) -> None:
+        if toolchain(language_of(self.before)) is None:
+            pytest.skip(f"no MPI for {language_of(self.before)} here")
+        original = Reference([self.before], folder)
+        assert original.outcome(ranks[0], PLAIN).ended_well
+        assert not original.differences([self.after], ranks, (PLAIN, STRICTLY))
+
+
+def transformed(text: str, name: str, folder: Path, options: Options | None = None) -> Transformed:
+    """``name``'s suffix says the language."""
+    (before,) = write({name: text}, folder / "before")
+    program = read_fortran([before]) if language_of(before) == "fortran" else read_c([before])
+    outcome = rewrite(program, options or Options())
+    (after,) = write({name: text}, folder / "after")
+    for change in outcome.changes:
+        after.write_bytes(change.after)
+    return Transformed(outcome, before, after)
