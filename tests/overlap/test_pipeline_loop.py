@@ -360,3 +360,22 @@ def test_refused_where_results_could_differ(name: str, tmp_path: Path) -> None:
     assert made(outcome) == 0
     assert refused(outcome, obligation, what)
     assert "turn_early" not in after[0].read_text()
+
+
+@pytest.mark.mpi
+def test_loop_and_procedure_in_different_files(tmp_path: Path) -> None:
+    if toolchain("c") is None:
+        pytest.skip("no MPI for C here")
+    cut = SORT.index("int main(")
+    head = "#include <mpi.h>\n#include <stdio.h>\n#define KEYS 2000\n#define LARGEST 256\n#define BUCKETS 16\n#define TURNS 5\n"
+    head += "extern int *keys, *buffer, *received, rank, size, room, found, checks;\n"
+    head += "extern int counts[BUCKETS], totals[BUCKETS], firsts[BUCKETS], pointers[BUCKETS];\n"
+    head += "void allocate(void);\nvoid turn(int number);\n\n"
+    sources = write({"sort.c": SORT[:cut], "main.c": head + SORT[cut:]}, tmp_path / "before")
+    outcome = rewrite(read_c(sources, (), {}, None), Options(motions=frozenset({"pipeline-loop", "nonblocking"})))
+    assert made(outcome) == 1
+    after = write({c.path.name: c.after.decode("latin-1") for c in outcome.changes}, tmp_path / "after")
+    assert {path.name for path in after} == {"sort.c", "main.c"}
+    original = Reference(sources, tmp_path)
+    assert original.outcome(3, STRICTLY).ended_well
+    assert original.differences(after, ranks=(3,), schedules=(STRICTLY,)) == []

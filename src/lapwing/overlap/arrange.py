@@ -57,6 +57,7 @@ class Item:
 
     statement: Statement
     effects: Effects = field(default_factory=Effects)
+    values: Environment | None = None  # before it
     late: bool = False
     early: bool = False  # the first half of one that was divided
     whole: Statement | None = None  # that one
@@ -67,8 +68,17 @@ class Item:
 
 # Divides a call of the program's own procedure; see motions/split_procedure.py.
 DivideCall = Callable[[Call, Procedure, Environment], Halves | None]
-# Divides a statement that conflicts with effects that must come before its end; see motions/split_nest.py.
-DivideAgainst = Callable[[Statement, Sequence[Statement], Sequence[Statement], Procedure], Halves | None]
+@dataclass(frozen=True)
+class Ends:
+    """What work would have to pass: its effects, its statements, and what variables are worth where the work stands."""
+
+    effects: Sequence[Effects]
+    statements: Sequence[Statement]
+    values: Environment
+
+
+# Divides work that conflicts with what it would pass; see motions/split_loop.py and split_procedure.py.
+DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | None]
 Refused = Callable[[Statement, Conflict], None]
 
 
@@ -123,16 +133,15 @@ class Arranger:
         private = self._private(block, parts)
         order: list[Item] = []
         changed = False
-        for number, part in enumerate(parts):
-            before = parts[:number]
+        for part in parts:
             if part.late:
                 moved = False
             elif _waits(part.effects):
-                moved = self._head_placed(part, before, order, private)
+                moved = self._head_placed(part, order, private)
             elif _starts(part.effects):
-                moved = self._start_placed(part, order, private) or self._head_placed(part, before, order, private)
+                moved = self._start_placed(part, order, private) or self._head_placed(part, order, private)
             else:
-                moved = self._is_work(part) and self._work_placed(part, before, order, private)
+                moved = self._is_work(part) and self._work_placed(part, order, private)
             changed |= moved
             if not moved:
                 order.append(part)
@@ -187,27 +196,27 @@ class Arranger:
         return small and not (other.late or _waits(other.effects) or other.effects.operations)
 
     def _work_placed(
-        self, part: Item, before: Sequence[Item], order: list[Item], private: dict[int, frozenset[str]]
+        self, part: Item, order: list[Item], private: dict[int, frozenset[str]]
     ) -> bool:
         """Work that what a communication brings is not needed for is done while it is under way, or what of it can be."""
         passed = self._back_to_an_end(order)
         if passed is None:
             return False
         if self._blocking(part, passed, private):
-            return self._head_placed(part, before, order, private)
+            return self._head_placed(part, order, private)
         self.moved.append((part.statement, passed[0].statement))
         place = order.index(passed[0])
         order.insert(place, part)
         return True
 
     def _head_placed(
-        self, part: Item, before: Sequence[Item], order: list[Item], private: dict[int, frozenset[str]]
+        self, part: Item, order: list[Item], private: dict[int, frozenset[str]]
     ) -> bool:
         """Of a statement the work that does not need what a communication brings, done while it is under way."""
         passed = self._back_to_an_end(order)
         if passed is None or not self._is_work(part):
             return False
-        halved = self._divided(part, before, passed, private)
+        halved = self._divided(part, passed, private)
         if halved is None:
             return False
         self.moved.append((halved[0].statement, passed[0].statement))
@@ -243,9 +252,9 @@ class Arranger:
             else:
                 parts += [Item(s, early=True, whole=statement) for s in halves.first]
                 parts += [Item(s, late=True, whole=statement) for s in halves.last]
-        walk = self.analysis.walk([p.statement for p in parts], self.procedure)
-        for number, (part, effects) in enumerate(zip(parts, walk, strict=True)):
-            part.effects, part.number = effects, number
+        walk = self.analysis.walk_with_values([p.statement for p in parts], self.procedure)
+        for number, (part, (effects, values)) in enumerate(zip(parts, walk, strict=True)):
+            part.effects, part.values, part.number = effects, values, number
             part.fenced = self.fences.before(part.whole or part.statement)
         return parts
 
@@ -348,22 +357,19 @@ class Arranger:
         return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own)
 
     def _divided(
-        self, part: Item, before: Sequence[Item], last: Sequence[Item], private: dict[int, frozenset[str]]
+        self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
     ) -> tuple[Item, Item] | None:
-        """A piece of work of which some is independent of what must come last."""
-        halves = self.divide_against(
-            part.statement, [p.statement for p in before], [p.statement for p in last], self.procedure
-        )
+        """A piece of work of which some is independent of what it would pass."""
+        assert part.values is not None
+        ends = Ends([p.effects for p in passed], [p.statement for p in passed], part.values)
+        halves = self.divide_against(part.statement, ends, self.procedure)
         if halves is None:
             return None
-        one, two = Item(halves.first[0]), Item(halves.last[0], late=True)
-        walked = self.analysis.walk(
-            [*(p.statement for p in before), one.statement, two.statement], self.procedure
-        )
-        one.effects, two.effects = walked[-2], walked[-1]
+        one, two = Item(halves.first[0], values=part.values), Item(halves.last[0], late=True)
+        one.effects, two.effects = self.analysis.after(part.values, [one.statement, two.statement], self.procedure)
         private[id(one)] = private[id(two)] = private[id(part)]
         one.unexposed = two.unexposed = part.unexposed
-        if self._blocking(one, last, private):
+        if self._blocking(one, passed, private):
             return None
         return one, two
 

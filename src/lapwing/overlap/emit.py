@@ -165,7 +165,7 @@ class Emitter:
             assert message is not None
             name = message.nonblocking or message.name
             kept = [
-                phase.sends if phase.sends is not None and p.role is mpi.Role.SEND_BUFFER else self._text(a)
+                self._text(a)
                 for a, p in zip(phase.call.arguments, message.parameters, strict=False)
                 if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
             ]

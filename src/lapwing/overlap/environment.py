@@ -149,8 +149,8 @@ class Environment:
     def linear(self, expression: Expression) -> Linear | None:
         """The expression in terms of values at the beginning, or None."""
         match expression:
-            case Number(value=int(value)):
-                return Linear.number(value)
+            case Number(value=int(number)):
+                return Linear.number(number)
             case Name(symbol=symbol):
                 return self.value(symbol)
             case Cast(type=kind, value=inner) if kind.base == "integer":
@@ -181,8 +181,8 @@ class Environment:
         """A text that is the same only for the same value, in terms of the beginning; with what it depends on."""
         nothing: frozenset[str] = frozenset()
         match expression:
-            case Number(value=value):
-                return repr(value), nothing
+            case Number(value=number):
+                return repr(number), nothing
             case Constant(name=name) | Text(text=name):
                 return f"'{name}'", nothing
             case Name(symbol=symbol) if symbol.dimensions is None:
@@ -207,8 +207,9 @@ class Environment:
                 return self._joined(f"op{operator}", arguments, nothing)
             case Invocation(name=str(name), arguments=arguments) if name.lower() in _PURE:
                 return self._joined(f"f {name.lower()}", arguments, nothing)
-            case Cast(value=inner):
-                return self._canonical(inner)
+            case Cast(type=kind, value=inner):
+                found = self._canonical(inner)
+                return None if found is None else (f"({kind.text}) {found[0]}", found[1])
         return None
 
     def _stale(self, symbol: Symbol) -> bool:
@@ -233,23 +234,18 @@ class Environment:
         found = self._canonical(expression)
         return None if found is None else found[0]
 
-    def position(self, element: Element) -> str | None:
-        """The same for where an element stands in its array; what the array holds does not matter."""
-        found = self._joined("at", element.indices, frozenset())
-        return None if found is None else found[0]
-
     def condition(self, expression: Expression, holds: bool = True) -> Condition | None:
         """What it says of terms that the expression is true (or false); None where it says nothing exact."""
         match expression:
             case Operation(operator="!", arguments=(inner,)):
                 return self.condition(inner, not holds)
             case Operation(operator="&&" | "||" as operator, arguments=(left, right)):
-                a, b = self.condition(left, holds), self.condition(right, holds)
-                if a is None or b is None:
+                one, other = self.condition(left, holds), self.condition(right, holds)
+                if one is None or other is None:
                     return None
                 if (operator == "||") == holds:
-                    return (*a, *b)
-                crossed = tuple((*p, *q) for p in a for q in b)
+                    return (*one, *other)
+                crossed = tuple((*p, *q) for p in one for q in other)
                 return crossed if len(crossed) <= _MOST_CHOICES**2 else None
             case Operation(operator=operator, arguments=(left, right)) if operator in _MIRRORED:
                 a, b = self.linear(left), self.linear(right)

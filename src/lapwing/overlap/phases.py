@@ -34,8 +34,7 @@ class Phase(Statement):
     """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
 
     ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``held``: a copying send
-    whose copy is kept until the same call comes again, or MPI is finalised. ``sends``: C's text of what is sent in place of the call's
-    buffer, and holds the same.
+    whose copy is kept until the same call comes again, or MPI is finalised.
     """
 
     part: Part
@@ -45,7 +44,6 @@ class Phase(Statement):
     wait: Call | None = field(default=None, compare=False)
     status: Expression | None = field(default=None, compare=False)
     comment: str | None = field(default=None, compare=False)
-    sends: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from lapwing.overlap.motions.progress import started_in, with_progress_calls
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
-from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Statement
+from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.survey import survey
@@ -242,7 +242,7 @@ class _Rewriter:
         texts = []
         for part, body in self._with_halves(original, halves):
             texts.append(
-                renamed(head, original.name, part.name)
+                _fitting(renamed(head, original.name, part.name), source)
                 + renderer.block(body)
                 + _ended(foot, original.name, part.name)
             )
@@ -363,6 +363,18 @@ def _restored(body: Block, original: Block) -> Block:
         return (statement.call,) if isinstance(statement, Phase) and statement.part is Part.SEND else (statement,)
 
     return plain if rewrite_tree(plain, no_sends) == original else body
+
+
+def _fitting(head: str, source: Source) -> str:
+    """A procedure's head whose new name may have made its first line too long, continued after the parenthesis."""
+    limit = 72 if source.form == "fixed" else 132
+    lines = head.split("\n")
+    for number, line in enumerate(lines):
+        name, parenthesis, rest = line.partition("(")
+        if source.language == "fortran" and len(line) > limit and parenthesis and not line.lstrip().startswith(("!", "*")):
+            lines[number] = f"{name}(\n     &{rest}" if source.form == "fixed" else f"{name}( &\n      {rest}"
+            break
+    return "\n".join(lines)
 
 
 def _ended(foot: str, old: str, new: str) -> str:

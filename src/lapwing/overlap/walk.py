@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -102,18 +102,10 @@ class Analysis:
             self._liveness[id(procedure.body)] = entry
         return entry[1]
 
-    def following(
-        self, statements: Sequence[Statement], procedure: Procedure
-    ) -> tuple[list[Effects], Callable[[Statement], Effects]]:
-        """The effects of the statements, and what gives those of any one statement that would follow them."""
-        walker = _Walker(self, procedure, Environment(self.terms))
-        effects = [walker.statement(statement) for statement in statements]
-        after = walker.environment
-
-        def next_one(statement: Statement) -> Effects:
-            return _Walker(self, procedure, after.copy()).statement(statement)
-
-        return effects, next_one
+    def after(self, values: Environment, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
+        """The effects of statements that follow where these values hold, comparable with those of what came before."""
+        walker = _Walker(self, procedure, values.copy())
+        return [walker.statement(statement) for statement in statements]
 
     def plain(self, statement: Statement, procedure: Procedure) -> Effects:
         """The effects of one statement by itself, without sections: which variables, for certain or not. Remembered."""
@@ -381,15 +373,33 @@ class _Walker:
         return together([head, replace(body, accesses=accesses, leaves=leaves)])
 
     def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
+        parts = tuple(parts)
         keys, everything = self.analysis.written(body, self.procedure)
-        self.environment.forget(keys, everything)
+        plain = _Walker(
+            self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True
+        )
+        header = plain._simple(lambda: plain._values(parts), span)
+        keys |= {a.symbol.key for a in header.accesses if a.writes and a.symbol is not None}
+        keys |= {m.key for a in header.accesses if a.writes for m in a.memory}
+        everything = everything or header.barrier is not None
+
+        def read_header() -> None:
+            # What a part sets holds for this turn alone.
+            for part in parts:
+                self.environment.forget(keys, everything)
+                self._value(part)
+            self.environment.forget(keys, everything)
+
+        head = self._simple(read_header, span)
         before = self.environment.copy()
-        head = self._simple(lambda: [self._value(part) for part in parts], span)
         inner = self._block(body)
         self.environment = before
-        self.environment.forget({a.symbol.key for a in head.accesses if a.writes and a.symbol is not None})
         leaves = inner.leaves if inner.leaves not in ("break", "continue") else None
         return _perhaps(together([head, replace(inner, leaves=leaves)]))
+
+    def _values(self, parts: Iterable[Expression]) -> None:
+        for part in parts:
+            self._value(part)
 
     def _do(self, statement: Statement) -> None:
         match statement:
@@ -400,14 +410,11 @@ class _Walker:
             case Evaluate(value=value):
                 self._value(value)
             case Declare(variables=variables):
-                for symbol, value in variables:
-                    if value is not None:
-                        self._value(value)
-                        self._touch_scalar(symbol, writes=True)
-                        self.environment.assign(symbol, self.environment.linear(value))
-                    else:
-                        self._touch_scalar(symbol, writes=True)
-                        self.environment.assign(symbol, None)
+                for symbol, initial in variables:
+                    if initial is not None:
+                        self._value(initial)
+                    self._touch_scalar(symbol, writes=True)
+                    self.environment.assign(symbol, None if initial is None else self.environment.linear(initial))
             case InputOutput(reads=reads, writes=writes):
                 self._io = True
                 for part in reads:

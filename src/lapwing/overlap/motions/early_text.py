@@ -7,8 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lapwing.overlap.c.write import declaration, fresh_name, indentation_step
-from lapwing.overlap.emit import Emitter, expression_text
-from lapwing.overlap.motions.early_send import EarlySend
+from lapwing.overlap.emit import Emitter
 from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.shadows import Shadow, Taken
 from lapwing.overlap.phases import NOWHERE, Written
@@ -52,18 +51,16 @@ class EarlyText:
         work: EarlyWork,
         shadows: tuple[Shadow, ...],
         transfer: Call,
-        sent: EarlySend | None,
         *,
         shared: bool,
         taken: set[str],
     ) -> None:
-        """``sent``: what the transfer sends from a shadow. ``shared``: the loop is in another file. ``taken``: names that are in use; those made here are added."""
+        """``shared``: the loop is in another file. ``taken``: names that are in use; those made here are added."""
         self._program = program
         self._procedure = work.procedure
         self._work = work
         self._shadows = shadows
         self._transfer = transfer
-        self._sent = sent
         self._shared = shared
         self._source = program.sources[self._procedure.source]
         self._step = indentation_step(self._source)
@@ -78,12 +75,6 @@ class EarlyText:
         self.next_name = fresh(f"{name}_next")
         self._done_name = fresh(f"{name}_done")
         self._take_name = fresh(f"{name}_take")
-        self._direct_name, self._holds_name, self._copy_name, self._other_name = "", "", "", ""
-        if sent is not None:
-            self._direct_name = fresh(f"{name}_direct")
-            self._holds_name = fresh(f"{name}_holds")
-            self._copy_name = fresh(f"{name}_copy")
-            self._other_name = fresh(f"{sent.shadow.symbol.name}_other")
         self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in shadows}
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
@@ -99,25 +90,8 @@ class EarlyText:
             f"/* lapwing: this turn's {self.early_name} was done in the turn before, or is done now */",
             f"if (!{self._done_name}) {self.early_name}({arguments});",
             f"{self._done_name} = 0;",
-            *((f"{self._take_name}();",) if self._taken_at_once else ()),
+            *((f"{self._take_name}();",) if self._shadows else ()),
         )
-
-    def before_sending(self) -> tuple[str, ...]:
-        """Whether the transfer can send from the shadow."""
-        assert self._sent is not None
-        arguments = ", ".join(expression_text(self._source, a) for a in self._sent.arguments)
-        return (
-            f"{self._direct_name} = {self._holds_name}({arguments});",
-            f"if (!{self._direct_name}) {self._copy_name}();",
-        )
-
-    @property
-    def sends(self) -> str | None:
-        """What the transfer sends, in place of its buffer."""
-        if self._sent is None:
-            return None
-        symbol = self._sent.shadow.symbol
-        return f"{self._direct_name} ? {self._names[symbol.key]} : {symbol.name}"
 
     def doing_early(self, differences: tuple[int, ...]) -> tuple[str, ...]:
         """``differences``: how much larger the arguments are in the next turn."""
@@ -127,7 +101,6 @@ class EarlyText:
         )
         return (
             f"/* lapwing: the next turn's work while {self._transfer.name} travels */",
-            *((f"if ({self._direct_name}) {self._copy_name}();",) if self._sent is not None else ()),
             f"if ({self.next_name}) {{",
             f"{self._step}{self.early_name}({arguments});",
             f"{self._step}{self._done_name} = 1;",
@@ -138,16 +111,15 @@ class EarlyText:
     def allocating(self, shadow: Shadow) -> tuple[str, ...]:
         """The pointer's allocation once more, for its shadow."""
         assert shadow.allocation is not None
-        names = [self._names[shadow.symbol.key]]
-        if self._sent is not None and self._sent.shadow is shadow:
-            names.append(self._other_name)
+        name = self._names[shadow.symbol.key]
         span, target = shadow.allocation.statement.span, shadow.allocation.target
         data = self._source.data
-        lines = ["/* lapwing: the next turn's early work needs room of its own */"]
-        for name in names:
-            text = data[span.start : target.start] + name.encode() + data[target.end : span.end]
-            lines += [f"free({name});", *(line.strip() for line in text.decode("latin-1").splitlines())]
-        return tuple(lines)
+        text = (data[span.start : target.start] + name.encode() + data[target.end : span.end]).decode("latin-1")
+        return (
+            "/* lapwing: the next turn's early work needs room of its own */",
+            f"free({name});",
+            *(line.strip() for line in text.splitlines()),
+        )
 
     def declaration_for(self, caller: Procedure) -> Insertion:
         """Another file's declaration of the flag."""
@@ -172,14 +144,10 @@ class EarlyText:
             "/* lapwing: the next turn's work is done early, on copies of what others still need */\n",
             f"{static}int {self.next_name};\nstatic int {self._done_name};\n",
         ]
-        if self._sent is not None:
-            lines.append(f"static int {self._direct_name};\n")
         for shadow in self._shadows:
             symbol, name = shadow.symbol, self._names[shadow.symbol.key]
             if symbol.pointer:
                 lines.append(f"static {declaration(symbol.type.text, name)}\n")
-                if self._sent is not None and self._sent.shadow is shadow:
-                    lines.append(f"static {declaration(symbol.type.text, self._other_name)}\n")
             else:
                 lines.append(f"static {declaration(symbol.type.text, name, _sizes(symbol))}\n")
         return lines
@@ -198,7 +166,7 @@ class EarlyText:
         for statement in self._work.early:
             if not declared and not isinstance(statement, Declare):
                 declared = True
-                if copies := (*self._swap(), *self._copies()):
+                if copies := self._copies():
                     statements.append(Written(copies, span=NOWHERE))
             shadow = ranged.get(id(statement))
             if shadow is not None:
@@ -209,9 +177,7 @@ class EarlyText:
         renderer = _Renaming(source, procedure, Emitter(source, "", lambda _: ""), self._renames())
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
-        take = self._taking(self._take_name, self._taken_at_once) if self._taken_at_once else ""
-        if self._sent is not None:
-            take += self._taking(self._copy_name, [self._sent.shadow]) + self._holding(self._sent.shadow)
+        take = self._take() if self._shadows else ""
         text = renderer.block(block).rstrip()
         kept += "\n" if kept else ""
         return f"{kept}static void {self.early_name}{head[opening:]}{text}\n}}\n\n{take}"
@@ -240,52 +206,12 @@ class EarlyText:
         name = self._names.get(counters.key, counters.name)
         return _copy(self._kept_name(shadow, side), name, counters)
 
-    @property
-    def _taken_at_once(self) -> list[Shadow]:
-        return [s for s in self._shadows if self._sent is None or s is not self._sent.shadow]
-
-    def _swap(self) -> tuple[str, ...]:
-        """The shadow that was sent may still be travelling: the other one is next."""
-        if self._sent is None:
-            return ()
-        symbol = self._sent.shadow.symbol
-        name = self._names[symbol.key]
-        kind = declaration(symbol.type.text, "sent").removesuffix(";")
-        return ("{", f"{self._step}{kind} = {name};", f"{self._step}{name} = {self._other_name};",
-                f"{self._step}{self._other_name} = sent;", "}")  # fmt: skip
-
-    def _holding(self, shadow: Shadow) -> str:
-        """The procedure that says whether all that is sent was written by the early work."""
-        step = self._step
-        before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
-        lines = [
-            "long first = 0, last = 0;",
-            "int between, bytes, ranks, rank;",
-            "size_t i;",
-            "",
-            "MPI_Comm_test_inter(comm, &between);",
-            "MPI_Type_size(type, &bytes);",
-            f"if (between || bytes != (int)sizeof *{shadow.symbol.name}) return 0;",
-            f"for (i = 0; i < sizeof {before} / sizeof *{before}; i++) {{",
-            f"{step}if ({before}[i] == {after}[i]) continue;",
-            f"{step}if (first == last) first = {before}[i];",
-            f"{step}else if ({before}[i] != last) return 0;",
-            f"{step}last = {after}[i];",
-            "}",
-            "MPI_Comm_size(comm, &ranks);",
-            "for (rank = 0; rank < ranks; rank++)",
-            f"{step}if (counts[rank] > 0 && (places[rank] < first || (long)places[rank] + counts[rank] > last)) return 0;",
-            "return 1;",
-        ]
-        body = "".join(f"{step}{line}\n" if line else "\n" for line in lines)
-        head = f"static int {self._holds_name}(const int *counts, const int *places, MPI_Datatype type, MPI_Comm comm)"
-        return f"{head}\n{{\n{body}}}\n\n"
-
-    def _taking(self, name_of_all: str, shadows: list[Shadow]) -> str:
+    def _take(self) -> str:
+        """The procedure that takes over what the early work wrote."""
         step = self._step
         lines: list[str] = []
         variables = ""
-        for shadow in shadows:
+        for shadow in self._shadows:
             symbol, name = shadow.symbol, self._names[shadow.symbol.key]
             if shadow.ranges is None:
                 lines.append(_copy(symbol.name, name, symbol))
@@ -310,7 +236,7 @@ class EarlyText:
                 "}",
             ]
         body = "".join(f"{step}{line}\n" for line in lines)
-        return f"static void {name_of_all}(void)\n{{\n{variables}{body}}}\n\n"
+        return f"static void {self._take_name}(void)\n{{\n{variables}{body}}}\n\n"
 
     def _above(self, procedure: Procedure) -> int:
         """Where text goes that is to stand before a procedure: above the comments directly above it."""

@@ -23,11 +23,10 @@ from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.motions.context import Context, argument_of
-from lapwing.overlap.motions.early_send import early_send
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines, words
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
 from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, is_own, touched
-from lapwing.overlap.phases import NOWHERE, Phase, Written
+from lapwing.overlap.phases import NOWHERE, Written
 from lapwing.overlap.program import (
     AddressOf,
     Block,
@@ -68,7 +67,7 @@ class Turn:
     transfer: Call
 
 
-@dataclass(frozen=True)
+@dataclass
 class Refused(Exception):
     """An obligation that does not hold."""
 
@@ -364,8 +363,7 @@ class _Pipeliner:
     ) -> None:
         program = self.analysis.program
         external = turn.caller.source != turn.callee.source
-        sent = early_send(self.context, work, shadows, turn.transfer)
-        text = EarlyText(program, work, shadows, turn.transfer, sent, shared=external, taken=self.taken)
+        text = EarlyText(program, work, shadows, turn.transfer, shared=external, taken=self.taken)
         insertions = text.insertions()
         flag = next_turn_lines(program, turn.loop, text.next_name)
         if flag is None:
@@ -373,7 +371,6 @@ class _Pipeliner:
         if any(_DIRECTIVE.search(i.text) for i in insertions):
             raise Refused("the early work's text has no preprocessor lines", "one", "move it out of the procedure")
         start, end = phases
-        assert isinstance(start, Phase)
         self._replace(turn.callee, self._new_callee(turn, work, text, differences, start, end))
         self.insertions += insertions
         caller = self.analysis.program.procedures[turn.caller.key]
@@ -397,7 +394,7 @@ class _Pipeliner:
         work: EarlyWork,
         text: EarlyText,
         differences: tuple[int, ...],
-        start: Phase,
+        start: Statement,
         end: Statement,
     ) -> Block:
         body = turn.callee.body
@@ -416,8 +413,7 @@ class _Pipeliner:
                 *head,
                 Written(text.taking_over(), touches, span=NOWHERE),
                 *tail,
-                *((Written(text.before_sending(), touches, span=NOWHERE),) if text.sends is not None else ()),
-                replace(start, span=turn.transfer.span, sends=text.sends),
+                replace(start, span=turn.transfer.span),
                 Written(text.doing_early(differences), touches, span=NOWHERE),
                 replace(end, span=NOWHERE),
                 *body.statements[place + 1 :],

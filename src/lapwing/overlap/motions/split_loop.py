@@ -22,7 +22,7 @@ from lapwing.overlap.effects import Effects
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.phases import NOWHERE, PartialLoop
 from lapwing.overlap.program import Block, Compound, Jump, Loop, Name, Number, Operation, Procedure, Statement, Storage, Symbol
-from lapwing.overlap.sections import Condition, Linear, covers
+from lapwing.overlap.sections import Condition, Linear, Section, covers
 from lapwing.overlap.tree import works
 from lapwing.overlap.walk import Analysis
 
@@ -236,7 +236,7 @@ def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol
     touching = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
     if len(touching) == 1 and isinstance(touching[0], Loop) and not _names(touching[0], symbol):
         return written_first(analysis, touching[0].body, procedure, symbol)
-    written = []
+    written: list[Section] = []
     for effects in analysis.walk(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
         for access in mine:

@@ -11,14 +11,12 @@ as that number, and what the others are made of is read by both calls, so no mov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from lapwing.overlap import mpi
-from lapwing.overlap.arrange import Arranger, Halves
+from lapwing.overlap.arrange import Arranger, Ends, Halves
 from lapwing.overlap.conflicts import conflict
-from lapwing.overlap.effects import Effects
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
@@ -188,14 +186,12 @@ class SplitProcedures:
 
     # ---- against what must come last ----------------------------------------------------------------------------------
 
-    def divide_against(
-        self, statement: Statement, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure
-    ) -> Halves | None:
-        """Work of which a part is independent of ``last``: that part, and the rest. ``before``: all that comes before it, ``last`` included."""
+    def divide_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Halves | None:
+        """Work of which a part is independent of ``ends``: that part, and the rest."""
         if isinstance(statement, Loop):
-            return split_loop(self.context.analysis, statement, caller, self._early(before, last, caller))
+            return split_loop(self.context.analysis, statement, caller, self._early(ends, caller))
         if isinstance(statement, Call):
-            return self._divide_call_against(statement, self._early(before, last, caller), caller)
+            return self._divide_call_against(statement, self._early(ends, caller), caller)
         return None
 
     def _divide_call_against(self, call: Call, caller_early: Early, caller: Procedure) -> Halves | None:
@@ -256,20 +252,14 @@ class SplitProcedures:
             free -= liveness.exposed(statement)
         return free
 
-    def _early(self, before: Sequence[Statement], last: Sequence[Statement], caller: Procedure) -> Early:
-        """Tells of a statement that follows ``before`` whether it conflicts with none of ``last``."""
+    def _early(self, ends: Ends, caller: Procedure) -> Early:
+        """Tells of a statement that could stand where the work stands whether it conflicts with none of the ends."""
         analysis = self.context.analysis
 
-        @cache
-        def walked() -> tuple[list[Effects], Callable[[Statement], Effects]]:
-            effects, following = analysis.following(before, caller)
-            return [e for e, other in zip(effects, before, strict=True) if any(other is x for x in last)], following
-
         def early(statement: Statement) -> bool:
-            ends, following = walked()
-            effects = following(statement)
-            private = self._local(caller, statement, last)
-            return all(conflict(e, effects, analysis.aliases, private=private) is None for e in ends)
+            effects = analysis.after(ends.values, [statement], caller)[0]
+            private = self._local(caller, statement, ends.statements)
+            return all(conflict(e, effects, analysis.aliases, private=private) is None for e in ends.effects)
 
         return early
 
