@@ -19,7 +19,7 @@ from itertools import zip_longest
 
 from lapwing.overlap import mpi
 from lapwing.overlap.conflicts import Conflict, conflict
-from lapwing.overlap.effects import Effects
+from lapwing.overlap.effects import Effects, is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
@@ -38,8 +38,9 @@ from lapwing.overlap.program import (
     Operation,
     Procedure,
     Statement,
+    Symbol,
 )
-from lapwing.overlap.tree import substitute_block, with_blocks, with_statements, works
+from lapwing.overlap.tree import declared_in, substitute_block, variables_of, with_blocks, with_statements, works
 from lapwing.overlap.walk import Analysis
 
 
@@ -280,25 +281,36 @@ class Arranger:
         if any(b is None or b.terms for b in bounds) or loop.declares or loop.body.form != "lines":
             return None
         lower, upper, step = (b.constant for b in bounds if b is not None)
-        if step == 0 or (upper - lower) // step < 0:
+        if step == 0 or (upper - lower) // step < 0 or self._bounds_change(loop):
             return None
         final = lower + (upper - lower) // step * step
         halves = self.halves(loop.body, divide=True)
-        if halves is None or any(isinstance(s, Jump) for s in loop.body.walk()):
+        if halves is None or any(isinstance(s, Jump) for s in loop.body.walk()) or _hands_on_declared(halves):
             return None
         variable = Name(loop.variable)
         test = Operation("!=", (variable, Number(final)))
         again = If(test, replace(loop.body, statements=halves.last), span=NOWHERE)
         first = replace(loop, body=replace(loop.body, statements=(*halves.first, again)))
-        last = Compound(
-            replace(loop.body, statements=(Assign(variable, Number(final), span=NOWHERE), *halves.last)),
-            span=NOWHERE,
-        )
+        before, after = (Assign(variable, Number(value), span=NOWHERE) for value in (final, final + step))
+        ending = (before, *halves.last, *((after,) if self._needed_after(loop) else ()))
+        last = Compound(replace(loop.body, statements=ending), span=NOWHERE)
         return Halves((first,), (last,))
+
+    def _bounds_change(self, loop: Loop) -> bool:
+        """Whether the body may write what the bounds are made of: C looks at them again in every turn."""
+        written, everything = self.analysis.written(loop.body, self.procedure)
+        names = {e.symbol.key for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+        return everything or bool(names & written)
+
+    def _needed_after(self, loop: Loop) -> bool:
+        """Whether anyone may look at the loop's variable when the loop is over."""
+        liveness = self.analysis.liveness(self.procedure)
+        after = liveness.after(loop)
+        return after is None or loop.variable.key in after or loop.variable.key not in liveness.followed
 
     def _divided_if(self, statement: If) -> Halves | None:
         halves = [self._halves_of_branch(block) for block in statement.blocks()]
-        if not any(halves):
+        if not any(halves) or any(h is not None and _hands_on_declared(h) for h in halves):
             return None
         first_blocks, last_blocks = [], []
         for block, half in zip(statement.blocks(), halves, strict=True):
@@ -316,7 +328,7 @@ class Arranger:
         last = with_blocks(statement, last_blocks)
         condition = Evaluate(statement.condition, span=statement.span)
         test, before = self.analysis.walk([condition, first], self.procedure)
-        if conflict(test, before, self.analysis.aliases) is not None:
+        if not is_only_read(test) or conflict(test, before, self.analysis.aliases) is not None:
             return None
         return Halves((first,), (last,))
 
@@ -353,6 +365,9 @@ class Arranger:
     def _conflict(self, earlier: Item, later: Item, private: dict[int, frozenset[str]]) -> Conflict | None:
         if earlier.fenced or later.fenced:
             return Conflict("unknown", "a line for the preprocessor stands between", later.effects.where)
+        name = _hidden(earlier.statement, later.statement)
+        if name is not None:
+            return Conflict("data", f"{name} is declared here", earlier.effects.where, name)
         own = private[id(later)] & earlier.unexposed
         return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own)
 
@@ -401,6 +416,21 @@ def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
         skip = together and item.whole is not None
         statements.append(item.whole if skip and item.whole is not None else item.statement)
     return tuple(statements)
+
+
+def _hidden(earlier: Statement, later: Statement) -> str | None:
+    """The name that would mean another variable, or none, if ``later`` stood before ``earlier``."""
+    declared, mentioned = declared_in(earlier), variables_of(later)
+    if declared & mentioned:
+        return min(symbol.name for symbol in declared & mentioned)
+    names = {symbol.name for symbol in declared_in(later)}
+    return min((symbol.name for symbol in variables_of(earlier) if symbol.name in names), default=None)
+
+
+def _hands_on_declared(halves: Halves) -> bool:
+    """Whether the second half names a variable that is declared in the first: in blocks of their own it could not."""
+    declared = frozenset[Symbol]().union(*(declared_in(s) for s in halves.first))
+    return any(declared & variables_of(s) for s in halves.last)
 
 
 def _emptied(block: Block) -> Block:

@@ -88,6 +88,11 @@ class Effects:
         return (a for a in self.accesses if a.writes)
 
 
+def is_only_read(effects: Effects) -> bool:
+    """Whether doing it once more makes no difference."""
+    return not (any(effects.writes()) or effects.operations or effects.io or effects.states or effects.barrier)
+
+
 def together(parts: Sequence[Effects]) -> Effects:
     """The effects of statements done one after another."""
     accesses = dict.fromkeys(a for part in parts for a in part.accesses)

@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.phases import Part, Phase
+from lapwing.overlap.phases import Part, PartialLoop, Phase
 from lapwing.overlap.program import (
     Block,
     Call,
     Compound,
+    Declare,
     If,
     Loop,
+    Name,
     Procedure,
     Program,
     Select,
     Statement,
+    Symbol,
     While,
 )
 
@@ -83,6 +86,26 @@ def works(statements: Iterable[Statement], program: Program, procedure: Procedur
                 if callee is not None and works(callee.body.statements, program, callee, depth - 1):
                     return True
     return False
+
+
+def declared_in(statement: Statement) -> frozenset[Symbol]:
+    """The variables the statement declares for those after it in its list."""
+    return frozenset(symbol for symbol, _ in statement.variables) if isinstance(statement, Declare) else frozenset()
+
+
+def variables_of(statement: Statement) -> frozenset[Symbol]:
+    """All variables the statement names, those of its blocks and of the calls it was made from included."""
+    found: set[Symbol] = set()
+    for inner in statement.walk():
+        parts = [*inner.expressions()]
+        if isinstance(inner, Phase):
+            parts += [*inner.call.expressions(), *(inner.wait.expressions() if inner.wait is not None else ())]
+        if isinstance(inner, Loop):
+            found.add(inner.variable)
+        if isinstance(inner, PartialLoop) and inner.whole is not None:
+            parts += inner.whole.expressions()
+        found |= {e.symbol for part in parts for e in part.walk() if isinstance(e, Name)}
+    return frozenset(found)
 
 
 _STARTING = frozenset({Part.POST, Part.SEND, Part.START})
