@@ -140,7 +140,11 @@ OTHERS = {
 def test_all_that_may_match_or_none(name: str, tmp_path: Path) -> None:
     """A broadcast at one place stays if one at another may have to match it."""
     other, changes = OTHERS[name]
-    text = C.replace("CALL", CALLS["Bcast"]).replace("/* then */", other).replace("/* before main */", "void unseen(void);")
+    text = (
+        C.replace("CALL", CALLS["Bcast"])
+        .replace("/* then */", other)
+        .replace("/* before main */", "void unseen(void);")
+    )
     result = transformed(text, "a.c", tmp_path)
     assert ("MPI_Ibcast(" in result.text) == changes
     if not changes:
@@ -169,6 +173,7 @@ def test_buffers_are_in_use_until_the_end(tmp_path: Path) -> None:
         "double all;\n    MPI_Allreduce(&largest, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);\n    all_largest = all;",
         "double all[3];\n    MPI_Allreduce(field, all, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
         "double all;\n    MPI_Allreduce(&largest, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
+        "double all, *to = &all;\n    MPI_Allreduce(&largest, to, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
         "int mine[2] = {rank, 1};\n    MPI_Allreduce(mine, totals, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);",
     ],
 )
@@ -257,9 +262,7 @@ INTERFACES = {
 
 def fortran(call: str, interface: str) -> str:
     use, include, handle = INTERFACES[interface]
-    return (
-        FORTRAN.replace("CALL", call).replace("USE", use).replace("INCLUDE", include).replace("HANDLE", handle)
-    )
+    return FORTRAN.replace("CALL", call).replace("USE", use).replace("INCLUDE", include).replace("HANDLE", handle)
 
 
 def fixed(text: str) -> str:
@@ -302,7 +305,10 @@ def test_fortran_without_an_error_code(tmp_path: Path) -> None:
     [
         ("call MPI_Bcast(others(1:9:2), 5, MPI_INTEGER, 0, comm, ierr)", "contiguous memory"),
         ("call MPI_Bcast(n, 0, MPI_INTEGER, 0, comm, ierr)", "contiguous memory"),
-        ("call MPI_Allreduce(big, all_big, 1, MPI_DOUBLE_PRECISION, MPI_SUM, comm, ierr)", "does not depend on its order"),
+        (
+            "call MPI_Allreduce(big, all_big, 1, MPI_DOUBLE_PRECISION, MPI_SUM, comm, ierr)",
+            "does not depend on its order",
+        ),
         ("if (rank < 99) call MPI_Bcast(others, n, MPI_INTEGER, 0, comm, ierr)", "every call that may match"),
     ],
 )

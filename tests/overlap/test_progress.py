@@ -67,8 +67,14 @@ def test_a_long_loop_lets_mpi_work(tmp_path: Path) -> None:
         # Loops in braces, without, of any kind, and with work that is called.
         ("for (i = 1; i < n; i++) {\n        for (j = 1; j < n; j++) grid[i][j] *= 0.5;\n    }", ""),
         ("i = 0;\n    while (i < n) {\n        for (j = 1; j < n; j++) grid[i][j] *= 0.5;\n        i++;\n    }", ""),
-        ("for (i = 0; i < n; i++) row(i);", "static void row(int i) { for (int j = 0; j < N; j++) grid[i][j] *= 0.5; }"),
-        ("for (k = 0; k < 3; k++)\n        for (i = 1; i < n; i++)\n            for (j = 1; j < n; j++) grid[i][j] *= 0.5;", ""),
+        (
+            "for (i = 0; i < n; i++) row(i);",
+            "static void row(int i) { for (int j = 0; j < N; j++) grid[i][j] *= 0.5; }",
+        ),
+        (
+            "for (k = 0; k < 3; k++)\n        for (i = 1; i < n; i++)\n            for (j = 1; j < n; j++) grid[i][j] *= 0.5;",
+            "",
+        ),
         (f"if (size > 1) {{\n    {NEST}\n    }}", ""),
     ],
 )
@@ -101,7 +107,12 @@ def test_where_not(work: str, before: str, tmp_path: Path) -> None:
 
 
 def test_only_while_something_is_under_way(tmp_path: Path) -> None:
-    body = changed(NEST, tmp_path)
+    deep = "for (k = 0; k < n; k++)\n    for (i = 0; i < n; i++)\n        for (j = 0; j < n; j++) in[i * n + j] += grid[i][j];"
+    text = C.replace("WORK", NEST)
+    for place in ("    MPI_Irecv", '    printf("'):
+        text = text.replace(place, f"    {deep}\n{place}")
+    body = transformed(text, "a.c", tmp_path).text.split("int main")[1]
+    assert CALL in body
     assert CALL not in body[: body.index("MPI_Irecv")]
     assert CALL not in body[body.index("MPI_Waitall") :]
 
@@ -157,7 +168,9 @@ end program p
 def test_fortran(interface: str, tmp_path: Path) -> None:
     text = FORTRAN.replace("USE", "" if interface == "mpif.h" else f"use {interface}")
     text = text.replace("INCLUDE", "include 'mpif.h'" if interface == "mpif.h" else "")
-    text = text.replace("REQUESTS", "type(MPI_Request) :: one, two" if interface == "mpi_f08" else "integer :: one, two")
+    text = text.replace(
+        "REQUESTS", "type(MPI_Request) :: one, two" if interface == "mpi_f08" else "integer :: one, two"
+    )
     result = transformed(text, "a.f90", tmp_path)
     main = result.text.split("end program")[0]
     assert main.count("call lapwing_a_progress()") == 1

@@ -174,7 +174,8 @@ def test_through_procedures(before: str, body: str) -> None:
         ("BCAST", ""),
         ("do i = 1, 3\nBCAST\nend do", ""),
         ("if (rank == 0) then\nBCAST ! apart\nend if\nBCAST", ""),
-        ("if (rank == 0) read *, n\ncall MPI_Bcast(n, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, ierr)\ndo i = 1, n\nBCAST\nend do", ""),
+        ("if (rank == 0) read *, n\ncall MPI_Bcast(n, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, ierr)\n"
+         "do i = 1, n\nBCAST\nend do", ""),
         ("read *, n\ndo i = 1, n\nBCAST ! apart\nend do", ""),
         ("call s(rank)\ncall s(2)", "subroutine s(k)\nuse mpi\ninteger :: k, ierr\nreal(8) :: x(4)\nif (k > 1) then\nBCAST ! apart\nend if\nend"),
         ("call s(np)", "subroutine s(k)\nuse mpi\ninteger :: k, ierr\nreal(8) :: x(4)\nif (k > 1) then\nBCAST\nend if\nend"),

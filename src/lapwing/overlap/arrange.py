@@ -40,7 +40,7 @@ from lapwing.overlap.program import (
     Statement,
     Symbol,
 )
-from lapwing.overlap.tree import declared_in, substitute_block, variables_of, with_blocks, with_statements, works
+from lapwing.overlap.tree import declared_in, hidden_name, substitute_block, variables_of, with_blocks, with_statements, works
 from lapwing.overlap.walk import Analysis
 
 
@@ -365,7 +365,7 @@ class Arranger:
     def _conflict(self, earlier: Item, later: Item, private: dict[int, frozenset[str]]) -> Conflict | None:
         if earlier.fenced or later.fenced:
             return Conflict("unknown", "a line for the preprocessor stands between", later.effects.where)
-        name = _hidden(earlier.statement, later.statement)
+        name = hidden_name(earlier.statement, later.statement)
         if name is not None:
             return Conflict("data", f"{name} is declared here", earlier.effects.where, name)
         own = private[id(later)] & earlier.unexposed
@@ -416,15 +416,6 @@ def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
         skip = together and item.whole is not None
         statements.append(item.whole if skip and item.whole is not None else item.statement)
     return tuple(statements)
-
-
-def _hidden(earlier: Statement, later: Statement) -> str | None:
-    """The name that would mean another variable, or none, if ``later`` stood before ``earlier``."""
-    declared, mentioned = declared_in(earlier), variables_of(later)
-    if declared & mentioned:
-        return min(symbol.name for symbol in declared & mentioned)
-    names = {symbol.name for symbol in declared_in(later)}
-    return min((symbol.name for symbol in variables_of(earlier) if symbol.name in names), default=None)
 
 
 def _hands_on_declared(halves: Halves) -> bool:

@@ -33,8 +33,10 @@ _MOST_CALLERS = 8
 
 @dataclass(frozen=True)
 class Communicator:
-    """``name``: a constant's, or the key of the only variable that it was made into. ``group``: the same for communicators of the same
-    ranks; ``parents``: names of groups that hold this one."""
+    """``name``: a constant's, or the key of the only variable that it was made into.
+
+    ``group``: the same for communicators of the same ranks; ``parents``: names of groups that hold this one.
+    """
 
     name: str
     group: str
@@ -45,7 +47,7 @@ _CONSTANTS = {WORLD: Communicator(WORLD, WORLD), SELF: Communicator(SELF, SELF, 
 
 
 def same_values(sent: Communicator | None, among: str, parents: tuple[str, ...]) -> bool:
-    """Whether a value that all ranks of ``sent`` share is shared by all ranks of every group ``among``, which lies in ``parents``."""
+    """Whether all ranks of every group ``among``, which lies in ``parents``, share what all ranks of ``sent`` do."""
     return sent is not None and (sent.group == among or sent.group in parents or sent.group == WORLD)
 
 

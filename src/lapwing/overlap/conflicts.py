@@ -62,7 +62,7 @@ def _data(
 ) -> Conflict | None:
     for one, two in _meeting(first, second, aliases, context):
         name = two.symbol or one.symbol
-        if one.symbol is not None and two.symbol is not None and one.symbol.key in private and one.symbol == two.symbol:
+        if one.symbol is not None and one.symbol.key in private and one.symbol == two.symbol and not (one.through or two.through):
             continue
         word = {
             (True, True): "written here and again there",

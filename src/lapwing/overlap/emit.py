@@ -11,12 +11,13 @@ from string import Template
 from lapwing.overlap import mpi
 from lapwing.overlap.fortran_collectives import FortranCollectives, handle_types
 from lapwing.overlap.motions.context import argument_of
-from lapwing.overlap.phases import DividedCall, Drain, Part, PartialLoop, Phase
+from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase
 from lapwing.overlap.program import (
     Cast,
     Constant,
     Element,
     Expression,
+    Loop,
     Name,
     Number,
     Operation,
@@ -84,29 +85,33 @@ class Emitter:
             return (f"call {call.name}({arguments})" if arguments else f"call {call.name}",)
         return (f"{call.name}({arguments});",)
 
-    def guard(self, loop: PartialLoop) -> tuple[str, ...]:
-        """The line at the top of a partial loop's body that leaves out the other turns."""
-        assert loop.whole is not None
-        down = isinstance(loop.whole.step, Number) and loop.whole.step.value < 0
-        low, high = loop.whole.lower, loop.whole.upper
-        if down:
-            low, high = high, low
-        variable = loop.variable.name
-        start, end = _in_parentheses(self.source, low), _in_parentheses(self.source, high)
-        first, last = f"{start} + {loop.below}", f"{end} - {loop.above}"
+    def guard(self, box: Sequence[Level]) -> tuple[str, ...]:
+        """The line at the top of the innermost body that leaves out the interior."""
+        fortran = self.source.language == "fortran"
+        greater, less, also = (" .ge. ", " .le. ", " .and. ") if fortran else (" >= ", " <= ", " && ")
+        tests = []
+        for level in box:
+            loop = level.loop
+            low, high = loop.lower, loop.upper
+            if isinstance(loop.step, Number) and loop.step.value < 0:
+                low, high = high, low
+            start, end = _in_parentheses(self.source, low), _in_parentheses(self.source, high)
+            if level.below:
+                tests.append(f"{loop.variable.name}{greater}{start} + {level.below}")
+            if level.above:
+                tests.append(f"{loop.variable.name}{less}{end} - {level.above}")
+        test = also.join(tests)
+        return (f"if ({test}) cycle",) if fortran else (f"if ({test}) continue;",)
+
+    def header(self, loop: Loop) -> str:
+        """The loop's head with its present bounds; C's brace is not part of it."""
+        first, last = self._text(loop.lower), self._text(loop.upper)
+        down = isinstance(loop.step, Number) and loop.step.value < 0
+        name = loop.variable.name
         if self.source.language == "fortran":
-            test = (
-                f"{variable} .lt. {first} .or. {variable} .gt. {last}"
-                if loop.inside
-                else f"{variable} .ge. {first} .and. {variable} .le. {last}"
-            )
-            return (f"if ({test}) cycle",)
-        test = (
-            f"{variable} < {first} || {variable} > {last}"
-            if loop.inside
-            else f"{variable} >= {first} && {variable} <= {last}"
-        )
-        return (f"if ({test}) continue;",)
+            return f"do {name} = {first}, {last}" + (", -1" if down else "")
+        declared = f"{loop.variable.type.text} " if loop.declares else ""
+        return f"for ({declared}{name} = {first}; {name} {'>=' if down else '<='} {last}; {name}{'--' if down else '++'})"
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]
@@ -334,7 +339,7 @@ static struct lapwing_slot lapwing_slots[$slots];
 )
 _C_PROGRESS = Template(
     """
-/* lapwing: lets MPI go on with what is under way, about every 30 microseconds; looks at the clock at every 16th call at least. */
+/* lapwing: lets MPI go on with what is under way, about every 30 microseconds. It need not look at the clock each time. */
 static void lapwing_${stem}_progress(void)
 {
     static double last;

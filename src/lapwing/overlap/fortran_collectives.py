@@ -63,7 +63,8 @@ class FortranCollectives:
     def call(self, phase: Phase) -> str:
         """The call that starts or ends this one."""
         message = mpi.lookup(phase.call.name or "")
-        assert message is not None and message.nonblocking is not None
+        assert message is not None
+        assert message.nonblocking is not None
         pairs = [
             (parameter, argument)
             for parameter, argument in zip(message.parameters, phase.call.arguments, strict=False)

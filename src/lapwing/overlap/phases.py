@@ -66,15 +66,25 @@ class Progress(Statement):
 
 
 @dataclass(frozen=True)
+class Level:
+    """A loop of a nest, and how many of its turns belong to the boundary at its lower and at its upper end."""
+
+    loop: Loop
+    below: int
+    above: int
+
+
+@dataclass(frozen=True)
 class PartialLoop(Loop):
-    """The turns of ``whole`` that are at least ``below`` from its lower end and ``above`` from its upper one (``inside``), or the others.
+    """The interior of the nest ``whole`` (``inside``): turns away from both ends at every level of ``box``; or the others.
 
-    Its bounds are the interior's, or for the others the whole loop's."""
+    Its bounds, and those of the loops in it, are the interior's, or for the others the whole nest's.
+    """
 
-    below: int = field(default=0, kw_only=True)
-    above: int = field(default=0, kw_only=True)
     inside: bool = field(default=True, kw_only=True)
+    box: tuple[Level, ...] = field(default=(), kw_only=True)
     whole: Loop | None = field(default=None, kw_only=True, compare=False)
+
 
 
 @dataclass(frozen=True)

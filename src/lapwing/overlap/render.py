@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, PartialLoop, Phase, Progress, Written
-from lapwing.overlap.program import Assign, Block, Compound, If, Operation, Procedure, Source, Span, Statement
+from lapwing.overlap.program import Assign, Block, Compound, If, Loop, Operation, Procedure, Source, Span, Statement
 
 
 @dataclass(frozen=True)
@@ -136,22 +136,43 @@ class Renderer:
         return "".join([*pieces, self.text(at, end)])
 
     def _partial(self, loop: PartialLoop, indent: int) -> str:
-        """The whole loop's text with a line at the top of its body."""
+        """The whole nest's text with other bounds, or with a line in its innermost body that leaves out the interior."""
         assert loop.whole is not None
-        start, end = self._chunks[(loop.whole.span.start, loop.whole.span.end)]
-        line = self._line_start(loop.whole.span.start)
-        body = loop.body.span
-        above = self._above(loop.span) if loop.span != NOWHERE else ""
         what = "turns that need nothing from other ranks" if loop.inside else "the other turns"
-        inner = self._indent_of_block(loop.body)
-        guard = self.lines(self._emitter.guard(loop), inner)
-        opening = self.text(max(start, line), body.start)
-        if not opening.endswith("\n"):
-            opening += "\n"
-        text = self.block(loop.body).lstrip("\n") if self.source.language != "fortran" else self.block(loop.body)
-        return "".join(
-            [above, self.comment(f"lapwing: {what}", indent), opening, guard, text, self.text(body.end, end)]
-        )
+        pieces = [self._above(loop.span) if loop.span != NOWHERE else "", self.comment(f"lapwing: {what}", indent)]
+        start, end = self._chunks[(loop.whole.span.start, loop.whole.span.end)]
+        at = max(start, self._line_start(loop.whole.span.start))
+        now: Loop = loop
+        for level in loop.box:
+            body = level.loop.body.span
+            if loop.inside and level.below + level.above > 0:
+                pieces.append(self._new_header(at, level.loop, now))
+            else:
+                pieces.append(self.text(at, body.start))
+            at = body.start
+            inner = now.body.statements[0] if now.body.statements else None
+            now = inner if isinstance(inner, Loop) else now
+        innermost = loop.box[-1].loop
+        if loop.inside:
+            return "".join([*pieces, self.text(at, end)])
+        guard = self.lines(self._emitter.guard(loop.box), self._indent_of_block(innermost.body))
+        if innermost.body.form == "single":
+            inside = self.text(innermost.body.span.start, innermost.body.span.end)
+            rest = self.text(innermost.body.span.end, end)
+            return "".join([*pieces, "{\n", guard, " " * self._column(innermost.body.span.start), inside, "\n", " " * indent, "}", rest])
+        opened = pieces[-1].endswith("\n")
+        rest = self.text(at, end)
+        return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])
+
+    def _new_header(self, at: int, whole: Loop, now: Loop) -> str:
+        """What stands from ``at`` to the loop's body, with the loop's present bounds."""
+        head = self._emitter.header(now)
+        span, body = whole.span, whole.body.span
+        if self.source.language == "fortran":
+            line = max(at, self._line_start(span.start))
+            return self.text(at, line) + self.lines([head], span.start - self._line_start(span.start))
+        old = self.text(span.start, body.start)
+        return self.text(at, span.start) + head + old[_closing(old) + 1 :]
 
     def _above(self, span: Span) -> str:
         """Comments above the statement that a made one stands for."""
@@ -230,6 +251,16 @@ class Renderer:
                 return len(line.expandtabs(8))
             del column
         return self._column(block.span.start) + 4
+
+
+def _closing(text: str) -> int:
+    """Where the parenthesis that is opened first is closed."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == ")" and depth == 0:
+            return place
+    return len(text) - 1
 
 
 def _is_made(statement: Statement) -> bool:

@@ -170,8 +170,8 @@ class _Rewriter:
     # ---- what gained nothing goes back --------------------------------------------------------------------------------
 
     def _settle(self, procedure: Procedure) -> None:
-        body = _settled(procedure.body)
         original = self.read.procedures[procedure.key]
+        body = _settled(procedure.body, {id(s) for s in original.body.walk()})
         restored = _restored(body, original.body)
         if restored is not procedure.body:
             self._replace(replace(procedure, body=restored))
@@ -317,8 +317,8 @@ class _Rewriter:
         return FileChange(source.path, source.data, apply_edits(source.data, mine))
 
 
-def _settled(block: Block) -> Block:
-    """Communications whose start and end stand side by side are put together again."""
+def _settled(block: Block, calls: set[int]) -> Block:
+    """Communications whose start and end stand side by side are put together again, if they were one call (of ``calls``)."""
     statements: list[Statement] = []
     for statement in block.statements:
         previous = statements[-1] if statements else None
@@ -328,21 +328,21 @@ def _settled(block: Block) -> Block:
             and previous.slot == statement.slot
             and statement.wait is None
             and statement.part in (Part.ARRIVE, Part.END)
-            and statement.call.span == statement.span
+            and id(statement.call) in calls
         ):
             statements[-1] = statement.call
             continue
         statements.append(statement)
-    inner = [_with_settled_blocks(s) for s in statements]
+    inner = [_with_settled_blocks(s, calls) for s in statements]
     if len(inner) == len(block.statements) and all(a is b for a, b in zip(inner, block.statements, strict=True)):
         return block
     return replace(block, statements=tuple(inner))
 
 
-def _with_settled_blocks(statement: Statement) -> Statement:
+def _with_settled_blocks(statement: Statement, calls: set[int]) -> Statement:
     from lapwing.overlap.tree import with_blocks
 
-    blocks = [_settled(b) for b in statement.blocks()]
+    blocks = [_settled(b, calls) for b in statement.blocks()]
     return with_blocks(statement, blocks) if blocks else statement
 
 

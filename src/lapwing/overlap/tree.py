@@ -108,6 +108,15 @@ def variables_of(statement: Statement) -> frozenset[Symbol]:
     return frozenset(found)
 
 
+def hidden_name(earlier: Statement, later: Statement) -> str | None:
+    """The name that would mean another variable, or none, if ``later`` stood before ``earlier``."""
+    declared, mentioned = declared_in(earlier), variables_of(later)
+    if declared & mentioned:
+        return min(symbol.name for symbol in declared & mentioned)
+    names = {symbol.name for symbol in declared_in(later)}
+    return min((symbol.name for symbol in variables_of(earlier) if symbol.name in names), default=None)
+
+
 _STARTING = frozenset({Part.POST, Part.SEND, Part.START})
 
 

@@ -66,7 +66,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Met:
-    """A call of MPI that the walk came to; ``divergence``: why not all ranks may. ``name``: MPI's of it, None for code that may hold any."""
+    """A call of MPI that the walk came to, or (``name`` is None) code that may hold any. ``divergence``: why not all ranks may."""
 
     name: str | None
     procedure: str
@@ -81,7 +81,7 @@ State = set[str]
 
 @dataclass
 class _Frame:
-    """One run through a procedure. ``loops``: the loops around, innermost last. ``left``: why some ranks may have left already."""
+    """One run through a procedure. ``loops``: those around, innermost last. ``left``: why some ranks may have left already."""
 
     procedure: Procedure
     fortran: bool

@@ -6,13 +6,12 @@ after:   start … ; for (s …) { for (i …) work ; progress } ; end
 Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks for messages from
 this rank to itself, which there need not be any of, and it does so at most every few ten microseconds (emit.py).
 
-Obligations. Something may be under way; the loop calls no MPI itself; no other thread may run it; and it is no inner loop, whose
-turns are too short, and which compilers vectorise.
+Obligations. Something may be under way; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
+Opaque); and it is no innermost loop, whose turns are too short, and which compilers vectorise.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
@@ -40,9 +39,6 @@ from lapwing.overlap.tree import message_of, with_blocks, with_statements
 MOTION = "progress-calls"
 _FEW_TURNS = 8
 _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and that are worth a call
-_DIRECTIVE = re.compile(
-    r"^[ \t]*(?:#[ \t]*pragma[ \t]+(?:omp|acc)\b|[!c*]\$(?:omp|acc)\b)", re.IGNORECASE | re.MULTILINE
-)
 
 Key = Expression | str
 UnderWay = dict[Key, tuple[Span, ...]]
@@ -60,16 +56,12 @@ class ProgressCalls:
 
     def body(self, under_way: UnderWay | None = None) -> Block:
         """The procedure's body with progress calls; ``under_way``: when it begins."""
-        if not self.context.allowed(MOTION) or not self.context.options.progress_calls or self._is_threaded():
+        if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
             return self.procedure.body
         changed = self._block(self.procedure.body, dict(under_way or {}))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
             self.context.made(site, MOTION, "loops that run meanwhile let MPI work on it")
         return changed
-
-    def _is_threaded(self) -> bool:
-        source = self.context.analysis.program.sources[self.procedure.source]
-        return _DIRECTIVE.search(source.text(self.procedure.span)) is not None
 
     # ---- where --------------------------------------------------------------------------------------------------------
 

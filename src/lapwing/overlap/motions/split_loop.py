@@ -3,6 +3,8 @@
 before:  arrive halo ; do i = 2, n-1 ; u(i) = r(i-1) + r(i+1) ; end do
 after:   do i = 3, n-2 ; … ; end do ; arrive halo ; do i = 2, n-1, the others ; … ; end do
 
+The same for nests: the interior of the box, then its shell.
+
 before:  arrive halo ; do c = 1, m ; a(c) = halo(c) ; b(c) = f(c) ; end do
 after:   do c = 1, m ; b(c) = f(c) ; end do ; arrive halo ; do c = 1, m ; a(c) = halo(c) ; end do
 
@@ -20,8 +22,8 @@ from lapwing.overlap.arrange import Halves
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Effects
 from lapwing.overlap.liveness import Liveness
-from lapwing.overlap.phases import NOWHERE, PartialLoop
-from lapwing.overlap.program import Block, Compound, Jump, Loop, Name, Number, Operation, Procedure, Statement, Storage, Symbol
+from lapwing.overlap.phases import NOWHERE, Level, PartialLoop
+from lapwing.overlap.program import Block, Compound, Declare, Jump, Loop, Name, Number, Operation, Procedure, Statement, Storage, Symbol
 from lapwing.overlap.sections import Condition, Linear, Section, covers
 from lapwing.overlap.tree import works
 from lapwing.overlap.walk import Analysis
@@ -55,40 +57,72 @@ def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
 
 
 def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
-    if loop.step not in (Number(1), Number(-1)):
-        return None
-    if not early(_part(loop, _WIDEST, _WIDEST)):
-        return None
-    if not _turns_commute(analysis, loop, procedure, loop.body.statements, loop.body.statements):
+    nest = _nest(analysis, loop, procedure)
+    if not nest or not early(_inner([Level(level, _WIDEST, _WIDEST) for level in nest])):
         return None
     liveness = analysis.liveness(procedure)
     after = liveness.after(loop)
     # The other turns come last now, so what the whole loop leaves in its variables must not matter.
     if after is None or after & _written(analysis, procedure, loop.body.statements):
         return None
-    widths = sorted(
-        ((a, b) for a in range(_WIDEST + 1) for b in range(_WIDEST + 1) if a + b > 0), key=lambda w: (sum(w), abs(w[0] - w[1]))
+    box = _narrowed([Level(level, _WIDEST, _WIDEST) for level in nest], early)
+    if not all(_turns_commute(analysis, b.loop, procedure, b.loop.body.statements, b.loop.body.statements) for b in box):
+        return None
+    outer = PartialLoop(
+        loop.variable, loop.lower, loop.upper, loop.step, loop.body, inside=False, box=box, whole=loop, span=loop.span
     )
-    for below, above in widths:
-        inner = _part(loop, below, above)
-        if early(inner):
-            outer = PartialLoop(
-                loop.variable, loop.lower, loop.upper, loop.step, loop.body, below=below, above=above, inside=False,
-                whole=loop, span=loop.span,
-            )  # fmt: skip
-            return Halves((inner,), (outer,))
-    return None
+    return Halves((_inner(box),), (outer,))
 
 
-def _part(loop: Loop, below: int, above: int) -> PartialLoop:
-    """The interior; what the loop counts from is its lower end whichever way it runs."""
-    forwards = loop.step == Number(1)
-    first, last = (below, above) if forwards else (above, below)
+def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
+    """The loops of a perfect nest, from the outermost in, as far as their turns can be counted from both ends."""
+    nest: list[Loop] = []
+    while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
+        if nest and not _may_be_split(analysis, loop, procedure):
+            break
+        nest.append(loop)
+        if len(loop.body.statements) != 1 or not isinstance(loop.body.statements[0], Loop):
+            break
+        loop = loop.body.statements[0]
+    return nest
+
+
+def _narrowed(box: list[Level], early: Early) -> tuple[Level, ...]:
+    """The thinnest boundary that leaves the interior early; levels inside the last one that has any are left out."""
+    widths = sorted(
+        ((a, b) for a in range(_WIDEST + 1) for b in range(_WIDEST + 1)), key=lambda w: (sum(w), abs(w[0] - w[1]))
+    )
+    for number, level in enumerate(box):
+        for below, above in widths:
+            trial = [*box[:number], Level(level.loop, below, above), *box[number + 1 :]]
+            if early(_inner(trial)):
+                box = trial
+                break
+    while len(box) > 1 and box[-1].below + box[-1].above == 0:
+        box = box[:-1]
+    return tuple(box)
+
+
+def _inner(box: Sequence[Level]) -> PartialLoop:
+    """The interior; what a loop counts from is its lower end whichever way it runs."""
+    level = box[0]
+    loop, forwards = level.loop, level.loop.step == Number(1)
+    first, last = (level.below, level.above) if forwards else (level.above, level.below)
     sign = ("+", "-") if forwards else ("-", "+")
-    lower = Operation(sign[0], (loop.lower, Number(first)))
-    upper = Operation(sign[1], (loop.upper, Number(last)))
+    lower = Operation(sign[0], (loop.lower, Number(first))) if first else loop.lower
+    upper = Operation(sign[1], (loop.upper, Number(last))) if last else loop.upper
+    body = loop.body if len(box) == 1 else replace(loop.body, statements=(_inner(box[1:]),))
     return PartialLoop(
-        loop.variable, lower, upper, loop.step, loop.body, below=below, above=above, inside=True, whole=loop, span=NOWHERE
+        loop.variable,
+        lower,
+        upper,
+        loop.step,
+        body,
+        loop.declares,
+        inside=True,
+        box=tuple(box),
+        whole=loop,
+        span=NOWHERE,
     )
 
 
@@ -99,6 +133,8 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ea
     """The statements of the body that can be early, in a loop of their own."""
     first: list[Statement] = []
     last: list[Statement] = []
+    if any(isinstance(s, Declare) for s in loop.body.statements):
+        return None
     for statement in loop.body.statements:
         alone = replace(loop, body=replace(loop.body, statements=(statement,)))
         effects = analysis.walk([*last, statement], procedure)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Arranger, Ends, Halves
 from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.effects import is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
@@ -24,9 +25,13 @@ from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.split_loop import Early, split_loop, written_first
 from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase
 from lapwing.overlap.program import (
+    AddressOf,
     Call,
+    Cast,
     Compound,
     Declare,
+    Element,
+    Evaluate,
     Expression,
     Jump,
     Loop,
@@ -35,8 +40,9 @@ from lapwing.overlap.program import (
     Procedure,
     Statement,
     Storage,
+    Symbol,
 )
-from lapwing.overlap.tree import works
+from lapwing.overlap.tree import declared_in, hidden_name, variables_of, works
 from lapwing.overlap.walk import Analysis
 
 MOTION = "start-earlier"
@@ -69,7 +75,7 @@ class SplitProcedures:
             self.divided[callee.key] = None  # for one that calls itself
             self.divided[callee.key] = self._divide(callee)
         parts = self.divided[callee.key]
-        return None if parts is None else self._calls(self._with_numbers(call, callee, values), parts)
+        return None if parts is None else self._calls(self._with_numbers(call, callee, values), parts, caller)
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
         """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
@@ -79,8 +85,9 @@ class SplitProcedures:
         arguments = []
         for number, argument in enumerate(call.arguments):
             dummy = callee.parameters[number] if number < len(callee.parameters) else None
-            value = values.linear(argument) if isinstance(argument, Name) else None
-            if dummy is not None and dummy.key not in written and value is not None and not value.terms:
+            value = values.linear(argument) if isinstance(argument, Name) and _is_plain(argument.symbol) else None
+            read_only = dummy is not None and dummy.key not in written and _is_plain(dummy) and dummy.intent in (None, "in")
+            if read_only and value is not None and not value.terms:
                 argument = Number(value.constant)
             arguments.append(argument)
         return replace(call, arguments=tuple(arguments))
@@ -113,7 +120,9 @@ class SplitProcedures:
         """The two procedures, if no local variable is carried over."""
         first, last = halves.first, halves.last
         # What a declaration begins with, the second part needs too.
-        declared = tuple(s for s in first if isinstance(s, Declare))
+        declared = _declarations_for(last, first)
+        if not self._repeatable(declared, first, callee):
+            return None
         liveness = Liveness(
             replace(callee, body=replace(callee.body, statements=(*declared, *last))),
             lambda s: self.context.analysis.plain(s, callee),
@@ -140,8 +149,9 @@ class SplitProcedures:
             for s in callee.symbols.values()
             if s.key in carried and s.dimensions is not None and written_first(self.context.analysis, rest, callee, s)
         }
-        if carried & liveness.followed or any(k in written and self._read_later(k, last) for k in local - liveness.followed):
-            names = sorted(s.name for s in callee.symbols.values() if s.key in carried)
+        lent = self._lent(callee, first, last) & local
+        if lent or carried & liveness.followed or any(k in written and self._read_later(k, last) for k in local - liveness.followed):
+            names = sorted(s.name for s in callee.symbols.values() if s.key in carried | lent)
             self.context.refuse(
                 callee.span,
                 MOTION,
@@ -152,12 +162,38 @@ class SplitProcedures:
             return None
         return self._named(callee, first, (*declared, *last))
 
+    def _repeatable(self, declared: Sequence[Declare], first: Sequence[Statement], callee: Procedure) -> bool:
+        """Whether the declarations, done once more after ``first``, give their variables the same values."""
+        analysis = self.context.analysis
+        effects = analysis.walk(first, callee)
+        for statement in declared:
+            values = [Evaluate(v, span=statement.span) for _, v in statement.variables if v is not None]
+            place = next(n for n, s in enumerate(first) if s is statement)
+            for value in analysis.walk([*first[:place], *values], callee)[place:]:
+                if not is_only_read(value):
+                    return False
+                if any(conflict(value, e, analysis.aliases) is not None for e in effects[place + 1 :]):
+                    return False
+        return True
+
+    def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> set[str]:
+        """Memory that MPI is given in the first part and has until the last: of a local variable it would be another by then."""
+        starts, ends = (
+            {s.slot: s for part in half for s in part.walk() if isinstance(s, Phase) and not s.copies}
+            for half in (first, last)
+        )
+
+        def touched(phase: Phase) -> set[str]:
+            return {m.key for a in self.context.analysis.plain(phase, callee).accesses for m in a.memory}
+
+        return {key for slot in starts.keys() & ends.keys() for key in touched(starts[slot]) & touched(ends[slot])}
+
     def _read_later(self, key: str, last: Sequence[Statement]) -> bool:
         return any(
             isinstance(e, Name) and e.symbol.key == key
             for s in last
             for inner in s.walk()
-            for top in (*inner.expressions(), *_in_use(inner))
+            for top in inner.expressions()
             for e in top.walk()
         )
 
@@ -179,9 +215,16 @@ class SplitProcedures:
             name, number = f"{wanted}{number}", number + 1
         return name
 
-    def _calls(self, call: Call, parts: DividedProcedure) -> Halves:
+    def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure) -> Halves | None:
+        """Calls of both; None if the second one's arguments could be others than the first one's."""
         first = DividedCall(parts.first.name, call.arguments, original=call, span=NOWHERE)
         last = DividedCall(parts.last.name, call.arguments, original=call, span=call.span)
+        analysis = self.context.analysis
+        fortran = analysis.program.sources[caller.source].language == "fortran"
+        again = [Evaluate(e, span=call.span) for a in call.arguments for e in _evaluated(a, fortran)]
+        done, *looked_up = analysis.walk([first, *again], caller)
+        if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
+            return None
         return Halves((first,), (last,))
 
     # ---- against what must come last ----------------------------------------------------------------------------------
@@ -217,7 +260,11 @@ class SplitProcedures:
         first: list[Statement] = []
         rest: list[Statement] = []
         for inner in callee.body.statements:
-            if isinstance(inner, Declare) or (not rest and not _communicates(analysis, inner, callee) and early(inner)):
+            if any(hidden_name(r, inner) for r in rest):
+                rest.append(inner)
+                continue
+            simple = not _communicates(analysis, inner, callee) and not isinstance(inner, Declare) and early(inner)
+            if not rest and (isinstance(inner, Declare) or simple):
                 first.append(inner)
                 continue
             halves = None
@@ -238,7 +285,7 @@ class SplitProcedures:
             return None
         self.by_conflict[key] = parts
         self.context.made(call.span, "split-loop", f"what of {callee.name} needs nothing from others is done during the transfer")
-        return self._calls(call, parts)
+        return self._calls(call, parts, caller)
 
     def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
         """Local variables that all of these write before they read, and that nobody needs after what is moved."""
@@ -264,9 +311,34 @@ class SplitProcedures:
         return early
 
 
-def _in_use(statement: Statement) -> tuple[Expression, ...]:
-    """What a communication that ends here may touch up to now."""
-    return statement.call.arguments if isinstance(statement, Phase) and not statement.copies else ()
+def _declarations_for(statements: Sequence[Statement], others: Sequence[Statement]) -> tuple[Declare, ...]:
+    """Those among ``others`` that the statements need, and that these need in turn."""
+    named = frozenset[Symbol]().union(*(variables_of(s) for s in statements))
+    kept: list[Declare] = []
+    for statement in reversed(others):
+        if isinstance(statement, Declare) and (declared_in(statement) & named or not statement.variables):
+            kept.insert(0, statement)
+            named |= variables_of(statement)
+    return tuple(kept)
+
+
+def _is_plain(symbol: Symbol) -> bool:
+    """A number written in its place is of the same type."""
+    return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
+
+
+def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
+    """What is computed to hand on the argument; of memory only its address is handed on."""
+    if isinstance(argument, Cast):
+        return _evaluated(argument.value, fortran)
+    if isinstance(argument, AddressOf):
+        return _evaluated(argument.object, True)
+    if isinstance(argument, Name) and (fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)):
+        return ()
+    if isinstance(argument, Element) and isinstance(argument.base, Name) and fortran:
+        base = (argument.base,) if argument.base.symbol.pointer else ()
+        return (*base, *argument.indices)
+    return (argument,)
 
 
 def _communicates(analysis: Analysis, statement: Statement, procedure: Procedure) -> bool:
