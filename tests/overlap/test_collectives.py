@@ -21,6 +21,7 @@ static double field[N], line[N], largest, all_largest, sums[4], whole[4];
 static int part[N], parts[N * RANKS], others[N * RANKS], counts[RANKS], starts[RANKS], totals[3];
 static int rank, size, error;
 MPI_Comm half;
+static double *kept;
 /* before main */
 
 static void work(int by)
@@ -173,7 +174,7 @@ def test_buffers_are_in_use_until_the_end(tmp_path: Path) -> None:
         "double all;\n    MPI_Allreduce(&largest, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);\n    all_largest = all;",
         "double all[3];\n    MPI_Allreduce(field, all, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
         "double all;\n    MPI_Allreduce(&largest, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
-        "double all, *to = &all;\n    MPI_Allreduce(&largest, to, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
+        "double all;\n    kept = &all;\n    MPI_Allreduce(&largest, kept, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
         "int mine[2] = {rank, 1};\n    MPI_Allreduce(mine, totals, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);",
     ],
 )

@@ -176,3 +176,17 @@ def test_fortran(interface: str, tmp_path: Path) -> None:
     assert main.count("call lapwing_a_progress()") == 1
     assert main.index("call lapwing_a_progress()") < main.index("10 continue")
     result.assert_behaves_as_before(tmp_path, (2, 3))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("last", "calls"), [("   10 continue", 1), ("   10 grid(1, i) = i", 0)])
+def test_a_labelled_statement_ends_a_loop(last: str, calls: int, tmp_path: Path) -> None:
+    text = FORTRAN.replace("USE", "").replace("INCLUDE", "include 'mpif.h'").replace("REQUESTS", "integer :: one, two")
+    lines = [line if line.startswith("10") else f"      {line.strip()}" for line in text.splitlines()]
+    text = "\n".join(last if line.startswith("10") else line for line in lines) + "\n"
+    text = text.replace(", mod(rank + np - 1", ",\n     & mod(rank + np - 1").replace(
+        ", mod(rank + 1", ",\n     & mod(rank + 1"
+    )
+    result = transformed(text, "a.f", tmp_path)
+    assert result.text.split("end program")[0].count("call lapwing_a_progress()") == calls
+    result.assert_behaves_as_before(tmp_path, (2,))

@@ -177,7 +177,8 @@ def test_through_procedures(before: str, body: str) -> None:
         ("if (rank == 0) read *, n\ncall MPI_Bcast(n, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, ierr)\n"
          "do i = 1, n\nBCAST\nend do", ""),
         ("read *, n\ndo i = 1, n\nBCAST ! apart\nend do", ""),
-        ("call s(rank)\ncall s(2)", "subroutine s(k)\nuse mpi\ninteger :: k, ierr\nreal(8) :: x(4)\nif (k > 1) then\nBCAST ! apart\nend if\nend"),
+        ("call s(rank)\ncall s(2)", "subroutine s(k)\nuse mpi\ninteger :: k, ierr\nreal(8) :: x(4)\n"
+         "if (k > 1) then\nBCAST ! apart\nend if\nend"),
         ("call s(np)", "subroutine s(k)\nuse mpi\ninteger :: k, ierr\nreal(8) :: x(4)\nif (k > 1) then\nBCAST\nend if\nend"),
         ("call s\nif (n > 0) then\nBCAST ! apart\nend if", "subroutine s\nuse mpi\ninteger :: k, ierr\ncommon /shared/ k\n"
          "call MPI_Comm_rank(MPI_COMM_WORLD, k, ierr)\nend"),

@@ -337,6 +337,8 @@ struct lapwing_slot { MPI_Request request; char *copy; size_t bytes; MPI_Datatyp
 static struct lapwing_slot lapwing_slots[$slots];
 """
 )
+# MPICH does nothing for other messages when it looks on MPI_COMM_SELF, or when it finds one: so on MPI_COMM_WORLD, and with a tag
+# that is hardly used, the largest that every MPI allows.
 _C_PROGRESS = Template(
     """
 /* lapwing: lets MPI go on with what is under way, about every 30 microseconds. It need not look at the clock each time. */
@@ -353,7 +355,7 @@ static void lapwing_${stem}_progress(void)
     left = skipped;
     if (passed < 30e-6) return;
     last = now;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+    MPI_Iprobe(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 """
 )
@@ -529,7 +531,7 @@ subroutine lapwing_${stem}_progress()
    left = skipped
    if (passed .lt. 30d-6) return
    last = now
-   call MPI_IPROBE(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, flag, MPI_STATUS_IGNORE, error)
+   call MPI_IPROBE(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, flag, MPI_STATUS_IGNORE, error)
 end subroutine
 """
 _F_DRAIN = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lapwing.overlap.effects import Access
 from lapwing.overlap.program import (
     Cast,
     Constant,
@@ -36,6 +37,7 @@ class Terms:
         self.origin: dict[str, frozenset[str]] = {}
         self.variable: dict[str, str] = {}  # term → key of the variable whose value it is
         self.defined: dict[str, tuple[Condition, ...]] = {}
+        self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
         name = self._named(f"= {symbol.key}", "v", frozenset({symbol.key}))
@@ -87,19 +89,28 @@ class Environment:
     values: dict[str, Linear] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     lost: bool = False
+    # What requests that were started since the beginning, for certain, stand for: accesses that last until they are complete.
+    started: dict[tuple[str, int | None], tuple[Access, ...]] = field(default_factory=dict)
 
     def copy(self) -> Environment:
-        return Environment(self.terms, dict(self.values), set(self.changed), self.lost)
+        return Environment(self.terms, dict(self.values), set(self.changed), self.lost, dict(self.started))
+
+    def forget_requests(self, keys: set[str] | frozenset[str] | None = None) -> None:
+        """Requests in these variables (None: in any) may stand for something else now."""
+        self.started = {} if keys is None else {s: a for s, a in self.started.items() if s[0] not in keys}
 
     def assign(self, symbol: Symbol, value: Linear | None) -> None:
-        self.values[symbol.key] = value if value is not None else self.terms.define()
+        narrow = symbol.type.bytes is not None and symbol.type.bytes < 4 and (value is None or bool(value.terms))
+        self.values[symbol.key] = self.terms.define() if value is None or narrow else value
         self.changed.add(symbol.key)
+        self.forget_requests({symbol.key})
 
     def forget(self, keys: set[str] | frozenset[str], everything: bool = False) -> None:
         """What these variables are worth is not known from here on."""
         for key in keys:
             self.values[key] = self.terms.define()
             self.changed.add(key)
+        self.forget_requests(None if everything else keys)
         if everything:
             self.values.clear()
             self.lost = True
@@ -119,6 +130,7 @@ class Environment:
                 merged[key] = self.terms.define()
             else:
                 merged[key] = self._either(a, b)
+        self.started = {s: a for s, a in one.started.items() if other.started.get(s) == a}
         self.values, self.changed, self.lost = merged, one.changed | other.changed, one.lost or other.lost
 
     def _unassigned(self, key: str) -> Linear | None:
@@ -140,6 +152,8 @@ class Environment:
             return self.linear(symbol.value)
         if symbol.type.base not in ("integer", "logical") or symbol.dimensions is not None or symbol.volatile:
             return None
+        if symbol.overlay is not None:
+            return None  # it may have been assigned under another name
         if symbol.key in self.values:
             return self.values[symbol.key]
         if self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.target:
@@ -153,7 +167,7 @@ class Environment:
                 return Linear.number(number)
             case Name(symbol=symbol):
                 return self.value(symbol)
-            case Cast(type=kind, value=inner) if kind.base == "integer":
+            case Cast(type=kind, value=inner) if kind.base == "integer" and (kind.bytes or 0) >= 4:
                 return self.linear(inner)
             case Operation(operator="neg", arguments=(only,)):
                 value = self.linear(only)
@@ -171,7 +185,7 @@ class Environment:
         return self._opaque(expression)
 
     def _opaque(self, expression: Expression) -> Linear | None:
-        found = self._canonical(expression)
+        found = self._canonical(expression) if _is_whole(expression) else None
         if found is None:
             return None
         text, depends = found
@@ -248,11 +262,33 @@ class Environment:
                 crossed = tuple((*p, *q) for p in one for q in other)
                 return crossed if len(crossed) <= _MOST_CHOICES**2 else None
             case Operation(operator=operator, arguments=(left, right)) if operator in _MIRRORED:
+                if any(isinstance(e, Member) for side in (left, right) for e in side.walk()):
+                    return None  # of a type that is not known
                 a, b = self.linear(left), self.linear(right)
                 if a is None or b is None:
                     return None
                 return _compared(a, operator if holds else _MIRRORED[operator], b)
         return None
+
+
+def _is_whole(expression: Expression) -> bool:
+    """Whether the expression is certainly an integer: others' values do not compare as whole numbers do."""
+    match expression:
+        case Number(value=value):
+            return isinstance(value, int)
+        case Name(symbol=symbol) | Element(base=Name(symbol=symbol)):
+            return symbol.type.base in ("integer", "logical")
+        case Cast(type=kind):
+            return kind.base == "integer"
+        case Operation(operator="?:", arguments=(_, one, other)):
+            return _is_whole(one) and _is_whole(other)
+        case Operation(arguments=arguments):
+            return all(_is_whole(a) for a in arguments)
+        case Invocation(name=str(name), arguments=arguments):
+            return name.lower() in _WHOLE or all(_is_whole(a) for a in arguments)
+        case Member() | Constant():
+            return True  # seen in subscripts, bounds and MPI's arguments, which are integers; see condition()
+    return False
 
 
 def _compared(a: Linear, operator: str, b: Linear) -> Condition:
@@ -274,4 +310,5 @@ def _compared(a: Linear, operator: str, b: Linear) -> Condition:
 
 
 # Functions whose value depends on their arguments' values alone and that integer expressions use.
+_WHOLE = frozenset("int nint iabs min0 max0 ishft iand ior ieor".split())
 _PURE = frozenset("mod modulo abs iabs min max min0 max0 int nint ishft iand ior ieor".split())

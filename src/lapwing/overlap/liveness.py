@@ -10,8 +10,11 @@ from collections.abc import Callable
 
 from lapwing.overlap.effects import Effects
 from lapwing.overlap.program import (
+    Assign,
     Block,
+    Call,
     Compound,
+    Evaluate,
     If,
     Jump,
     Loop,
@@ -21,6 +24,7 @@ from lapwing.overlap.program import (
     Select,
     Statement,
     Storage,
+    Unread,
     While,
 )
 
@@ -109,16 +113,20 @@ class Liveness:
             for a in effects.accesses
             if a.writes and a.must and a.symbol is not None and a.symbol.dimensions is None and not a.through
         }
-        reads = self._reads(effects)
+        reads = self._reads(effects, statement)
         # An assignment reads before it writes; so, for safety, does everything else.
         return (after - killed) | reads
 
-    def _reads(self, effects: Effects) -> Keys:
+    def _reads(self, effects: Effects, statement: Statement) -> Keys:
         if effects.barrier is not None:
-            return self.followed
+            # Whatever it does, it reaches variables whose address nobody has only by their names.
+            unread = any(isinstance(e, Unread) for top in statement.expressions() for e in top.walk())
+            if unread or not isinstance(statement, Call | Evaluate | Assign):
+                return self.followed
         keys = {a.symbol.key for a in effects.accesses if not a.writes and a.symbol is not None}
         keys |= {m.key for a in effects.accesses if not a.writes for m in a.memory}
-        return frozenset(keys) & self.followed
+        named = self._read_by(statement) if effects.barrier is not None else frozenset()
+        return named | frozenset(keys) & self.followed
 
     def _read_by(self, statement: Statement) -> Keys:
         """What the statement's own expressions, not its blocks, read."""

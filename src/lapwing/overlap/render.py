@@ -52,7 +52,7 @@ class Renderer:
 
     def _learn(self, block: Block) -> None:
         self._blocks.setdefault((block.span.start, block.span.end), block)
-        at = block.span.start
+        at = self._opening(block)
         for statement in block.statements:
             end = statement.span.end if block.form != "lines" else self._line_end(statement.span.end, block.span.end)
             self._chunks.setdefault((statement.span.start, statement.span.end), (at, end))
@@ -69,6 +69,12 @@ class Renderer:
         if end <= limit and (not rest or rest.startswith((b"!", b"//")) or _one_comment(rest)):
             return end
         return offset
+
+    def _opening(self, block: Block) -> int:
+        """Past the rest of the line that opens the block, if nothing stands on it."""
+        end = self._data.find(b"\n", block.span.start, block.span.end)
+        empty = end >= 0 and not self._data[block.span.start : end].strip()
+        return end + 1 if empty and block.form == "lines" and self.source.language != "fortran" else block.span.start
 
     def text(self, start: int, end: int) -> str:
         return self._data[start:end].decode("latin-1")
@@ -87,15 +93,16 @@ class Renderer:
         if block.form == "single":
             return self._opened(block, old)
         indent = self._indent_of_block(old)
+        opening = self._opening(old)
+        pieces = [self.text(block.span.start, opening)]
         ends_in_newline = True
-        pieces: list[str] = []
         for statement in block.statements:
             text = self.statement(statement, indent)
             if not ends_in_newline and text and not text.startswith("\n"):
                 pieces.append("\n" if statement is not None and self._moved(statement, old) else "")
             pieces.append(text)
             ends_in_newline = text.endswith("\n")
-        last = max((self._chunk(s)[1] for s in old.statements), default=block.span.start)
+        last = max((self._chunk(s)[1] for s in old.statements), default=opening)
         tail = self.text(last, block.span.end)
         if not ends_in_newline and not tail.startswith(("\n", " ", "\t", ";", "}")):
             pieces.append("\n")

@@ -66,7 +66,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Met:
-    """A call of MPI that the walk came to, or (``name`` is None) code that may hold any. ``divergence``: why not all ranks may."""
+    """A call of MPI, or (``name`` is None) code that may hold one. ``divergence``: why not all ranks come to it alike."""
 
     name: str | None
     procedure: str

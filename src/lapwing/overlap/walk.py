@@ -12,6 +12,7 @@ from lapwing.overlap.callgraph import CallGraph
 from lapwing.overlap.effects import Access, Anchor, Effects, MessageOperation, together
 from lapwing.overlap.environment import Environment, Terms
 from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.message_buffers import section_of, slots_of
 from lapwing.overlap.phases import Part, Phase, Written
 from lapwing.overlap.program import (
     AddressOf,
@@ -122,7 +123,7 @@ class Analysis:
             return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
         if procedure.key not in self._summaries:
             self._open.add(procedure.key)
-            walked = together(self.walk(procedure.body.statements, procedure))
+            walked = together(_in_sequence(self.walk(procedure.body.statements, procedure)))
             self._open.discard(procedure.key)
             self._summaries[procedure.key] = _outside(walked, procedure)
         return self._summaries[procedure.key]
@@ -227,6 +228,7 @@ class _Walker:
         self.environment = environment
         self.sectionless = sectionless
         self._found: list[Access] = []
+        self._depth = 0  # of blocks around the statement
         self._operations: list[MessageOperation] = []
         self._io = False
         self._states: set[str] = set()
@@ -287,7 +289,10 @@ class _Walker:
         )
 
     def _block(self, block: Block) -> Effects:
-        return together([self.statement(s) for s in block.statements])
+        self._depth += 1
+        effects = together(_in_sequence([self.statement(s) for s in block.statements]))
+        self._depth -= 1
+        return effects
 
     def _branches(self, condition: Expression, then: Block, otherwise: Block | None, span: Span) -> Effects:
         head = self._simple(lambda: self._value(condition), span)
@@ -310,13 +315,13 @@ class _Walker:
             return _perhaps(effects)
         if not condition or self._impossible(condition):
             return Effects()
-        accesses = tuple(
-            replace(a, section=self._bound(a.section.constrained((), (condition,))))
-            if a.section is not None
-            else replace(a, must=False)
-            for a in effects.accesses
-        )
-        return replace(effects, accesses=accesses)
+        return replace(effects, accesses=tuple(self._under(a, condition) for a in effects.accesses))
+
+    def _under(self, access: Access, condition: Condition) -> Access:
+        if access.section is None:
+            return replace(access, must=False)
+        section = self._bound(access.section.constrained((), (condition,)))
+        return replace(access, section=section, must=access.must and self._runs_through(section))
 
     @staticmethod
     def _impossible(condition: Condition) -> bool:
@@ -342,6 +347,7 @@ class _Walker:
         terms = self.environment.terms
         own = terms.define()
         name = own.terms[0][0]
+        terms.turns.add(name)
         conditions: list[Condition] = []
         exact = False
         if step is not None and not step.terms and step.constant != 0:
@@ -353,6 +359,7 @@ class _Walker:
             exact = low is not None and high is not None
             if abs(step.constant) != 1 and lower is not None:
                 turns = terms.define()
+                terms.turns |= turns.names()
                 conditions.append((((own.plus(lower, -1).plus(turns, -step.constant), "="),),))
             elif abs(step.constant) != 1:
                 exact = False
@@ -366,11 +373,17 @@ class _Walker:
         leaves = body.leaves if body.leaves not in ("break", "continue") else None
         if body.leaves:
             body = _perhaps(body)
-        accesses = tuple(
-            replace(a, must=a.must and exact) if a.section is not None else replace(a, must=False)
-            for a in body.accesses
-        )
+        accesses = tuple(self._in_turns(a, name, exact) for a in body.accesses)
         return together([head, replace(body, accesses=accesses, leaves=leaves)])
+
+    def _in_turns(self, access: Access, name: str, exact: bool) -> Access:
+        """An access of a loop's body. What does not depend on the turn happens only if there is one."""
+        if access.section is None or not access.must or not exact:
+            return replace(access, must=False)
+        section = access.section
+        if name not in section.bound:
+            section = section.constrained(*self.environment.terms.needed(frozenset({name})))
+        return replace(access, section=section, must=self._runs_through(section))
 
     def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
         parts = tuple(parts)
@@ -421,8 +434,12 @@ class _Walker:
                     self._value(part)
                 for part in writes:
                     self._target(part, must=False)
-            case Allocate(objects=objects):
+            case Allocate(objects=objects, reads=reads, writes=writes):
                 self._states.add("heap")
+                for part in reads:
+                    self._value(part)
+                for part in writes:
+                    self._target(part, must=False)
                 for item in objects:
                     for index in item.operands()[1:]:
                         self._value(index)
@@ -508,6 +525,8 @@ class _Walker:
                 self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
             case Name() | Element():
                 self._subexpressions(place)
+                base = place.base if isinstance(place, Element) else place
+                self.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
                 section = self._section(place) if isinstance(place, Element) else None
                 self._touch(place, section, writes=True, must=must and self._is_exact(section))
             case Member() | Deref():
@@ -520,10 +539,11 @@ class _Walker:
 
     def _is_exact(self, section: Section | None) -> bool:
         """Every subscript is known in terms of the beginning and of loops that surely take all their turns."""
-        if section is None or None in section.subscripts:
-            return False
-        defined = self.environment.terms.defined
-        return all(defined.get(name) for name in section.bound)
+        return section is not None and None not in section.subscripts and self._runs_through(section)
+
+    def _runs_through(self, section: Section) -> bool:
+        """Whether what is bound in the section takes on all its values, not one of them that nobody knows."""
+        return self.environment.terms.turns.issuperset(section.bound)
 
     def _section(self, element: Element) -> Section | None:
         if self.sectionless or not isinstance(element.base, Name):
@@ -550,6 +570,8 @@ class _Walker:
         elsewhere = symbol.target or symbol.pointer or (symbol.storage is Storage.ARGUMENT and not symbol.by_value)
         memory = self._objects(Name(symbol)) if elsewhere else frozenset({Memory(symbol.key, symbol, None)})
         self._found.append(Access(symbol, None, writes, writes, False, memory, self._where))
+        if symbol.volatile:
+            self._states.add(_VOLATILE)
 
     def _touch(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
         base = place.base if isinstance(place, Element) else place
@@ -557,6 +579,8 @@ class _Walker:
         through = symbol is not None and symbol.pointer and symbol.type.base == "pointer"
         memory = self._objects(place)
         self._found.append(Access(symbol, section, writes, must, through, memory, self._where))
+        if any(s is not None and s.volatile for s in (symbol, *(m.symbol for m in memory))):
+            self._states.add(_VOLATILE)
         if writes:
             self.environment.changed |= {m.key for m in memory}
             if symbol is not None:
@@ -656,12 +680,18 @@ class _Walker:
     def _message(self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
         fortran = self._language() == "fortran"
         parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        if message.kind is mpi.Kind.COMPLETION:
+            # First: the call itself changes the requests.
+            self._found += self._in_flight(message, arguments)
         for number, argument in enumerate(arguments):
             parameter = parameters[number] if number < len(parameters) else None
             if parameter is None:
                 self._barrier = f"{message.name} has more arguments than expected"
                 continue
-            self._message_argument(argument, parameter, fortran)
+            if not self._buffer_argument(message, number, arguments, parameter):
+                self._message_argument(argument, parameter, fortran)
+        if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
+            self._remember_started(message, arguments)
         if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
             self._barrier = f"{message.name} may touch memory it does not name"
         if message.synchronises and message.kind is not mpi.Kind.SETUP:
@@ -670,8 +700,6 @@ class _Walker:
             self._barrier = f"{message.name} begins or ends MPI"
         if message.kind is mpi.Kind.LOCAL and not message.buffers:
             self._states.add("clock" if "time" in message.name.lower() else "mpi")
-        if message.kind is mpi.Kind.COMPLETION:
-            self._found += self._in_flight(message, arguments)
         if message.kind in _TRAFFIC or (message.kind is mpi.Kind.SETUP and message.collective):
             self._operations.append(self._operation(message, arguments, call))
         place = mpi.index_of(message, mpi.Role.OP)
@@ -692,12 +720,52 @@ class _Walker:
         else:
             self._pointee(argument, writes=False)
 
+    def _buffer_argument(
+        self, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
+    ) -> bool:
+        """A buffer of which it is certain what elements it is."""
+        if parameter.role not in _BUFFER_ROLES or self.sectionless:
+            return False
+        found = section_of(message, number, arguments, self.environment, self._language() == "fortran")
+        if found is None:
+            return False
+        symbol, section = found
+        self._subexpressions(_without_address(arguments[number]))
+        place = Name(symbol)
+        for wanted, writes in ((parameter.reads, False), (parameter.writes, True)):
+            if wanted:
+                self._touch(place, self._bound(section), writes=writes, must=False)
+        return True
+
+    def _remember_started(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
+        """What the request of a nonblocking call stands for from here on."""
+        slots = slots_of(message, arguments, self.environment)
+        if slots is None:
+            self.environment.forget_requests()
+            return
+        if self._depth > 0 or self.sectionless:
+            self.environment.forget_requests({slot[0] for slot in slots})
+            return
+        buffers = []
+        for buffer in message.buffers:
+            if buffer.argument >= len(arguments):
+                continue
+            found = section_of(message, buffer.argument, arguments, self.environment, self._language() == "fortran")
+            memory = self.analysis.memory_of(arguments[buffer.argument], self.procedure)
+            symbol, section = (None, None) if found is None else (found[0], self._bound(found[1]))
+            buffers.append(Access(symbol, section, buffer.writes, False, False, memory, self._where))
+        for slot in slots:
+            self.environment.started[slot] = tuple(buffers)
+
     def _in_flight(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
         """Buffers of the nonblocking calls that this one may complete: until then they belong to MPI."""
         place = mpi.index_of(message, mpi.Role.REQUEST)
         place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
         if place is None or place >= len(arguments):
             return []
+        slots = slots_of(message, arguments, self.environment)
+        if slots is not None and all(slot in self.environment.started for slot in slots):
+            return [replace(a, where=self._where) for slot in slots for a in self.environment.started[slot]]
         requests = self.analysis.memory_of(arguments[place], self.procedure)
         found = []
         for started in self.analysis.started():
@@ -743,7 +811,7 @@ class _Walker:
             if not phase.copies and parameter.role in _BUFFER_ROLES:
                 # It must be the same memory at the start and at the end, as if each read what the other left.
                 parameter = replace(parameter, reads=True)
-            if self._concerns(phase, parameter):
+            if self._concerns(phase, parameter) and not self._buffer_argument(message, number, arguments, parameter):
                 self._message_argument(argument, parameter, fortran)
         if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
             self._target(phase.call.result, must=True)
@@ -874,6 +942,7 @@ class _Walker:
                     written.add(access.symbol.key)
         self.environment.forget({key for key in written if self._is_scalar(key)})
         self.environment.changed |= written
+        self.environment.forget_requests(written)
         if any(m == UNKNOWN for a in mapped if a is not None and a.writes for m in a.memory):
             self.environment.forget(set(), everything=True)
         self._operations += [
@@ -1135,6 +1204,16 @@ def _empty(section: Section) -> bool:
     return any(all(any(false(e, op) for e, op in part) for part in condition) for condition in section.conditions)
 
 
+def _in_sequence(parts: Sequence[Effects]) -> list[Effects]:
+    """Effects of a list; what comes after a way out may not happen."""
+    found: list[Effects] = []
+    left = False
+    for part in parts:
+        found.append(_perhaps(part) if left else part)
+        left = left or part.leaves is not None
+    return found
+
+
 def _perhaps(effects: Effects) -> Effects:
     """Effects that may not happen."""
     return replace(effects, accesses=tuple(replace(a, must=False) for a in effects.accesses))
@@ -1144,6 +1223,12 @@ def _is_place(expression: Expression) -> bool:
     return isinstance(expression, Name | Element | Member | Deref) and not (
         isinstance(expression, Name) and expression.symbol.storage is Storage.CONSTANT
     )
+
+
+def _without_address(argument: Expression) -> Expression:
+    while isinstance(argument, Cast):
+        argument = argument.value
+    return argument.object if isinstance(argument, AddressOf) else argument
 
 
 def _points(expression: Expression) -> bool:
@@ -1164,6 +1249,7 @@ def _points(expression: Expression) -> bool:
     return False
 
 
+_VOLATILE = "volatile variables"
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _TRAFFIC = frozenset(

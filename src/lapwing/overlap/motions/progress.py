@@ -3,8 +3,8 @@
 before:  start … ; for (s …) for (i …) work ; end
 after:   start … ; for (s …) { for (i …) work ; progress } ; end
 
-Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks for messages from
-this rank to itself, which there need not be any of, and it does so at most every few ten microseconds (emit.py).
+Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks whether there is
+a message (MPI_Iprobe takes none away), and it does so at most every few ten microseconds (emit.py).
 
 Obligations. Something may be under way; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
 Opaque); and it is no innermost loop, whose turns are too short, and which compilers vectorise.
@@ -113,7 +113,7 @@ class ProgressCalls:
     def _long_loop(self, loop: Loop | While, under_way: UnderWay) -> Statement:
         inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]
         calls = [s for block in loop.blocks() for s in block.walk() if self._calls_work(s)]
-        if not inner and not calls:
+        if loop.body.form == "chain" or not (inner or calls):
             return loop
         turns = _turns(loop)
         if turns is not None and turns <= _FEW_TURNS:

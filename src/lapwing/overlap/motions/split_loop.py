@@ -20,7 +20,8 @@ from dataclasses import replace
 
 from lapwing.overlap.arrange import Halves
 from lapwing.overlap.conflicts import conflict
-from lapwing.overlap.effects import Effects
+from lapwing.overlap.effects import Access, Effects
+from lapwing.overlap.environment import Terms
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop
 from lapwing.overlap.program import Block, Compound, Declare, Jump, Loop, Name, Number, Operation, Procedure, Statement, Storage, Symbol
@@ -37,9 +38,12 @@ Early = Callable[[Statement], bool]
 
 def split_loop(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
     """The loop's early part and the rest; None if there is none."""
-    if loop.body.form != "lines" or isinstance(loop, PartialLoop) or not _may_be_split(analysis, loop, procedure):
+    if isinstance(loop, PartialLoop) or not _may_be_split(analysis, loop, procedure):
         return None
-    return _interior(analysis, loop, procedure, early) or _distributed(analysis, loop, procedure, early)
+    halves = _interior(analysis, loop, procedure, early)
+    if halves is None and loop.body.form == "lines":
+        halves = _distributed(analysis, loop, procedure, early)
+    return halves
 
 
 def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
@@ -66,6 +70,10 @@ def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early
     if after is None or after & _written(analysis, procedure, loop.body.statements):
         return None
     box = _narrowed([Level(level, _WIDEST, _WIDEST) for level in nest], early)
+    if not any(level.below + level.above for level in box):
+        return None  # all of it
+    if not any(level.below or level.above for level in box):
+        return None  # all of it can be early
     if not all(_turns_commute(analysis, b.loop, procedure, b.loop.body.statements, b.loop.body.statements) for b in box):
         return None
     outer = PartialLoop(
@@ -206,27 +214,35 @@ def _turns_commute(
     by_statement = dict(zip(map(id, loop.body.statements), effects, strict=True))
     private = _private(analysis, loop, procedure)
     a, b = Linear.term(here), Linear.term(there)
+    varying = analysis.written(loop.body, procedure)[0] | {loop.variable.key}
     one = Linear.number(1)
     later: Condition = (((b.plus(a, -1).plus(one, -1), ">="),),)
     earlier: Condition = (((a.plus(b, -1).plus(one, -1), ">="),),)
-    forwards = loop.step == Number(1) or not isinstance(loop.step, Number)
-    if backwards:
-        context = later if forwards else earlier
-    else:
-        context = (*later, *earlier)
+    context: Condition = (*later, *earlier)
+    if backwards and isinstance(loop.step, Number):
+        context = later if loop.step.value > 0 else earlier
     for x in ones:
         for y in others:
-            moved = _renamed(by_statement[id(y)], here, b)
+            moved = _renamed(by_statement[id(y)], terms, varying)
             if conflict(by_statement[id(x)], moved, analysis.aliases, private=private, context=context) is not None:
                 return False
     return True
 
 
-def _renamed(effects: Effects, name: str, value: Linear) -> Effects:
-    accesses = tuple(
-        replace(a, section=a.section.substitute({name: value})) if a.section is not None else a for a in effects.accesses
-    )
-    return replace(effects, accesses=accesses)
+def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects:
+    """The same of another turn: what depends on these variables may be worth something else there."""
+
+    def elsewhere(section: Section) -> Section:
+        names = (n for n in section.names() if terms.origin.get(n, frozenset()) & varying)
+        return section.substitute({n: Linear.term(f"{n}_there") for n in names})
+
+    def turned(access: Access) -> Access:
+        anchored = access.anchor.linears() if access.anchor is not None else ()
+        if access.section is None or any(terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names()):
+            return replace(access, section=None, anchor=None)
+        return replace(access, section=elsewhere(access.section))
+
+    return replace(effects, accesses=tuple(turned(a) for a in effects.accesses))
 
 
 def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:

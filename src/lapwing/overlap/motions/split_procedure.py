@@ -150,7 +150,8 @@ class SplitProcedures:
             if s.key in carried and s.dimensions is not None and written_first(self.context.analysis, rest, callee, s)
         }
         lent = self._lent(callee, first, last) & local
-        if lent or carried & liveness.followed or any(k in written and self._read_later(k, last) for k in local - liveness.followed):
+        unseen = local - liveness.followed
+        if lent or carried & liveness.followed or any(k in written and self._read_later(k, last) for k in unseen):
             names = sorted(s.name for s in callee.symbols.values() if s.key in carried | lent)
             self.context.refuse(
                 callee.span,
@@ -267,14 +268,16 @@ class SplitProcedures:
             if not rest and (isinstance(inner, Declare) or simple):
                 first.append(inner)
                 continue
-            halves = None
-            if isinstance(inner, Loop):
-                halves = split_loop(analysis, inner, callee, early)
+            if not works([inner], analysis.program, callee) or _communicates(analysis, inner, callee):
+                rest.append(inner)
+                continue
+            if early(inner):
+                first.append(inner)
+                continue
+            halves = split_loop(analysis, inner, callee, early) if isinstance(inner, Loop) else None
             if halves is not None:
                 first += halves.first
                 rest += halves.last
-            elif works([inner], analysis.program, callee) and not _communicates(analysis, inner, callee) and early(inner):
-                first.append(inner)
             else:
                 rest.append(inner)
         if not works(first, analysis.program, callee) or not rest:
