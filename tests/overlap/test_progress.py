@@ -188,5 +188,7 @@ def test_a_labelled_statement_ends_a_loop(last: str, calls: int, tmp_path: Path)
         ", mod(rank + 1", ",\n     & mod(rank + 1"
     )
     result = transformed(text, "a.f", tmp_path)
-    assert result.text.split("end program")[0].count("call lapwing_a_progress()") == calls
+    main = result.text.split("end program")[0]
+    assert main.count("call lapwing_a_progress()") == calls
+    assert "call lapwing_a_progress()" not in main[main.index(last) :]
     result.assert_behaves_as_before(tmp_path, (2,))

@@ -83,6 +83,15 @@ DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | None]
 Refused = Callable[[Statement, Conflict], None]
 
 
+@dataclass(frozen=True)
+class Move:
+    """``statement`` now stands before ``past``; ``motion``: by its name in reports."""
+
+    motion: str
+    statement: Statement
+    past: Statement
+
+
 @dataclass
 class Arranger:
     """Arranges the lists of one procedure. ``moved``: what was moved up, and the wait it now precedes."""
@@ -93,7 +102,7 @@ class Arranger:
     divide_against: DivideAgainst
     refused: Refused
     fences: Fences
-    moved: list[tuple[Statement, Statement]] = field(default_factory=list)
+    moved: list[Move] = field(default_factory=list)
     _body: Block | None = None
 
     def body(self) -> Block:
@@ -184,7 +193,8 @@ class Arranger:
         for item in kept[:-1]:
             order.remove(item)
         order[place:place] = kept
-        self.moved.append((part.statement, passed[0].statement))
+        motion = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
+        self.moved.append(Move(motion, part.statement, passed[0].statement))
         return True
 
     def _is_passed_work(self, other: Item, sending: bool) -> bool:
@@ -205,7 +215,7 @@ class Arranger:
             return False
         if self._blocking(part, passed, private):
             return self._head_placed(part, order, private)
-        self.moved.append((part.statement, passed[0].statement))
+        self.moved.append(Move("wait-later", part.statement, passed[0].statement))
         place = order.index(passed[0])
         order.insert(place, part)
         return True
@@ -220,7 +230,7 @@ class Arranger:
         halved = self._divided(part, passed, private)
         if halved is None:
             return False
-        self.moved.append((halved[0].statement, passed[0].statement))
+        self.moved.append(Move("split-loop", halved[0].statement, passed[0].statement))
         order.insert(order.index(passed[0]), halved[0])
         order.append(halved[1])
         return True
@@ -283,6 +293,8 @@ class Arranger:
         lower, upper, step = (b.constant for b in bounds if b is not None)
         if step == 0 or (upper - lower) // step < 0 or self._bounds_change(loop):
             return None
+        if any(s.label is not None for s in loop.walk()):
+            return None  # a label cannot stand in both parts
         final = lower + (upper - lower) // step * step
         halves = self.halves(loop.body, divide=True)
         if halves is None or any(isinstance(s, Jump) for s in loop.body.walk()) or _hands_on_declared(halves):
@@ -309,7 +321,7 @@ class Arranger:
         return after is None or loop.variable.key in after or loop.variable.key not in liveness.followed
 
     def _divided_if(self, statement: If) -> Halves | None:
-        halves = [self._halves_of_branch(block) for block in statement.blocks()]
+        halves = [self._halves_of_branch(block) for block in statement.blocks() if statement.label is None]
         if not any(halves) or any(h is not None and _hands_on_declared(h) for h in halves):
             return None
         first_blocks, last_blocks = [], []

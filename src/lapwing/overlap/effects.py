@@ -58,6 +58,7 @@ class MessageOperation:
     """One MPI call that a statement makes, directly or in procedures it calls.
 
     communicator, peer, tag: canonical texts that are equal only if the values are, or None where nothing is known.
+    ``in_turn``: it sends, and somewhere it matters what was sent first (a receive from anyone).
     """
 
     call: mpi.MpiCall
@@ -66,6 +67,7 @@ class MessageOperation:
     communicator: str | None
     peer: str | None
     tag: str | None
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)

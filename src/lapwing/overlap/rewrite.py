@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from lapwing.overlap.arrange import Arranger
+from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
 from lapwing.overlap.fences import Fences
@@ -21,7 +21,7 @@ from lapwing.overlap.motions.progress import started_in, with_progress_calls
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
-from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Statement
+from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Span, Source, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.survey import survey
@@ -124,16 +124,17 @@ class _Rewriter:
         body = arranger.body()
         if body is not procedure.body:
             self._replace(replace(self.now.procedures[procedure.key], body=body))
-            for moved, past in arranger.moved:
-                self._say(moved, past)
+            for move in arranger.moved:
+                self._say(move)
 
-    def _say(self, moved: Statement, past: Statement) -> None:
-        line = self._line(past)
-        for inner in moved.walk():
-            if isinstance(inner, Phase):
-                self.context.made(inner.call.span, "start-earlier", f"starts before line {line}")
-            elif isinstance(inner, DividedCall) and inner.original is not None:
-                self.context.made(inner.original.span, "start-earlier", f"{inner.name} is called before line {line}")
+    def _say(self, move: Move) -> None:
+        line = self._line(move.past)
+        if move.motion in ("start-earlier", "together"):
+            for site in _sites(move.statement):
+                self.context.made(site, move.motion, f"starts before line {line}")
+            return
+        for site in _sites(move.past):
+            self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
 
     def _progress(self) -> None:
         """Progress calls into loops that run while something is under way."""
@@ -315,6 +316,18 @@ class _Rewriter:
             place = len(source.data) if source.language == "fortran" else _after_includes(source.data)
             mine.append(Edit(place, place, support))
         return FileChange(source.path, source.data, apply_edits(source.data, mine))
+
+
+def _sites(statement: Statement) -> Iterable[Span]:
+    """Where the MPI calls, and the calls of divided procedures, stood that the statement is made of."""
+    for inner in statement.walk():
+        if isinstance(inner, Phase):
+            yield inner.call.span
+        elif isinstance(inner, DividedCall):
+            if inner.original is not None:
+                yield inner.original.span
+        elif message_of(inner) is not None:
+            yield inner.span
 
 
 def _settled(block: Block, calls: set[int]) -> Block:

@@ -49,6 +49,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Text,
+    Type,
     Unread,
     While,
 )
@@ -125,7 +126,7 @@ class Analysis:
             self._open.add(procedure.key)
             walked = together(_in_sequence(self.walk(procedure.body.statements, procedure)))
             self._open.discard(procedure.key)
-            self._summaries[procedure.key] = _outside(walked, procedure)
+            self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
         return self._summaries[procedure.key]
 
     def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
@@ -161,6 +162,20 @@ class Analysis:
                     if b.argument < len(statement.arguments)
                 )
                 yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
+
+    @cached_property
+    def takes_any(self) -> bool:
+        """Whether a receive or a probe of the program may take a message from anyone, or of any tag."""
+        named = (
+            e
+            for procedure in self.program.procedures.values()
+            for statement in procedure.body.walk()
+            for top in statement.expressions()
+            for e in top.walk()
+        )
+        given = (e for value in self.program.initial.values() for e in value.walk())
+        values = (e.symbol.value if isinstance(e, Name) else e for e in (*named, *given))
+        return any(isinstance(e, Constant) and e.name in mpi.WILDCARDS for e in values)
 
     def add(self, part: Procedure, whole: Procedure) -> None:
         """A procedure that was made from another; it has the same variables."""
@@ -213,7 +228,8 @@ def _dies(access: Access, procedure: Procedure) -> bool:
     symbol = access.symbol
     if symbol is None or access.through:
         return False
-    own = symbol.key in {s.key for s in procedure.symbols.values()} and all(m.key == symbol.key for m in access.memory)
+    # Among the variables it can name are those of the procedure it is contained in, too.
+    own = symbol.key.startswith(f"procedure {procedure.key}::") and all(m.key == symbol.key for m in access.memory)
     return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))
 
 
@@ -858,6 +874,7 @@ class _Walker:
             text(mpi.Role.COMM),
             text(mpi.Role.DEST, mpi.Role.SOURCE, mpi.Role.ROOT),
             text(mpi.Role.SEND_TAG, mpi.Role.RECV_TAG),
+            self.analysis.takes_any and message.kind in _SENDING,
         )
 
     def _message_argument(self, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
@@ -995,6 +1012,7 @@ class _Bindings:
         if symbol is None or symbol.key not in self.actual:
             memory = self._memory(access)
             stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
+            must = must and (section is None or self.walker._runs_through(section))
             return replace(access, section=None if stale else section, must=must and not stale, memory=memory)
         return self._through_dummy(access, section, must)
 
@@ -1021,7 +1039,7 @@ class _Bindings:
             memory = aliases.pointees(actual, procedure)
             if isinstance(inner, Name) and (inner.symbol.pointer or inner.symbol.dimensions is not None):
                 changed = inner.symbol.pointer and inner.symbol.key in self.walker.environment.changed
-                same = self._same_shape(dummy, inner.symbol)
+                same = self._same_shape(dummy, inner.symbol) and _same_elements(dummy, inner.symbol)
                 kept = section if same and not changed else None
                 return Access(inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory)
             if isinstance(inner, AddressOf):
@@ -1037,17 +1055,22 @@ class _Bindings:
         if not isinstance(base, Name):
             return Access(None, None, access.writes, False, False, memory)
         if dummy.dimensions is None and isinstance(actual, Element):
-            return Access(base.symbol, self.walker._section(actual), access.writes, must, False, memory)
+            place = self.walker._section(actual)
+            return Access(base.symbol, place, access.writes, must and self.walker._is_exact(place), False, memory)
+        if not _same_elements(dummy, base.symbol):
+            section = None
         if section is not None and _empty(section):
             return None
         if section is not None and access.anchor is not None:
-            if isinstance(actual, Name):
+            if isinstance(actual, Name) and self._is_same(dummy, base.symbol):
                 # A part of the whole array: the same part of the caller's.
                 return Access(base.symbol, section, access.writes, False, False, memory, anchor=access.anchor)
         elif section is not None:
             offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
             if offsets is not None:
-                return Access(base.symbol, self.walker._bound(section.shifted(offsets)), access.writes, must, False, memory)
+                shifted = self.walker._bound(section.shifted(offsets))
+                must = must and self.walker._runs_through(shifted)
+                return Access(base.symbol, shifted, access.writes, must, False, memory)
             anchor = self._anchor(dummy, actual)
             if anchor is not None:
                 return Access(base.symbol, section, access.writes, False, False, memory, anchor=anchor)
@@ -1080,6 +1103,11 @@ class _Bindings:
         names = frozenset[str]().union(*(linear.names() for linear in anchor.linears()))
         self._learn(names)
         return None if names & self._unknown else self._certain(anchor.substitute(self._values))
+
+    def _is_same(self, dummy: Symbol, actual: Symbol) -> bool:
+        """Whether the same subscripts are the same elements."""
+        offsets = self._offsets(dummy, actual)
+        return offsets is not None and all(offset == Linear.number(0) for offset in offsets)
 
     def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
         if dummy.dimensions is None and actual.dimensions is None:
@@ -1225,6 +1253,17 @@ def _is_place(expression: Expression) -> bool:
     )
 
 
+def _same_elements(dummy: Symbol, actual: Symbol) -> bool:
+    """Whether subscripts count in the same unit: arrays may be handed on as arrays of another type."""
+
+    def element(symbol: Symbol) -> Type:
+        pointee = symbol.type.target if symbol.type.base == "pointer" and symbol.dimensions is None else None
+        return symbol.type if pointee is None else pointee
+
+    one, other = element(dummy), element(actual)
+    return one.text == other.text if one.bytes is None or other.bytes is None else one.bytes == other.bytes
+
+
 def _without_address(argument: Expression) -> Expression:
     while isinstance(argument, Cast):
         argument = argument.value
@@ -1249,6 +1288,7 @@ def _points(expression: Expression) -> bool:
     return False
 
 
+_SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
 _VOLATILE = "volatile variables"
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})

@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
   for (int step = 0; step < 3; step++) {
     double start = MPI_Wtime();
     MPI_Isend(mine, N, MPI_DOUBLE, next, 0, MPI_COMM_WORLD, &departure);
-    /* left: a clock is read on both sides */
+    /* overlap: nonblocking */
     MPI_Recv(theirs, N, MPI_DOUBLE, previous, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Wait(&departure, MPI_STATUS_IGNORE);
     seconds += MPI_Wtime() - start;

@@ -19,11 +19,11 @@ int main(int argc, char **argv) {
   for (i = 0; i < ROWS + 2; i++)
     for (j = 0; j < COLUMNS + 2; j++) u[i][j] = (i * 5 + j * 3 + rank) % 31;
   for (step = 0; step < 4; step++) {
-    MPI_Irecv(&u[0][1], COLUMNS, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, &requests[0]); /* overlap: split-loop */
+    MPI_Irecv(&u[0][1], COLUMNS, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, &requests[0]);
     MPI_Irecv(&u[ROWS + 1][1], COLUMNS, MPI_DOUBLE, down, 2, MPI_COMM_WORLD, &requests[1]);
     MPI_Isend(&u[1][1], COLUMNS, MPI_DOUBLE, up, 2, MPI_COMM_WORLD, &requests[2]);
     MPI_Isend(&u[ROWS][1], COLUMNS, MPI_DOUBLE, down, 1, MPI_COMM_WORLD, &requests[3]);
-    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE); /* overlap: split-loop */
     for (i = 1; i <= ROWS; i++)
       for (j = 1; j <= COLUMNS; j++) v[i][j] = 0.25 * (u[i - 1][j] + u[i + 1][j] + u[i][j - 1] + u[i][j + 1]);
     for (i = 1; i <= ROWS; i++)

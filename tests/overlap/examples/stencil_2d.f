@@ -22,7 +22,7 @@ c     Nine points on a plane; the halo exchange packs nothing, columns are conti
          v(i, j) = 0.0d0
    10 continue
       do 90 step = 1, 4
-c        overlap: split-loop
+c        overlap: nonblocking
          call mpi_sendrecv(u(0, ny), nx + 2, MPI_DOUBLE_PRECISION,
      &      right, 1, u(0, 0), nx + 2, MPI_DOUBLE_PRECISION, left, 1,
      &      MPI_COMM_WORLD, status, ierr)

@@ -12,7 +12,6 @@ contains
     type(MPI_Request) :: requests(2)
     integer :: i, j
 
-    ! overlap: split-loop
     call MPI_Irecv(from_below, nx * ny, MPI_DOUBLE_PRECISION, below, 1, MPI_COMM_WORLD, requests(1))
     call MPI_Irecv(from_above, nx * ny, MPI_DOUBLE_PRECISION, above, 2, MPI_COMM_WORLD, requests(2))
     do j = 1, ny
@@ -21,6 +20,7 @@ contains
         down(i, j) = x(i, j, 1)
       end do
     end do
+    ! overlap: nonblocking
     call MPI_Send(up, nx * ny, MPI_DOUBLE_PRECISION, above, 1, MPI_COMM_WORLD)
     call MPI_Send(down, nx * ny, MPI_DOUBLE_PRECISION, below, 2, MPI_COMM_WORLD)
     call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)

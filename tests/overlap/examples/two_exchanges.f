@@ -60,7 +60,7 @@ c     Both directions of an exchange go through the same two buffers, one after 
 
 c     To the north.
       if (south .ge. 0) then
-c        overlap: together
+c        overlap: start-earlier
          call mpi_irecv(buf1, nx, MPI_DOUBLE_PRECISION, south, 1,
      &                  MPI_COMM_WORLD, request, ierr)
       end if
@@ -80,7 +80,7 @@ c        overlap: together
 
 c     To the south.
       if (north .ge. 0) then
-c        overlap: together
+c        overlap: start-earlier
          call mpi_irecv(buf1, nx, MPI_DOUBLE_PRECISION, north, 2,
      &                  MPI_COMM_WORLD, request, ierr)
       end if

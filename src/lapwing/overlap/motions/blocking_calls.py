@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.motions.context import Context, argument_of
+from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
     Call,
@@ -70,6 +70,8 @@ class BlockingCalls:
         return (post, arrive)
 
     def _send(self, call: Call) -> Sequence[Statement]:
+        if not self._can_be_drained(call):
+            return (call,)
         count = argument_of(call, mpi.Role.COUNT)
         if isinstance(count, Number) and count.value <= 8:
             self._refuse(call, "a message is worth it", f"{count.value} elements", "nothing: so small a message is gone at once")
@@ -81,7 +83,7 @@ class BlockingCalls:
 
     def _exchange(self, call: Call) -> Sequence[Statement]:
         parts = _sendrecv_parts(call)
-        if parts is None or self._has_wildcard(call):
+        if parts is None or self._has_wildcard(call) or not self._can_be_drained(call):
             return (call,)
         receive, send = parts
         for part, role in ((receive, mpi.Role.RECV_BUFFER), (send, mpi.Role.SEND_BUFFER)):
@@ -101,6 +103,9 @@ class BlockingCalls:
     def _may_be_copied(self, call: Call, buffer_role: mpi.Role, type_role: mpi.Role) -> bool:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
+            return False
+        if not is_repeatable(call, "fortran" if self._fortran() else "c"):
+            self._refuse(call, *NOT_REPEATABLE)
             return False
         buffer, kind = argument_of(call, buffer_role), argument_of(call, type_role)
         if buffer is None or kind is None:
@@ -123,6 +128,16 @@ class BlockingCalls:
             return False
         return True
 
+    def _can_be_drained(self, call: Call) -> bool:
+        if not self.context.can_drain:
+            self._refuse(
+                call,
+                "its message can be waited for where the program ends MPI",
+                "MPI_Finalize is in no statement of its own, or not in these sources",
+                "call MPI_Finalize in a statement of its own, and give its source, too",
+            )
+        return self.context.can_drain
+
     def _has_wildcard(self, call: Call) -> bool:
         name = self.context.wildcard(call)
         if name is not None:
@@ -134,6 +149,13 @@ class BlockingCalls:
 
     def _fortran(self) -> bool:
         return self.context.analysis.program.sources[self.procedure.source].language == "fortran"
+
+
+NOT_REPEATABLE = (
+    "its arguments are the same whenever they are computed",
+    "a call or an assignment in an argument",
+    "compute it before, and pass the variable",
+)
 
 
 def is_contiguous(buffer: Expression, fortran: bool) -> bool:

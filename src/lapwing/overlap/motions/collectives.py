@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from lapwing.overlap import mpi
 from lapwing.overlap.fortran_collectives import declared_type
-from lapwing.overlap.motions.blocking_calls import is_contiguous
-from lapwing.overlap.motions.context import Context, argument_of
+from lapwing.overlap.motions.blocking_calls import NOT_REPEATABLE, is_contiguous
+from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
     Call,
@@ -94,6 +94,9 @@ class _InProcedure:
     def _may_be_divided(self, call: Call) -> bool:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
+            return False
+        if not is_repeatable(call, "fortran" if self._fortran() else "c"):
+            self._refuse(call, *NOT_REPEATABLE)
             return False
         if not all(self._is_memory(b) for b in _buffers_of(call)):
             self._refuse(

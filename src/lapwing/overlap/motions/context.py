@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from lapwing.overlap import mpi
-from lapwing.overlap.program import Assign, Call, Cast, Constant, Expression, Name, Procedure, Span, Statement, Symbol
+from lapwing.overlap import known, mpi
+from lapwing.overlap.program import (
+    Assign,
+    Assignment,
+    Call,
+    Cast,
+    Constant,
+    Expression,
+    Invocation,
+    Name,
+    Procedure,
+    Span,
+    Statement,
+    Symbol,
+    Unread,
+)
 from lapwing.overlap.report import Options
 from lapwing.overlap.tree import message_of
 from lapwing.overlap.walk import Analysis
@@ -89,12 +104,42 @@ class Context:
                     return None
         return frozenset(found) or None
 
+    @cached_property
+    def can_drain(self) -> bool:
+        """Whether what is still under way can be waited for wherever the program ends MPI: that is in statements it shows."""
+        program = self.analysis.program
+        everything = [s for procedure in program.procedures.values() for s in procedure.body.walk()]
+        hidden = any(
+            isinstance(e, Invocation) and e.name is not None and _ends_mpi(e.name)
+            for s in everything
+            for top in s.expressions()
+            for e in top.walk()
+        )
+        return not hidden and any(isinstance(s, Call) and s.name is not None and _ends_mpi(s.name) for s in everything)
+
     def wildcard(self, call: Call) -> str | None:
         """MPI_ANY_SOURCE or MPI_ANY_TAG if the call names it."""
         for argument in call.arguments:
             if isinstance(argument, Constant) and argument.name in mpi.WILDCARDS:
                 return argument.name
         return None
+
+
+def _ends_mpi(name: str) -> bool:
+    message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
+    return message is not None and message.name == "MPI_Finalize"
+
+
+def is_repeatable(call: Call, language: str) -> bool:
+    """Whether its arguments may be computed twice, or at another place of the program's text: no calls, no assignments."""
+
+    def plain(expression: Expression) -> bool:
+        if isinstance(expression, Invocation):
+            found = None if expression.name is None else known.lookup(expression.name, language)
+            return found is not None and found.pure
+        return not isinstance(expression, Assignment | Unread)
+
+    return all(plain(e) for top in call.expressions() for e in top.walk())
 
 
 def _hands_out(statement: Statement, symbol: Symbol) -> bool:

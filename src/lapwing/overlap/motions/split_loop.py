@@ -47,7 +47,8 @@ def split_loop(analysis: Analysis, loop: Loop, procedure: Procedure, early: Earl
 
 
 def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
-    if any(isinstance(s, Jump) for s in loop.body.walk()) or loop.label is not None:
+    # A label cannot stand in both parts.
+    if any(isinstance(s, Jump) or s.label is not None for s in loop.walk()):
         return False
     effects = analysis.plain(loop, procedure)
     if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
