@@ -40,7 +40,15 @@ from lapwing.overlap.program import (
     Statement,
     Symbol,
 )
-from lapwing.overlap.tree import declared_in, hidden_name, substitute_block, variables_of, with_blocks, with_statements, works
+from lapwing.overlap.tree import (
+    declared_in,
+    hidden_name,
+    substitute_block,
+    variables_of,
+    with_blocks,
+    with_statements,
+    works,
+)
 from lapwing.overlap.walk import Analysis
 
 
@@ -69,6 +77,8 @@ class Item:
 
 # Divides a call of the program's own procedure; see motions/split_procedure.py.
 DivideCall = Callable[[Call, Procedure, Environment], Halves | None]
+
+
 @dataclass(frozen=True)
 class Ends:
     """What work would have to pass: its effects, its statements, and what variables are worth where the work stands."""
@@ -137,7 +147,8 @@ class Arranger:
     # ---- one list -----------------------------------------------------------------------------------------------------
 
     def halves(self, block: Block, *, divide: bool = False) -> Halves | None:
-        """The two halves of the block's list; None if nothing is gained. ``divide``: also if nothing in the list itself moves, because
+        """The two halves of the block's list; None if nothing is gained. ``divide``: also if nothing in the list itself
+        moves, because
         whoever holds the list wants to put something between the halves."""
         parts = self._expanded(block)
         private = self._private(block, parts)
@@ -206,9 +217,7 @@ class Arranger:
         small = not self._is_work(other)
         return small and not (other.late or _waits(other.effects) or other.effects.operations)
 
-    def _work_placed(
-        self, part: Item, order: list[Item], private: dict[int, frozenset[str]]
-    ) -> bool:
+    def _work_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
         """Work that what a communication brings is not needed for is done while it is under way, or what of it can be."""
         passed = self._back_to_an_end(order)
         if passed is None:
@@ -220,9 +229,7 @@ class Arranger:
         order.insert(place, part)
         return True
 
-    def _head_placed(
-        self, part: Item, order: list[Item], private: dict[int, frozenset[str]]
-    ) -> bool:
+    def _head_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
         """Of a statement the work that does not need what a communication brings, done while it is under way."""
         passed = self._back_to_an_end(order)
         if passed is None or not self._is_work(part):
@@ -405,7 +412,9 @@ class Arranger:
 
 
 def _cut(order: Sequence[Item]) -> int | None:
-    """Where the list divides: before its first wait, if something starts before; else before its last one, if nothing starts after."""
+    """Where the list divides: before its first wait, if something starts before; else before its last one, if nothing
+    starts after.
+    """
     waits = [n for n, p in enumerate(order) if p.late or (_waits(p.effects) and not p.early)]
     if not waits:
         return None
@@ -472,5 +481,3 @@ def _starts(effects: Effects) -> bool:
 def _sends(effects: Effects) -> bool:
     kinds = (mpi.Kind.SEND, mpi.Kind.COLLECTIVE)
     return any(o.call.kind in kinds and not o.call.blocking for o in effects.operations) and not _waits(effects)
-
-

@@ -14,7 +14,9 @@ from lapwing.overlap.sections import Condition, may_meet
 
 @dataclass(frozen=True)
 class Conflict:
-    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown". ``what``: in words. ``name``: the variable."""
+    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown". ``what``: in words.
+    ``name``: the variable.
+    """
 
     kind: str
     what: str
@@ -62,7 +64,12 @@ def _data(
 ) -> Conflict | None:
     for one, two in _meeting(first, second, aliases, context):
         name = two.symbol or one.symbol
-        if one.symbol is not None and one.symbol.key in private and one.symbol == two.symbol and not (one.through or two.through):
+        if (
+            one.symbol is not None
+            and one.symbol.key in private
+            and one.symbol == two.symbol
+            and not (one.through or two.through)
+        ):
             continue
         word = {
             (True, True): "written here and again there",
@@ -74,9 +81,7 @@ def _data(
     return None
 
 
-def _meeting(
-    first: Effects, second: Effects, aliases: Aliases, context: Condition
-) -> Iterable[tuple[Access, Access]]:
+def _meeting(first: Effects, second: Effects, aliases: Aliases, context: Condition) -> Iterable[tuple[Access, Access]]:
     for one in first.accesses:
         for two in second.accesses:
             if (one.writes or two.writes) and meet(one, two, aliases, context):
@@ -152,7 +157,9 @@ def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
 def _apart(one: MessageOperation, two: MessageOperation) -> bool:
     """Certainly on different communicators, tags, or (numbers) peers."""
     return (
-        _differ(one.tag, two.tag) or _differ(one.peer, two.peer) or _differ_constants(one.communicator, two.communicator)
+        _differ(one.tag, two.tag)
+        or _differ(one.peer, two.peer)
+        or _differ_constants(one.communicator, two.communicator)
     )
 
 

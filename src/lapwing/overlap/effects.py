@@ -72,7 +72,8 @@ class MessageOperation:
 
 @dataclass(frozen=True)
 class Effects:
-    """accesses; operations in order; ``io`` (its order with other I/O shows); hidden ``states`` (see known.py); ``leaves``: it may not come
+    """accesses; operations in order; ``io`` (its order with other I/O shows); hidden ``states`` (see known.py); ``leaves``:
+    it may not come
     to its end (return, stop, exit, goto); ``barrier``: why nothing may pass it."""
 
     accesses: tuple[Access, ...] = ()

@@ -111,7 +111,9 @@ class Emitter:
         if self.source.language == "fortran":
             return f"do {name} = {first}, {last}" + (", -1" if down else "")
         declared = f"{loop.variable.type.text} " if loop.declares else ""
-        return f"for ({declared}{name} = {first}; {name} {'>=' if down else '<='} {last}; {name}{'--' if down else '++'})"
+        return (
+            f"for ({declared}{name} = {first}; {name} {'>=' if down else '<='} {last}; {name}{'--' if down else '++'})"
+        )
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]
@@ -149,7 +151,9 @@ class Emitter:
         result = "" if phase.call.result is None else f"{self._text(phase.call.result)} = "
         match phase.part:
             case Part.POST if phase.copies:
-                rest = self._arguments(phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
+                rest = self._arguments(
+                    phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM
+                )
                 return f"lapwing_post({', '.join([slot, *rest])});"
             case Part.ARRIVE if phase.copies:
                 return f"{result}lapwing_arrive({slot}, {self._arguments(phase, mpi.Role.RECV_BUFFER)[0]}, {status});"
@@ -188,11 +192,17 @@ class Emitter:
         name = f"lapwing_{self.stem}"
         match phase.part:
             case Part.POST if phase.copies:
-                rest = self._arguments(phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
+                rest = self._arguments(
+                    phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM
+                )
                 return (f"call {name}_post({', '.join([slot, *rest])})",)
             case Part.ARRIVE if phase.copies:
                 buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
-                asked = () if status is None or status.upper() == "MPI_STATUS_IGNORE" else (f"call {name}_status({slot}, {status})",)
+                asked = (
+                    ()
+                    if status is None or status.upper() == "MPI_STATUS_IGNORE"
+                    else (f"call {name}_status({slot}, {status})",)
+                )
                 return (f"call {name}_arrive{ending}({slot}, {buffer})", *asked, *error)
             case Part.SEND if phase.copies:
                 rest = self._arguments(

@@ -82,7 +82,8 @@ class Terms:
 
 @dataclass
 class Environment:
-    """``values``: of variables that were assigned since the beginning. ``changed``: keys of variables and memory that were written,
+    """``values``: of variables that were assigned since the beginning. ``changed``: keys of variables and memory that were
+    written,
     whose terms must not be used any more; ``lost``: anything may have been."""
 
     terms: Terms
@@ -227,9 +228,7 @@ class Environment:
         return None
 
     def _stale(self, symbol: Symbol) -> bool:
-        return (
-            self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.volatile or symbol.target
-        )
+        return self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.volatile or symbol.target
 
     def _joined(
         self, head: str, parts: tuple[Expression, ...], depends: frozenset[str]

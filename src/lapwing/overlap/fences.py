@@ -34,7 +34,9 @@ class Fences:
         return place < len(self._lines) and self._lines[place] < end
 
     def before(self, statement: Statement) -> bool:
-        """Whether a directive stands between the statement and the one before it in its block, or control may come from elsewhere."""
+        """Whether a directive stands between the statement and the one before it in its block, or control may come from
+        elsewhere.
+        """
         return (statement.span.start, statement.span.end) in self._before
 
     def inside(self, statement: Statement) -> bool:

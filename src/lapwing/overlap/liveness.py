@@ -130,9 +130,5 @@ class Liveness:
 
     def _read_by(self, statement: Statement) -> Keys:
         """What the statement's own expressions, not its blocks, read."""
-        symbols = {
-            e.symbol.key for top in statement.expressions() for e in top.walk() if isinstance(e, Name)
-        }
+        symbols = {e.symbol.key for top in statement.expressions() for e in top.walk() if isinstance(e, Name)}
         return frozenset(symbols) & self.followed
-
-

@@ -33,7 +33,8 @@ class Part(enum.Enum):
 class Phase(Statement):
     """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
 
-    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``held``: a copying send
+    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``held``:
+    a copying send
     whose copy is kept until the same call comes again, or MPI is finalised.
     """
 
@@ -48,7 +49,9 @@ class Phase(Statement):
 
 @dataclass(frozen=True)
 class DividedCall(Call):
-    """A call of one part of a procedure that was divided; ``original``: the call of the whole, whose arguments' texts it takes."""
+    """A call of one part of a procedure that was divided; ``original``: the call of the whole, whose arguments' texts
+    it takes.
+    """
 
     original: Call | None = field(default=None, compare=False)
 
@@ -84,7 +87,6 @@ class PartialLoop(Loop):
     inside: bool = field(default=True, kw_only=True)
     box: tuple[Level, ...] = field(default=(), kw_only=True)
     whole: Loop | None = field(default=None, kw_only=True, compare=False)
-
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,9 @@ class Assignment(Expression):
 
 @dataclass(frozen=True)
 class Unread(Expression):
-    """An expression the front end does not understand: it may read and write whatever ``mentions`` reaches, and anything global."""
+    """An expression the front end does not understand: it may read and write whatever ``mentions`` reaches, and
+    anything global.
+    """
 
     text: str
     mentions: tuple[Expression, ...] = ()
@@ -286,7 +288,8 @@ class Block:
     """Statements in order. ``span``: what stands between the header and the end of the statement that holds the block; all its
     statements and the comments around them lie inside. For a C block in braces that is the text between the braces.
 
-    ``form``: "lines" (the usual), "single" (C: one statement without braces; Fortran: the statement after ``if (…)`` on one line; span = the
+    ``form``: "lines" (the usual), "single" (C: one statement without braces; Fortran: the statement after ``if (…)`` on one
+    line; span = the
     statement's), or "chain" (the block holds just the If of an ``else if``; nothing may be inserted).
     """
 
@@ -313,7 +316,8 @@ class Assign(Statement):
 
 @dataclass(frozen=True)
 class Call(Statement):
-    """A procedure's call, MPI's included. ``result``: where C stores what it returns (``err = f(x);``). ``name``: None if it is reached
+    """A procedure's call, MPI's included. ``result``: where C stores what it returns (``err = f(x);``). ``name``: None if
+    it is reached
     through a pointer. Fortran's keyword arguments are put into the callee's order where it is known; ``keywords`` otherwise."""
 
     name: str | None
@@ -363,7 +367,8 @@ class If(Statement):
 
 @dataclass(frozen=True)
 class Loop(Statement):
-    """A counted loop: ``variable`` runs from ``lower`` to ``upper`` (included) by ``step``, which the body does not assign. C: only
+    """A counted loop: ``variable`` runs from ``lower`` to ``upper`` (included) by ``step``, which the body does not assign.
+    C: only
     ``for (i = a; i < b; i += c)`` and its like. ``declares``: C99's ``for (int i = …)``."""
 
     variable: Symbol
@@ -396,7 +401,9 @@ class While(Statement):
 
 @dataclass(frozen=True)
 class Select(Statement):
-    """``switch`` or ``select case``. A C case that falls through to the next makes the front end give Opaque instead, unless it is empty."""
+    """``switch`` or ``select case``. A C case that falls through to the next makes the front end give Opaque instead,
+    unless it is empty.
+    """
 
     selector: Expression
     cases: tuple[Block, ...]
@@ -472,13 +479,16 @@ class Opaque(Statement):
 
 @dataclass(frozen=True)
 class Procedure:
-    """``kind``: "program", "subroutine" or "function" (C: "function"). ``key``: unique; "file.c::f" for a static function, "f" for an
-    external one, "module m::f" for a module's. ``parameters``: dummy arguments in order. ``symbols``: every variable it can name, by
+    """``kind``: "program", "subroutine" or "function" (C: "function"). ``key``: unique; "file.c::f" for a static function,
+    "f" for an
+    external one, "module m::f" for a module's. ``parameters``: dummy arguments in order. ``symbols``: every variable it can
+    name, by
     name (Fortran: lower case).
 
     Offsets for whoever inserts text: ``uses_end`` is where a USE may be added (Fortran: after the last USE, or after the header),
     ``declarations_end`` where a declaration may (Fortran: before the first executable statement; C: after the opening brace).
-    ``mpi_interface``: "mpif.h", "mpi", "mpi_f08" or None. ``host``: the module or procedure it is contained in. ``line_length``: of
+    ``mpi_interface``: "mpif.h", "mpi", "mpi_f08" or None. ``host``: the module or procedure it is contained in.
+    ``line_length``: of
     its source form (72, 132) or None.
     """
 
@@ -511,7 +521,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Program:
-    """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope declarations give."""
+    """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
+    declarations give.
+    """
 
     sources: tuple[Source, ...]
     procedures: Mapping[str, Procedure]

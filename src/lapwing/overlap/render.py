@@ -166,7 +166,19 @@ class Renderer:
         if innermost.body.form == "single":
             inside = self.text(innermost.body.span.start, innermost.body.span.end)
             rest = self.text(innermost.body.span.end, end)
-            return "".join([*pieces, "{\n", guard, " " * self._column(innermost.body.span.start), inside, "\n", " " * indent, "}", rest])
+            return "".join(
+                [
+                    *pieces,
+                    "{\n",
+                    guard,
+                    " " * self._column(innermost.body.span.start),
+                    inside,
+                    "\n",
+                    " " * indent,
+                    "}",
+                    rest,
+                ]
+            )
         opened = pieces[-1].endswith("\n")
         rest = self.text(at, end)
         return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])

@@ -21,7 +21,7 @@ from lapwing.overlap.motions.progress import started_in, with_progress_calls
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
-from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Span, Source, Statement
+from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Span, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.survey import survey
@@ -384,7 +384,12 @@ def _fitting(head: str, source: Source) -> str:
     lines = head.split("\n")
     for number, line in enumerate(lines):
         name, parenthesis, rest = line.partition("(")
-        if source.language == "fortran" and len(line) > limit and parenthesis and not line.lstrip().startswith(("!", "*")):
+        if (
+            source.language == "fortran"
+            and len(line) > limit
+            and parenthesis
+            and not line.lstrip().startswith(("!", "*"))
+        ):
             lines[number] = f"{name}(\n     &{rest}" if source.form == "fixed" else f"{name}( &\n      {rest}"
             break
     return "\n".join(lines)

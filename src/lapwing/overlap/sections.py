@@ -41,9 +41,7 @@ class Linear:
         sums = dict(self.terms)
         for name, coefficient in other.terms:
             sums[name] = sums.get(name, 0) + factor * coefficient
-        return Linear(
-            tuple(sorted((n, c) for n, c in sums.items() if c != 0)), self.constant + factor * other.constant
-        )
+        return Linear(tuple(sorted((n, c) for n, c in sums.items() if c != 0)), self.constant + factor * other.constant)
 
     def times(self, factor: int) -> Linear:
         return Linear.number(0).plus(self, factor)
@@ -222,5 +220,3 @@ def covers(outer: Section, inner: Section) -> bool:
     if len(outer.subscripts) != len(inner.subscripts) or None in outer.subscripts:
         return False
     return bool(_isl_set(inner).is_subset(_isl_set(outer)))
-
-

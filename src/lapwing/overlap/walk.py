@@ -404,9 +404,7 @@ class _Walker:
     def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
         parts = tuple(parts)
         keys, everything = self.analysis.written(body, self.procedure)
-        plain = _Walker(
-            self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True
-        )
+        plain = _Walker(self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True)
         header = plain._simple(lambda: plain._values(parts), span)
         keys |= {a.symbol.key for a in header.accesses if a.writes and a.symbol is not None}
         keys |= {m.key for a in header.accesses if a.writes for m in a.memory}
@@ -470,9 +468,7 @@ class _Walker:
         self._value(value)
         if operator is not None:
             self._value(target)
-        new = self.environment.linear(
-            value if operator is None else Operation(operator, (target, value))
-        )
+        new = self.environment.linear(value if operator is None else Operation(operator, (target, value)))
         self._target(target, must=True, value=new)
 
     def _value(self, expression: Expression) -> None:
@@ -857,9 +853,7 @@ class _Walker:
             return True  # they must not change while MPI may still look at them
         return starting
 
-    def _operation(
-        self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None
-    ) -> MessageOperation:
+    def _operation(self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> MessageOperation:
         def text(*roles: mpi.Role) -> str | None:
             for role in roles:
                 place = mpi.index_of(message, role)
@@ -995,9 +989,7 @@ class _Bindings:
     def __init__(self, walker: _Walker, callee: Procedure, arguments: Sequence[Expression]) -> None:
         self.walker = walker
         self.callee = callee
-        self.actual = {
-            dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)
-        }
+        self.actual = {dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)}
         self._values: dict[str, Linear] = {}
         self._unknown: set[str] = set()
 
@@ -1041,7 +1033,9 @@ class _Bindings:
                 changed = inner.symbol.pointer and inner.symbol.key in self.walker.environment.changed
                 same = self._same_shape(dummy, inner.symbol) and _same_elements(dummy, inner.symbol)
                 kept = section if same and not changed else None
-                return Access(inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory)
+                return Access(
+                    inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory
+                )
             if isinstance(inner, AddressOf):
                 place = inner.object
                 base = place.base if isinstance(place, Element) else place
@@ -1091,7 +1085,11 @@ class _Bindings:
             if lower is None or upper is None:
                 return None
             bounds.append((lower, upper))
-        return self._certain(Anchor(tuple(p for p in place if p is not None), tuple(bounds))) if None not in place else None
+        return (
+            self._certain(Anchor(tuple(p for p in place if p is not None), tuple(bounds)))
+            if None not in place
+            else None
+        )
 
     def _certain(self, anchor: Anchor) -> Anchor | None:
         """None if it is made of values that are chosen later."""
@@ -1168,7 +1166,9 @@ class _Bindings:
     def _text(self, text: str | None) -> str | None:
         if text is None or not text.startswith("["):
             return text if text is not None and text.startswith("'") else None
-        names = frozenset(word for word in text[1:-1].replace("*", " ").split() if word in self.walker.environment.terms.origin)
+        names = frozenset(
+            word for word in text[1:-1].replace("*", " ").split() if word in self.walker.environment.terms.origin
+        )
         self._learn(names)
         if names & self._unknown:
             return None

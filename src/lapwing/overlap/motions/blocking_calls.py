@@ -74,7 +74,9 @@ class BlockingCalls:
             return (call,)
         count = argument_of(call, mpi.Role.COUNT)
         if isinstance(count, Number) and count.value <= 8:
-            self._refuse(call, "a message is worth it", f"{count.value} elements", "nothing: so small a message is gone at once")
+            self._refuse(
+                call, "a message is worth it", f"{count.value} elements", "nothing: so small a message is gone at once"
+            )
             return (call,)
         if not self._may_be_copied(call, mpi.Role.SEND_BUFFER, mpi.Role.TYPE):
             return (call,)
@@ -141,7 +143,9 @@ class BlockingCalls:
     def _has_wildcard(self, call: Call) -> bool:
         name = self.context.wildcard(call)
         if name is not None:
-            self._refuse(call, "it says from whom it receives, and what", name, f"name the source and the tag instead of {name}")
+            self._refuse(
+                call, "it says from whom it receives, and what", name, f"name the source and the tag instead of {name}"
+            )
         return name is not None
 
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
@@ -172,9 +176,7 @@ def is_contiguous(buffer: Expression, fortran: bool) -> bool:
         return whole and not any(isinstance(i, Slice) for i in buffer.indices)
     if isinstance(buffer, Name):
         symbol = buffer.symbol
-        return not symbol.pointer and (
-            symbol.dimensions is None or symbol.allocatable or _explicit(symbol.dimensions)
-        )
+        return not symbol.pointer and (symbol.dimensions is None or symbol.allocatable or _explicit(symbol.dimensions))
     return False
 
 
@@ -188,7 +190,9 @@ def _explicit(dimensions: object) -> bool:
 
 
 def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:
-    """The receive and the send that MPI_Sendrecv is (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm, status)."""
+    """The receive and the send that MPI_Sendrecv is (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm,
+    status).
+    """
     if len(call.arguments) < 12:
         return None
     a = call.arguments

@@ -24,7 +24,20 @@ from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Terms
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop
-from lapwing.overlap.program import Block, Compound, Declare, Jump, Loop, Name, Number, Operation, Procedure, Statement, Storage, Symbol
+from lapwing.overlap.program import (
+    Block,
+    Compound,
+    Declare,
+    Jump,
+    Loop,
+    Name,
+    Number,
+    Operation,
+    Procedure,
+    Statement,
+    Storage,
+    Symbol,
+)
 from lapwing.overlap.sections import Condition, Linear, Section, covers
 from lapwing.overlap.tree import works
 from lapwing.overlap.walk import Analysis
@@ -75,7 +88,9 @@ def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early
         return None  # all of it
     if not any(level.below or level.above for level in box):
         return None  # all of it can be early
-    if not all(_turns_commute(analysis, b.loop, procedure, b.loop.body.statements, b.loop.body.statements) for b in box):
+    if not all(
+        _turns_commute(analysis, b.loop, procedure, b.loop.body.statements, b.loop.body.statements) for b in box
+    ):
         return None
     outer = PartialLoop(
         loop.variable, loop.lower, loop.upper, loop.step, loop.body, inside=False, box=box, whole=loop, span=loop.span
@@ -180,7 +195,9 @@ def _carries_nothing(
 def _written(analysis: Analysis, procedure: Procedure, statements: Sequence[Statement]) -> frozenset[str]:
     keys = set()
     for statement in statements:
-        keys |= {a.symbol.key for a in analysis.plain(statement, procedure).accesses if a.writes and a.symbol is not None}
+        keys |= {
+            a.symbol.key for a in analysis.plain(statement, procedure).accesses if a.writes and a.symbol is not None
+        }
     return frozenset(keys)
 
 
@@ -239,7 +256,9 @@ def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects
 
     def turned(access: Access) -> Access:
         anchored = access.anchor.linears() if access.anchor is not None else ()
-        if access.section is None or any(terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names()):
+        if access.section is None or any(
+            terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names()
+        ):
             return replace(access, section=None, anchor=None)
         return replace(access, section=elsewhere(access.section))
 
@@ -253,9 +272,7 @@ def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[
         return frozenset()
     after = liveness.after(loop)
     written_later = after if after is not None else liveness.followed
-    scalars = {
-        s.key for s in procedure.symbols.values() if s.dimensions is None and s.key in liveness.followed
-    }
+    scalars = {s.key for s in procedure.symbols.values() if s.dimensions is None and s.key in liveness.followed}
     inside = _exposed_in_order(liveness, loop.body)
     arrays = {
         s.key
@@ -293,9 +310,7 @@ def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol
     for effects in analysis.walk(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
         for access in mine:
-            if not access.writes and (
-                access.section is None or not any(covers(w, access.section) for w in written)
-            ):
+            if not access.writes and (access.section is None or not any(covers(w, access.section) for w in written)):
                 return False
         written += [a.section for a in mine if a.writes and a.must and a.section is not None]
     return True

@@ -64,7 +64,9 @@ class SplitProcedures:
 
     context: Context
     divided: dict[str, DividedProcedure | None] = field(default_factory=dict)
-    by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(default_factory=dict)
+    by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(
+        default_factory=dict
+    )
 
     def divide_call(self, call: Call, caller: Procedure, values: Environment) -> Halves | None:
         program = self.context.analysis.program
@@ -79,14 +81,14 @@ class SplitProcedures:
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
         """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
-        written = {
-            a.symbol.key for a in self.context.analysis.summary(callee).writes() if a.symbol is not None
-        }
+        written = {a.symbol.key for a in self.context.analysis.summary(callee).writes() if a.symbol is not None}
         arguments = []
         for number, argument in enumerate(call.arguments):
             dummy = callee.parameters[number] if number < len(callee.parameters) else None
             value = values.linear(argument) if isinstance(argument, Name) and _is_plain(argument.symbol) else None
-            read_only = dummy is not None and dummy.key not in written and _is_plain(dummy) and dummy.intent in (None, "in")
+            read_only = (
+                dummy is not None and dummy.key not in written and _is_plain(dummy) and dummy.intent in (None, "in")
+            )
             if read_only and value is not None and not value.terms:
                 argument = Number(value.constant)
             arguments.append(argument)
@@ -287,7 +289,9 @@ class SplitProcedures:
         if parts is None:
             return None
         self.by_conflict[key] = parts
-        self.context.made(call.span, "split-loop", f"what of {callee.name} needs nothing from others is done during the transfer")
+        self.context.made(
+            call.span, "split-loop", f"what of {callee.name} needs nothing from others is done during the transfer"
+        )
         return self._calls(call, parts, caller)
 
     def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
@@ -336,7 +340,9 @@ def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
         return _evaluated(argument.value, fortran)
     if isinstance(argument, AddressOf):
         return _evaluated(argument.object, True)
-    if isinstance(argument, Name) and (fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)):
+    if isinstance(argument, Name) and (
+        fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)
+    ):
         return ()
     if isinstance(argument, Element) and isinstance(argument.base, Name) and fortran:
         base = (argument.base,) if argument.base.symbol.pointer else ()
@@ -349,4 +355,3 @@ def _communicates(analysis: Analysis, statement: Statement, procedure: Procedure
 
 
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
-

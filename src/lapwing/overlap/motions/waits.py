@@ -36,7 +36,9 @@ MOTION = "wait-later"
 
 @dataclass(frozen=True)
 class _Use:
-    """One call that names the request; ``guards``: the conditions it is under, ``home``: the block without them; ``position``: in it."""
+    """One call that names the request; ``guards``: the conditions it is under, ``home``: the block without them;
+    ``position``: in it.
+    """
 
     call: Call
     guards: tuple[tuple[Expression, bool], ...]
@@ -61,10 +63,18 @@ def take_over(context: Context, procedure: Procedure) -> Block:
                 status = argument_of(wait.call, mpi.Role.STATUS)
                 common = {"copies": True, "wait": wait.call, "status": status}
                 phases[id(receive.call)] = Phase(
-                    Part.POST, receive.call, slot, span=receive.call.span, **common  # type: ignore[arg-type]
+                    Part.POST,
+                    receive.call,
+                    slot,
+                    span=receive.call.span,
+                    **common,  # type: ignore[arg-type]
                 )
                 phases[id(wait.call)] = Phase(
-                    Part.ARRIVE, receive.call, slot, span=wait.call.span, **common  # type: ignore[arg-type]
+                    Part.ARRIVE,
+                    receive.call,
+                    slot,
+                    span=wait.call.span,
+                    **common,  # type: ignore[arg-type]
                 )
     if not phases:
         return procedure.body
@@ -133,9 +143,7 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
         return False
     if kind is None or buffer is None or context.basic_type(kind) is None or not is_contiguous(buffer, fortran):
         return False
-    names = {
-        e.symbol.key for condition, _ in receive.guards for e in condition.walk() if isinstance(e, Name)
-    }
+    names = {e.symbol.key for condition, _ in receive.guards for e in condition.walk() if isinstance(e, Name)}
     return not names & _written_between(context, procedure, receive.call, wait.call)
 
 
