@@ -23,6 +23,7 @@ from lapwing.overlap.program import (
     Operation,
     Procedure,
     Source,
+    Span,
     Type,
 )
 
@@ -52,6 +53,24 @@ def expression_text(source: Source, expression: Expression) -> str:
     elif len(lines) > 1:
         lines = [re.sub(r"//.*", "", line) for line in lines]
     return " ".join(" ".join(lines).split())
+
+
+def c_ends(source: Source, loop: Loop) -> tuple[str, str] | None:
+    """The first and the last turn of C's ``for (i = a; i < b; i++)`` as the source spells them; None for other heads."""
+    name = re.escape(loop.variable.name)
+    head = " ".join(source.text(Span(loop.span.source, loop.span.start, loop.body.span.start)).split())
+    pattern = rf"for ?\((?:[\w ]+ )?{name} ?= ?([^;]+); ?{name} ?(<=|>=|<|>) ?([^;]+); ?[^;]*\)"
+    found = re.match(pattern, head)
+    if found is None or "/*" in head or "," in found[1] or re.search(r"[?&|^]|==|!=|,", found[3]):
+        return None
+    first, last = (
+        text.strip() if re.fullmatch(r"\w+", text.strip()) else f"({text.strip()})" for text in (found[1], found[3])
+    )
+    return first, {"<": f"({last} - 1)", ">": f"({last} + 1)"}.get(found[2], last)
+
+
+def _descends(loop: Loop) -> bool:
+    return isinstance(loop.step, Number) and loop.step.value < 0
 
 
 def _in_parentheses(source: Source, expression: Expression) -> str:
@@ -91,29 +110,38 @@ class Emitter:
         greater, less, also = (" .ge. ", " .le. ", " .and. ") if fortran else (" >= ", " <= ", " && ")
         tests = []
         for level in box:
-            loop = level.loop
-            low, high = loop.lower, loop.upper
-            if isinstance(loop.step, Number) and loop.step.value < 0:
+            low, high = self._ends(level.loop)
+            if _descends(level.loop):
                 low, high = high, low
-            start, end = _in_parentheses(self.source, low), _in_parentheses(self.source, high)
             if level.below:
-                tests.append(f"{loop.variable.name}{greater}{start} + {level.below}")
+                tests.append(f"{level.loop.variable.name}{greater}{low} + {level.below}")
             if level.above:
-                tests.append(f"{loop.variable.name}{less}{end} - {level.above}")
+                tests.append(f"{level.loop.variable.name}{less}{high} - {level.above}")
         test = also.join(tests)
         return (f"if ({test}) cycle",) if fortran else (f"if ({test}) continue;",)
 
-    def header(self, loop: Loop) -> str:
-        """The loop's head with its present bounds; C's brace is not part of it."""
-        first, last = self._text(loop.lower), self._text(loop.upper)
-        down = isinstance(loop.step, Number) and loop.step.value < 0
+    def _ends(self, whole: Loop) -> tuple[str, str]:
+        """The loop's first and last turn. C: as its head spells them, for the model's bounds are folded."""
+        if self.source.language != "fortran":
+            spelled = c_ends(self.source, whole)
+            assert spelled is not None  # motions/split_loop.py asked
+            return spelled
+        return _in_parentheses(self.source, whole.lower), _in_parentheses(self.source, whole.upper)
+
+    def header(self, level: Level) -> str:
+        """The head of the interior's loop; C's brace is not part of it."""
+        loop, down = level.loop, _descends(level.loop)
+        first, last = self._ends(loop)
         name = loop.variable.name
+        skipped = (level.above, level.below) if down else (level.below, level.above)
+        signs = ("-", "+") if down else ("+", "-")
+        first = f"{first} {signs[0]} {skipped[0]}" if skipped[0] else first
+        last = f"{last} {signs[1]} {skipped[1]}" if skipped[1] else last
         if self.source.language == "fortran":
             return f"do {name} = {first}, {last}" + (", -1" if down else "")
         declared = f"{loop.variable.type.text} " if loop.declares else ""
-        return (
-            f"for ({declared}{name} = {first}; {name} {'>=' if down else '<='} {last}; {name}{'--' if down else '++'})"
-        )
+        compare, step = (">=", "--") if down else ("<=", "++")
+        return f"for ({declared}{name} = {first}; {name} {compare} {last}; {name}{step})"
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, PartialLoop, Phase, Progress, Written
-from lapwing.overlap.program import Assign, Block, Compound, If, Loop, Operation, Procedure, Source, Span, Statement
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Level, Part, PartialLoop, Phase, Progress, Written
+from lapwing.overlap.program import Assign, Block, Compound, If, Operation, Procedure, Source, Span, Statement
 
 
 @dataclass(frozen=True)
@@ -149,16 +149,13 @@ class Renderer:
         pieces = [self._above(loop.span) if loop.span != NOWHERE else "", self.comment(f"lapwing: {what}", indent)]
         start, end = self._chunks[(loop.whole.span.start, loop.whole.span.end)]
         at = max(start, self._line_start(loop.whole.span.start))
-        now: Loop = loop
         for level in loop.box:
             body = level.loop.body.span
             if loop.inside and level.below + level.above > 0:
-                pieces.append(self._new_header(at, level.loop, now))
+                pieces.append(self._new_header(at, level))
             else:
                 pieces.append(self.text(at, body.start))
             at = body.start
-            inner = now.body.statements[0] if now.body.statements else None
-            now = inner if isinstance(inner, Loop) else now
         innermost = loop.box[-1].loop
         if loop.inside:
             return "".join([*pieces, self.text(at, end)])
@@ -183,10 +180,10 @@ class Renderer:
         rest = self.text(at, end)
         return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])
 
-    def _new_header(self, at: int, whole: Loop, now: Loop) -> str:
+    def _new_header(self, at: int, level: Level) -> str:
         """What stands from ``at`` to the loop's body, with the loop's present bounds."""
-        head = self._emitter.header(now)
-        span, body = whole.span, whole.body.span
+        head = self._emitter.header(level)
+        span, body = level.loop.span, level.loop.body.span
         if self.source.language == "fortran":
             line = max(at, self._line_start(span.start))
             return self.text(at, line) + self.lines([head], span.start - self._line_start(span.start))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
@@ -25,7 +26,7 @@ from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Sourc
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.survey import survey
-from lapwing.overlap.tree import message_of
+from lapwing.overlap.tree import called_in, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
 from lapwing.overlap.walk import Analysis
@@ -59,6 +60,8 @@ class _Rewriter:
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
         self.insertions = pipeline_loops(self.context, collectives.divide)
         for procedure in list(procedures_with_messages(self.context.analysis)):
+            if self._is_unread(procedure):
+                continue
             body = take_over(self.context, procedure)
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
             body = rewrite_tree(body, partial(collectives.divide, procedure=procedure))
@@ -66,7 +69,8 @@ class _Rewriter:
         # From here on what procedures do, seen from outside, stays what it is.
         self.context.analysis.forget_all()
         for key in self._bottom_up():
-            self._arrange(self.now.procedures[key])
+            if not self._is_unread(self.now.procedures[key]):
+                self._arrange(self.now.procedures[key])
         for key in self.read.procedures:
             self._settle(self.now.procedures[key])
         self._use_halves()
@@ -74,17 +78,32 @@ class _Rewriter:
         self._say_divided()
         self._progress()
 
+    def _is_unread(self, procedure: Procedure) -> bool:
+        """Whether a file is missing that may hold declarations or macros of the procedure's file. It is left as it is."""
+        path = self.read.sources[procedure.source].path
+        if not any(p.path == path and "not found" in p.message for p in self.read.problems):
+            return False
+        for statement in procedure.body.walk():
+            if message_of(statement) is not None:
+                self.context.refuse(
+                    statement.span,
+                    "nonblocking",
+                    "all its file includes is there",
+                    "an included file was not found",
+                    "give its folder with -I",
+                )
+        return True
+
     def _handles_errors(self) -> bool:
         """Programs that look at MPI's error codes would see other ones."""
         for procedure in self.read.procedures.values():
             for statement in procedure.body.walk():
-                message = message_of(statement)
-                if message is not None and message.name in _ERROR_HANDLERS:
+                if any(_sets_handler(name) for name in called_in(statement)):
                     self.context.refuse(
                         statement.span,
                         "nonblocking",
                         "an error of MPI ends the program",
-                        f"{message.name} is called",
+                        "the program sets an error handler",
                         "leave MPI's default error handler in place",
                     )
                     return True
@@ -316,6 +335,11 @@ class _Rewriter:
             place = len(source.data) if source.language == "fortran" else _after_includes(source.data)
             mine.append(Edit(place, place, support))
         return FileChange(source.path, source.data, apply_edits(source.data, mine))
+
+
+def _sets_handler(name: str) -> bool:
+    message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
+    return message is not None and message.name in _ERROR_HANDLERS
 
 
 def _sites(statement: Statement) -> Iterable[Span]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lapwing.overlap import mpi
@@ -13,6 +13,7 @@ from lapwing.overlap.program import (
     Compound,
     Declare,
     If,
+    Invocation,
     Loop,
     Name,
     Procedure,
@@ -122,3 +123,13 @@ _STARTING = frozenset({Part.POST, Part.SEND, Part.START})
 
 def starts(phase: Phase) -> bool:
     return phase.part in _STARTING
+
+
+def called_in(statement: Statement) -> Iterator[str]:
+    """Names of what the statement calls, in expressions and in text that could not be read, too. Not in its blocks."""
+    if isinstance(statement, Call) and statement.name is not None:
+        yield statement.name
+    for top in statement.expressions():
+        for inner in top.walk():
+            if isinstance(inner, Invocation) and inner.name is not None:
+                yield inner.name

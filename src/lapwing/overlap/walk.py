@@ -54,6 +54,7 @@ from lapwing.overlap.program import (
     While,
 )
 from lapwing.overlap.sections import Condition, Linear, Range, Section, Subscript
+from lapwing.overlap.shapes import shape_of
 
 _MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
 _ZERO = Linear.number(0)
@@ -1271,21 +1272,8 @@ def _without_address(argument: Expression) -> Expression:
 
 
 def _points(expression: Expression) -> bool:
-    """C: the expression's value is an address that is handed on."""
-    match expression:
-        case Name(symbol=symbol):
-            return symbol.pointer or symbol.dimensions is not None
-        case AddressOf():
-            return True
-        case Operation(operator="+" | "-", arguments=arguments):
-            return any(_points(a) for a in arguments)
-        case Element(base=Name(symbol=symbol), indices=indices):
-            if symbol.dimensions is not None:
-                return len(indices) < len(symbol.dimensions) or symbol.type.base == "pointer"
-            return symbol.type.target is not None and symbol.type.target.base == "pointer"
-        case Member() | Deref() | Invocation() | Cast():
-            return True
-    return False
+    """C: the expression's value may be an address that is handed on."""
+    return not shape_of(expression).plain
 
 
 _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})

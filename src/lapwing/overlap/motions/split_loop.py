@@ -21,6 +21,7 @@ from dataclasses import replace
 from lapwing.overlap.arrange import Halves
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Access, Effects
+from lapwing.overlap.emit import c_ends
 from lapwing.overlap.environment import Terms
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop
@@ -103,6 +104,9 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     nest: list[Loop] = []
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
         if nest and not _may_be_split(analysis, loop, procedure):
+            break
+        source = analysis.program.sources[procedure.source]
+        if source.language != "fortran" and c_ends(source, loop) is None:
             break
         nest.append(loop)
         if len(loop.body.statements) != 1 or not isinstance(loop.body.statements[0], Loop):
