@@ -1050,8 +1050,8 @@ class _Bindings:
         if not isinstance(base, Name):
             return Access(None, None, access.writes, False, False, memory)
         if dummy.dimensions is None and isinstance(actual, Element):
-            place = self.walker._section(actual)
-            return Access(base.symbol, place, access.writes, must and self.walker._is_exact(place), False, memory)
+            element = self.walker._section(actual)
+            return Access(base.symbol, element, access.writes, must and self.walker._is_exact(element), False, memory)
         if not _same_elements(dummy, base.symbol):
             section = None
         if section is not None and _empty(section):
