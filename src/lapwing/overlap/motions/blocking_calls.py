@@ -184,8 +184,9 @@ def _explicit(dimensions: object) -> bool:
     """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
     if not isinstance(dimensions, tuple):
         return False
+    # Of an assumed size, a(*), at least the lower bound is known.
     return all(d.upper is not None for d in dimensions[:-1]) and (
-        dimensions[-1].upper is not None or dimensions[-1].lower is not None or len(dimensions) >= 1
+        dimensions[-1].upper is not None or dimensions[-1].lower is not None
     )
 
 

@@ -1,0 +1,204 @@
+"""Programs that were once rewritten wrongly: each behaves as it did, or is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _running import PLAIN, STRICTLY, Reference, overlap, toolchain, write
+
+pytestmark = pytest.mark.mpi
+
+C = """\
+#include <mpi.h>
+#include <stdio.h>
+#define N 1200
+static double a[N], b[N], c[N], d[N], e[N];
+static int rank, size, next, prev, step, calls;
+static void put(double *x) { double h = 0; int i; for (i = 0; i < N; i++) h = h * 0.5 + x[i] * (1 + i % 7); printf("%a\\n", h); }
+@functions@
+int main(int argc, char **argv) {
+  int i;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  next = (rank + 1) % size; prev = (rank + size - 1) % size;
+  for (i = 0; i < N; i++) { a[i] = i + rank; b[i] = 2 * i; c[i] = 3 * i; d[i] = 4 * i; e[i] = 5 * i; }
+  for (step = 1; step <= 3; step++) {
+@body@
+  }
+  put(a); put(b); put(c); put(d); put(e); printf("%d\\n", calls);
+  MPI_Finalize();
+  return 0;
+}
+"""
+EXCHANGE = "MPI_Sendrecv(a, N, MPI_DOUBLE, next, 1, b, N, MPI_DOUBLE, prev, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);\n"
+IN_STEPS = """\
+MPI_Request rq;
+MPI_Isend(a, N, MPI_DOUBLE, next, 1, MPI_COMM_WORLD, &rq);
+MPI_Recv(b, N, MPI_DOUBLE, prev, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+MPI_Wait(&rq, MPI_STATUS_IGNORE);
+"""
+WORK = """\
+for (i = 0; i < N; i++) d[i] = 0.5 * d[i] + e[i];
+for (i = 0; i < N; i++) e[i] = 0.5 * d[i] + c[i];
+"""
+IN_PROCEDURE = f"""
+static int count(void) {{ calls++; return calls % 5; }}
+static void exchange(double *x, int m) {{
+  int i;
+  double f = calls + 0.5;
+  @first@
+  {EXCHANGE}
+  for (i = 0; i < N - m; i++) x[i] = f * b[i + m];
+}}
+"""
+
+# What was wrong: (the program's main part, its functions)
+PROGRAMS = {
+    "declared in a branch, used in its second half": (
+        f"if (size > 1) {{ int m = N / 2; double f = 2.5;\n{IN_STEPS}for (i = 0; i < m; i++) c[i] = f * b[i]; }}\n{WORK}",
+        "",
+    ),
+    "declared after the receive": (
+        f"{IN_STEPS}int k;\nfor (k = 0; k < N; k++) c[k] = 0.5 * c[k] + d[k];\n"
+        "for (k = 0; k < N; k++) a[k] = 0.5 * b[k] + c[k];\n",
+        "",
+    ),
+    "declared in the body of a divided loop": (
+        f"int k;\nfor (k = 1; k <= 2; k++) {{\ndouble f = 0.5 * k;\n{IN_STEPS}"
+        f"for (i = 0; i < N; i++) c[i] = f * b[i] + c[i] * 0.5;\n}}\n{WORK}",
+        "",
+    ),
+    "loop variable used after a divided loop": (
+        f"int k;\nfor (k = 1; k <= 2; k++) {{\n{IN_STEPS}"
+        f"for (i = 0; i < N; i++) c[i] = 0.5 * b[i] + c[i] * 0.5;\n}}\n{WORK}calls += k;\n",
+        "",
+    ),
+    "send of an exchange moves without its receive": (
+        "int m = 0;\nfor (i = 0; i < 900; i++) { m = m + (e[i] >= 0); d[i] = 0.5 * d[i] + 1; }\n"
+        "MPI_Sendrecv(a, 900, MPI_DOUBLE, next, 1, b, m, MPI_DOUBLE, prev, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);\n"
+        "for (i = 0; i < N; i++) c[i] = 0.5 * b[i] + c[i];\n",
+        "",
+    ),
+    "sends change places that are received with any tag": (
+        """\
+if (rank == 1) {
+  for (i = 0; i < N; i++) d[i] = d[i] * 0.5 + a[i];
+  MPI_Send(d, N, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
+  MPI_Send(a, N, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD);
+} else if (rank == 0) {
+  MPI_Recv(b, N, MPI_DOUBLE, 1, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (i = 0; i < N; i++) c[i] = c[i] * 0.5 + b[i];
+  MPI_Recv(b, N, MPI_DOUBLE, 1, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (i = 0; i < N; i++) c[i] = c[i] * 0.5 + b[i];
+}
+""",
+        "",
+    ),
+    "argument with an effect, of a procedure that could be divided": (
+        f"exchange(c, count());\n{WORK}",
+        IN_PROCEDURE.replace("@first@", ""),
+    ),
+    "argument that the first half changes": (
+        f"calls = 3;\nexchange(c, calls);\n{WORK}",
+        IN_PROCEDURE.replace("@first@", "calls = 1;"),
+    ),
+    "initial value that the first half changes": (
+        f"exchange(c, 1);\n{WORK}",
+        IN_PROCEDURE.replace("@first@", "calls = calls + 1;"),
+    ),
+    "one element of two is written, nobody knows which": (
+        f"int k = step > 1 ? 1 : 2;\ndouble w[4];\nfor (i = 0; i < 4; i++) w[i] = a[i];\n{EXCHANGE}"
+        "for (i = 0; i < N; i++) { w[k] = c[i]; d[i] = b[i] + w[1] + w[2]; }\n",
+        "",
+    ),
+    "other turns' elements, by the remainder of the turn": (
+        f"{EXCHANGE}for (i = 1; i < N; i++) {{ a[i % 2] = c[i] * 0.5; d[i] = a[1 - i % 2] + d[i]; e[i] = b[i]; }}\n",
+        "",
+    ),
+    "the same memory by a pointer that every turn sets": (
+        f"double *p;\nint k;\n{EXCHANGE}for (k = 0; k < N; k++) {{ p = c + k; p[0] = 0.5 * b[k]; }}\n"
+        "for (k = 0; k < N; k++) { p = c + k; d[k] = p[0] + e[k]; }\n",
+        "",
+    ),
+}
+
+# A status that is ignored in one receive and used in the other; a label that ends a loop; names of more than 72 columns.
+FIXED = """\
+      program main
+      implicit none
+      include 'mpif.h'
+      integer n
+      parameter (n = 1200)
+      double precision a(n), b(n), c(n), d(n)
+      common /all/ a, b, c, d
+      integer ierr, me, np, next, prev, i, step, got
+      call mpi_init(ierr)
+      call mpi_comm_rank(MPI_COMM_WORLD, me, ierr)
+      call mpi_comm_size(MPI_COMM_WORLD, np, ierr)
+      next = mod(me + 1, np)
+      prev = mod(me + np - 1, np)
+      do 10 i = 1, n
+        a(i) = i + me
+        b(i) = 2 * i
+        c(i) = 3 * i
+   10   d(i) = 4 * i
+      do 40 step = 1, 3
+        call exchange_of_the_neighbours_values(next, prev, me, got)
+        do 20 i = 2, n - 1
+          c(i) = 0.5d0 * c(i) + a(i)
+   20   continue
+        do 30 i = 2, n - 1
+          d(i) = 0.25d0 * (c(i - 1) + c(i + 1)) + 0.5d0 * b(i) + got
+   30   continue
+   40 continue
+      write(*, '(Z16.16)') (transfer(d(i), 0_8), i = 1, n, 7)
+      call mpi_finalize(ierr)
+      end
+
+      subroutine exchange_of_the_neighbours_values(next, prev, me, g)
+      implicit none
+      include 'mpif.h'
+      integer n, next, prev, me, g, ierr, status(MPI_STATUS_SIZE)
+      parameter (n = 1200)
+      double precision a(n), b(n), c(n), d(n)
+      common /all/ a, b, c, d
+      if (mod(me, 2) .eq. 0) then
+        call mpi_send(a, n, MPI_DOUBLE_PRECISION, next, 1,
+     &                MPI_COMM_WORLD, ierr)
+        call mpi_recv(b, n, MPI_DOUBLE_PRECISION, prev, 1,
+     &                MPI_COMM_WORLD, status, ierr)
+        call mpi_get_count(status, MPI_DOUBLE_PRECISION, g, ierr)
+      else
+        call mpi_recv(b, n, MPI_DOUBLE_PRECISION, prev, 1,
+     &                MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
+        call mpi_send(a, n, MPI_DOUBLE_PRECISION, next, 1,
+     &                MPI_COMM_WORLD, ierr)
+        g = n
+      end if
+      end
+"""
+
+
+def check(files: dict[str, str], directory: Path) -> None:
+    original = Reference(write(files, directory / "sources"), directory)
+    rewritten = overlap(original.sources, directory / "rewritten")
+    assert rewritten.status == 0, rewritten.messages
+    assert original.outcome(2, PLAIN).ended_well, original.outcome(2, PLAIN).failure()
+    if rewritten.changed:
+        assert original.differences(rewritten.sources, (2,), (PLAIN, STRICTLY)) == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_c(name: str, tmp_path: Path) -> None:
+    if toolchain("c") is None:
+        pytest.skip("no MPI for C here")
+    body, functions = PROGRAMS[name]
+    check({"program.c": C.replace("@functions@", functions).replace("@body@", body)}, tmp_path)
+
+
+def test_fixed_form(tmp_path: Path) -> None:
+    if toolchain("fortran") is None:
+        pytest.skip("no MPI for Fortran here")
+    check({"program.f": FIXED}, tmp_path)
