@@ -32,7 +32,7 @@ ORIGINAL, TRANSFORMED = "original", "transformed"
 
 @dataclass(frozen=True)
 class Expected:
-    """Gains in percent: published by Zhang et al. (source-to-source overlap on 16 InfiniBand nodes), and reached on SMPI
+    """Gains in percent: published by P2 (source-to-source overlap on 16 InfiniBand nodes), and reached on SMPI
     by hand with the same kinds of motion. ranks: how many a benchmark can run on."""
 
     published: str

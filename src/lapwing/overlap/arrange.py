@@ -112,6 +112,7 @@ class Arranger:
     divide_against: DivideAgainst
     refused: Refused
     fences: Fences
+    allowed: Callable[[str], bool]  # motions, by name
     moved: list[Move] = field(default_factory=list)
     _body: Block | None = None
 
@@ -196,15 +197,17 @@ class Arranger:
         # It needs to go no further up than to what it gains by passing.
         while passed and not (_waits(passed[0].effects) or self._is_passed_work(passed[0], sending)):
             passed.pop(0)
-        # Small statements that nothing of what is passed needs may stay; they were taken only for this part.
         if not passed:
             return False
+        motion = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
+        if not self.allowed(motion):
+            return False
+        # Small statements that nothing of what is passed needs may stay; they were taken only for this part.
         place = order.index(passed[0])
         kept = [g for g in group if g is part or order.index(g) > place]
         for item in kept[:-1]:
             order.remove(item)
         order[place:place] = kept
-        motion = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
         self.moved.append(Move(motion, part.statement, passed[0].statement))
         return True
 
@@ -220,7 +223,7 @@ class Arranger:
     def _work_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
         """Work that what a communication brings is not needed for is done while it is under way, or what of it can be."""
         passed = self._back_to_an_end(order)
-        if passed is None:
+        if passed is None or not self.allowed("wait-later"):
             return False
         if self._blocking(part, passed, private):
             return self._head_placed(part, order, private)
@@ -232,7 +235,7 @@ class Arranger:
     def _head_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
         """Of a statement the work that does not need what a communication brings, done while it is under way."""
         passed = self._back_to_an_end(order)
-        if passed is None or not self._is_work(part):
+        if passed is None or part.fenced or not self._is_work(part) or not self.allowed("split-loop"):
             return False
         halved = self._divided(part, passed, private)
         if halved is None:

@@ -139,6 +139,7 @@ class _Rewriter:
             self.splits.divide_against,
             refused,
             Fences(self.read, self.read.procedures[procedure.key]),
+            self.context.allowed,
         )
         body = arranger.body()
         if body is not procedure.body:
@@ -174,8 +175,12 @@ class _Rewriter:
         halves = [half for d in self._halved.values() for half in (d.first, d.last)]
         for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *halves):
             for statement in procedure.body.walk():
-                if isinstance(statement, Phase) and statement.wait is None and statement.part in _DIVIDED:
+                if not isinstance(statement, Phase) or statement.part not in _DIVIDED:
+                    continue
+                if statement.wait is None:
                     self.context.made(statement.call.span, "nonblocking", "does not wait where it starts")
+                if statement.copies:
+                    self.context.made(statement.call.span, "clone-buffer", "travels in memory of its own")
 
     def _line(self, statement: Statement) -> int:
         span = statement.span
@@ -243,7 +248,8 @@ class _Rewriter:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
             edits.setdefault(inserted.source, []).append(edit)
         self._prototypes(edits)
-        return tuple(self._changed(number, edits, emitters) for number in sorted(edits))
+        every = (self._changed(number, edits, emitters) for number in sorted(edits))
+        return tuple(change for change in every if change.after != change.before)
 
     def _emitter(self, number: int) -> Emitter:
         return Emitter(self.read.sources[number], self._stem(number), self._stem)

@@ -118,7 +118,9 @@ class Symbols:
 
     def dimension(self, reader: ExpressionReader, node: Node) -> Dimension:
         """Bounds that cannot be read are open."""
-        if node.type in ("assumed_size", "assumed_shape", "assumed_rank"):
+        if node.type == "assumed_size":
+            return Dimension(Number(1), None)
+        if node.type in ("assumed_shape", "assumed_rank"):
             return Dimension(None, None)
         try:
             value = reader.read(node)
@@ -129,7 +131,7 @@ class Symbols:
         upper = folded(value.upper) if value.upper is not None else None
         lower = folded(value.lower) if value.lower is not None else None
         # ``a(:)`` of an allocatable or pointer has whatever lower bound it is given.
-        assumed = lower is None and upper is None
+        assumed = upper is None and lower in (None, Number(1))
         return Dimension(None if assumed else lower or Number(1), upper)
 
     def value(self, entity: Entity) -> Expression | None:

@@ -49,7 +49,9 @@ class BlockingCalls:
 
     def change(self, statement: Statement) -> Sequence[Statement]:
         message = message_of(statement)
-        if message is None or not isinstance(statement, Call) or not self.context.allowed(MOTION):
+        if message is None or not isinstance(statement, Call):
+            return (statement,)
+        if not self.context.allowed(MOTION) or not self.context.allowed("clone-buffer"):
             return (statement,)
         match message.name:
             case "MPI_Recv":
@@ -184,10 +186,10 @@ def _explicit(dimensions: object) -> bool:
     """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
     if not isinstance(dimensions, tuple):
         return False
-    # Of an assumed size, a(*), at least the lower bound is known.
-    return all(d.upper is not None for d in dimensions[:-1]) and (
-        dimensions[-1].upper is not None or dimensions[-1].lower is not None
-    )
+    # Alone, the last one may be open, and that says a(*): of an assumed shape, a(:), no lower bound of 1 is said.
+    last = dimensions[-1]
+    sized = last.upper is not None or len(dimensions) > 1 or last.lower == Number(1)
+    return sized and all(d.upper is not None for d in dimensions[:-1])
 
 
 def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:

@@ -44,6 +44,7 @@ from lapwing.overlap.tree import works
 from lapwing.overlap.walk import Analysis
 
 MOTION = "split-loop"
+_SIGNED = frozenset("const static register volatile signed short int long".split())
 _WIDEST = 3  # planes left for the boundary on each side
 
 # Whether a statement, put where the loop stands, could be done before everything that comes last.
@@ -102,7 +103,10 @@ def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early
 def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     """The loops of a perfect nest, from the outermost in, as far as their turns can be counted from both ends."""
     nest: list[Loop] = []
+    c = analysis.program.sources[procedure.source].language != "fortran"
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
+        if c and _may_wrap(loop):
+            break
         if nest and not _may_be_split(analysis, loop, procedure):
             break
         source = analysis.program.sources[procedure.source]
@@ -113,6 +117,13 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
             break
         loop = loop.body.statements[0]
     return nest
+
+
+def _may_wrap(loop: Loop) -> bool:
+    """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
+    names = [e.symbol for top in loop.expressions() for e in top.walk() if isinstance(e, Name)]
+    counted = [s for s in (loop.variable, *names) if s.storage is not Storage.CONSTANT and s.dimensions is None]
+    return any(not _SIGNED.issuperset(symbol.type.text.split()) for symbol in counted)
 
 
 def _narrowed(box: list[Level], early: Early) -> tuple[Level, ...]:

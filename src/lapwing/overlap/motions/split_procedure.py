@@ -99,7 +99,13 @@ class SplitProcedures:
             return None
         fences = Fences(self.context.analysis.program, callee)
         arranger = Arranger(
-            self.context.analysis, callee, self.divide_call, self.divide_against, lambda *_: None, fences
+            self.context.analysis,
+            callee,
+            self.divide_call,
+            self.divide_against,
+            lambda *_: None,
+            fences,
+            self.context.allowed,
         )
         halves = arranger.halves(callee.body, divide=True)
         if halves is None:

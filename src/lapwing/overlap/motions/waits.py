@@ -48,7 +48,7 @@ class _Use:
 
 def take_over(context: Context, procedure: Procedure) -> Block:
     """The procedure's body with its certain pairs of Irecv and Wait as phases."""
-    if not context.allowed(MOTION):
+    if not context.allowed(MOTION) or not context.allowed("clone-buffer"):
         return procedure.body
     uses: dict[Symbol, list[_Use]] = {}
     foreign: set[str] = set()

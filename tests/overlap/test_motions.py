@@ -1,0 +1,172 @@
+"""What moves, what stays, and why: small programs through the whole of `rewrite`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lapwing.overlap.c import read_c, read_c_text
+from lapwing.overlap.fortran import read_text
+from lapwing.overlap.report import Options, Outcome
+from lapwing.overlap.rewrite import rewrite
+
+STENCIL = """\
+#include <mpi.h>
+static double u[66][66], v[66][66];
+void step(int up, int down) {
+  int i, j;
+  MPI_Request r[4];
+  MPI_Irecv(&u[0][1], 64, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, &r[0]);
+  MPI_Irecv(&u[65][1], 64, MPI_DOUBLE, down, 2, MPI_COMM_WORLD, &r[1]);
+  MPI_Isend(&u[1][1], 64, MPI_DOUBLE, up, 2, MPI_COMM_WORLD, &r[2]);
+  MPI_Isend(&u[64][1], 64, MPI_DOUBLE, down, 1, MPI_COMM_WORLD, &r[3]);
+  MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+  for (i = 1; i <= 64; i++)
+    for (j = 1; j <= 64; j++) v[i][j] = 0.25 * (u[i - 1][j] + u[i + 1][j] + u[i][j - 1] + u[i][j + 1]);
+}
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  step(MPI_PROC_NULL, MPI_PROC_NULL);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def changed(outcome: Outcome) -> str:
+    return "".join(change.after.decode() for change in outcome.changes)
+
+
+def motions(outcome: Outcome) -> set[str]:
+    return {action.motion for communication in outcome.communications for action in communication.actions}
+
+
+def test_interior_covers_the_exchange() -> None:
+    text = changed(rewrite(read_c_text(STENCIL), Options(progress_calls=False)))
+    interior, wait = text.index("for (i = 1 + 1; i <= 64 - 1; i++)"), text.index("MPI_Waitall")
+    assert interior < wait < text.index("if (i >= 1 + 1 && i <= 64 - 1) continue;")
+
+
+def test_a_buffer_that_is_one_element_longer_keeps_the_neighbouring_row() -> None:
+    # 67 elements from u[0][1] on reach into row 1.
+    text = changed(rewrite(read_c_text(STENCIL.replace("&u[0][1], 64", "&u[0][1], 67")), Options()))
+    assert "1 + 1" not in text
+
+
+@pytest.mark.parametrize("motion", ["split-loop", "wait-later", "nonblocking", "clone-buffer", "progress-calls"])
+def test_a_motion_that_is_left_out_is_not_made(motion: str) -> None:
+    every = {"nonblocking", "start-earlier", "wait-later", "together", "clone-buffer", "split-loop", "progress-calls"}
+    assert motion not in motions(rewrite(read_c_text(STENCIL), Options(motions=frozenset(every - {motion}))))
+
+
+def test_interior_needs_turns_that_commute() -> None:
+    dependent = STENCIL.replace("v[i][j] = 0.25 * (u[i - 1][j]", "v[i][j] = v[i - 1][j] + 0.25 * (u[i - 1][j]")
+    assert not rewrite(read_c_text(dependent), Options()).changes
+
+
+ROW_ARGUMENT = """\
+#include <mpi.h>
+void step(double (*a)[64], double *b, int up) {
+  int j;
+  MPI_Status status;
+  MPI_Request r;
+  MPI_Irecv(a[0], 64, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, &r);
+  MPI_Wait(&r, &status);
+  for (j = 0; j < 64; j++) b[j] = a[0][j];
+}
+"""
+
+
+def test_a_row_of_a_pointer_to_rows_is_received_into() -> None:
+    text = changed(rewrite(read_c_text(ROW_ARGUMENT), Options()))
+    assert not text or text.index("b[j] = a[0][j]") > max(
+        text.find("MPI_Wait("), text.find("lapwing_arrive(&lapwing_slots")
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);",
+        "if (MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != 0) return 1;",
+        "int e = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); (void)e;",
+    ],
+)
+def test_programs_that_see_errors_stay(statement: str) -> None:
+    program = STENCIL.replace("MPI_Init(&argc, &argv);", f"MPI_Init(&argc, &argv);\n  {statement}")
+    assert not rewrite(read_c_text(program), Options()).changes
+
+
+def test_files_with_missing_includes_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.c"
+    path.write_text('#include "nowhere.h"\n' + STENCIL)
+    outcome = rewrite(read_c([path]), Options())
+    assert not outcome.changes
+    assert any("included file was not found" in r.found for c in outcome.communications for r in c.refusals)
+
+
+def test_nothing_moves_across_preprocessor_lines() -> None:
+    fenced = STENCIL.replace(
+        "  for (i = 1; i <= 64; i++)\n    for (j", "#ifdef NOWHERE\n#endif\n  for (i = 1; i <= 64; i++)\n    for (j"
+    )
+    assert "1 + 1" not in changed(rewrite(read_c_text(fenced), Options()))
+
+
+GOTO = """\
+program p
+  use mpi
+  implicit none
+  integer :: step, i, ierr, r
+  real(8) :: a(2000), b(2000)
+  call MPI_Init(ierr)
+  b = 0
+  step = 0
+10 continue
+  step = step + 1
+  call MPI_Irecv(a, 2000, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 1, MPI_COMM_WORLD, r, ierr)
+  call MPI_Wait(r, MPI_STATUS_IGNORE, ierr)
+  do i = 1, 2000
+    b(i) = b(i) + a(i)
+  end do
+  if (step < 3) goto 10
+  print *, b(1)
+  call MPI_Finalize(ierr)
+end program
+"""
+
+
+def test_nothing_moves_across_labels_that_are_jumped_to() -> None:
+    text = changed(rewrite(read_text(GOTO, name="p.f90"), Options()))
+    assert not text or text.index("10 continue") < text.index("call lapwing_p_post")
+
+
+PRODUCER = """\
+#include <mpi.h>
+static int counts[4096], totals[4096], other[4096];
+void sum(void) {
+  int i;
+  for (i = 0; i < 4096; i++) counts[i] = i;
+  for (i = 0; i < 4096; i++) other[i] = 2 * other[i] + 1;
+  MPI_Allreduce(counts, totals, 4096, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  for (i = 0; i < 4096; i++) other[i] += totals[i];
+}
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  sum();
+  MPI_Finalize();
+  return other[0];
+}
+"""
+
+
+def test_a_reduction_starts_where_its_data_are_there() -> None:
+    text = changed(rewrite(read_c_text(PRODUCER), Options(progress_calls=False)))
+    start, wait = text.index("MPI_Iallreduce("), text.index("MPI_Wait(")
+    assert text.index("counts[i] = i") < start < text.index("2 * other[i]") < wait < text.index("+= totals[i]")
+
+
+def test_a_floating_point_sum_stays_unless_asked_for() -> None:
+    sums = PRODUCER.replace("static int", "static double").replace("MPI_INT, MPI_MAX", "MPI_DOUBLE, MPI_SUM")
+    assert "MPI_Iallreduce" not in changed(rewrite(read_c_text(sums), Options()))
+    assert "MPI_Iallreduce" in changed(rewrite(read_c_text(sums), Options(reassociate=True)))
