@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +33,9 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
     from lapwing.overlap.rewrite import rewrite
 
     began = time.perf_counter()
-    programs = list(_read(request))
-    outcomes = [rewrite(program, request.options) for program in programs]
+    with _without_collection():
+        programs = list(_read(request))
+        outcomes = [rewrite(program, request.options) for program in programs]
     mixed: tuple[Problem, ...] = ()
     if sum(bool(outcome.communications) for outcome in outcomes) > 1:
         # What one language sends may be received in the other, where neither can see it.
@@ -46,6 +49,18 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
         problems=(*unread, *mixed, *(one for outcome in outcomes for one in outcome.problems)),
         seconds=time.perf_counter() - began,
     )
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nearly all that is made lives to the end: looking for garbage cycles takes a quarter of the time and finds none."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _read(request: Request) -> Iterator[Program]:

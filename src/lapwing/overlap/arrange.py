@@ -71,6 +71,7 @@ class Item:
     early: bool = False  # the first half of one that was divided
     whole: Statement | None = None  # that one
     fenced: bool = False  # a line for the preprocessor stands before it
+    work: bool | None = None  # whether it is work; asked for when needed
     number: int = 0  # its place in the expanded list
     unexposed: frozenset[str] = frozenset()  # local variables it writes, if at all, before it reads them
 
@@ -411,7 +412,9 @@ class Arranger:
         return one, two
 
     def _is_work(self, part: Item) -> bool:
-        return works([part.statement], self.analysis.program, self.procedure)
+        if part.work is None:
+            part.work = works([part.statement], self.analysis.program, self.procedure)
+        return part.work
 
 
 def _cut(order: Sequence[Item]) -> int | None:

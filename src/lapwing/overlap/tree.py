@@ -111,6 +111,8 @@ def variables_of(statement: Statement) -> frozenset[Symbol]:
 
 def hidden_name(earlier: Statement, later: Statement) -> str | None:
     """The name that would mean another variable, or none, if ``later`` stood before ``earlier``."""
+    if not isinstance(earlier, Declare) and not isinstance(later, Declare):
+        return None
     declared, mentioned = declared_in(earlier), variables_of(later)
     if declared & mentioned:
         return min(symbol.name for symbol in declared & mentioned)

@@ -336,7 +336,7 @@ class _Walker:
 
     def _under(self, access: Access, condition: Condition) -> Access:
         if access.section is None:
-            return replace(access, must=False)
+            return _uncertain(access)
         section = self._bound(access.section.constrained((), (condition,)))
         return replace(access, section=section, must=access.must and self._runs_through(section))
 
@@ -396,7 +396,7 @@ class _Walker:
     def _in_turns(self, access: Access, name: str, exact: bool) -> Access:
         """An access of a loop's body. What does not depend on the turn happens only if there is one."""
         if access.section is None or not access.must or not exact:
-            return replace(access, must=False)
+            return _uncertain(access)
         section = access.section
         if name not in section.bound:
             section = section.constrained(*self.environment.terms.needed(frozenset({name})))
@@ -1245,7 +1245,11 @@ def _in_sequence(parts: Sequence[Effects]) -> list[Effects]:
 
 def _perhaps(effects: Effects) -> Effects:
     """Effects that may not happen."""
-    return replace(effects, accesses=tuple(replace(a, must=False) for a in effects.accesses))
+    return replace(effects, accesses=tuple(_uncertain(a) for a in effects.accesses))
+
+
+def _uncertain(access: Access) -> Access:
+    return replace(access, must=False) if access.must else access
 
 
 def _is_place(expression: Expression) -> bool:
