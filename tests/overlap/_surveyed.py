@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lapwing.overlap.aliases import Aliases
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.c import read_c_text
 from lapwing.overlap.callgraph import CallGraph
 from lapwing.overlap.fortran import read_text
@@ -18,7 +19,6 @@ from lapwing.overlap.started import Started
 from lapwing.overlap.survey import survey
 from lapwing.overlap.touches import Touches
 from lapwing.overlap.values import Values
-from lapwing.overlap.walk import Analysis
 
 
 def read(text: str, name: str) -> Program:

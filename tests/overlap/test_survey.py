@@ -8,10 +8,10 @@ import pytest
 from _surveyed import read, surveyed
 from test_regions import ACROSS, FIGURE_1, PIPELINE
 
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.program import Call, Program, Statement
 from lapwing.overlap.report import Communication, Options
-from lapwing.overlap.walk import Analysis
 
 
 def line(text: str, piece: str) -> int:

@@ -7,9 +7,9 @@ import re
 import pytest
 from _surveyed import read
 
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.program import Call, Loop
 from lapwing.overlap.uniform import Uniformity
-from lapwing.overlap.walk import Analysis
 
 C_HEAD = """
 #include <mpi.h>

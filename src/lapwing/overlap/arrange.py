@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from lapwing.overlap import mpi
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import Conflict, conflict
 from lapwing.overlap.effects import Effects, is_only_read
 from lapwing.overlap.environment import Environment
@@ -49,7 +50,6 @@ from lapwing.overlap.tree import (
     with_statements,
     works,
 )
-from lapwing.overlap.walk import Analysis
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lapwing.overlap import mpi
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import is_static, language_of
 from lapwing.overlap.program import (
     AddressOf,
@@ -25,7 +26,6 @@ from lapwing.overlap.program import (
     Unread,
 )
 from lapwing.overlap.tree import message_of
-from lapwing.overlap.walk import Analysis
 
 WORLD, SELF = "MPI_COMM_WORLD", "MPI_COMM_SELF"
 _MOST_CALLERS = 8

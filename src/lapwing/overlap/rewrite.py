@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from lapwing.overlap import mpi
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
@@ -29,7 +30,6 @@ from lapwing.overlap.survey import survey
 from lapwing.overlap.tree import called_in, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
-from lapwing.overlap.walk import Analysis
 
 
 def rewrite(program: Program, options: Options) -> Outcome:

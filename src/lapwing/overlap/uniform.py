@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.communicators import WORLD, Communicator, Communicators
 from lapwing.overlap.program import Call, Expression, Procedure, Program, Span, Statement
 from lapwing.overlap.tree import message_of
 from lapwing.overlap.variance import Divergence, Met, Variance
-from lapwing.overlap.walk import Analysis
 
 __all__ = ["Divergence", "Site", "Uniformity"]
 

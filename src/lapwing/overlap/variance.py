@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Memory
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import Target, is_external, language_of
 from lapwing.overlap.communicators import Communicators, same_values
 from lapwing.overlap.program import (
@@ -53,7 +54,6 @@ from lapwing.overlap.program import (
     Unread,
     While,
 )
-from lapwing.overlap.walk import Analysis
 
 
 @dataclass(frozen=True)

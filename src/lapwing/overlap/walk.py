@@ -1,17 +1,17 @@
-"""From statements to effects: a walk through a list of statements, and summaries of procedures."""
+"""From statements to effects: a walk through a list of statements, in order, with what variables are worth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from lapwing.overlap import known, mpi
-from lapwing.overlap.aliases import UNKNOWN, Aliases, Memory
-from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.effects import Access, Anchor, Effects, MessageOperation, together
-from lapwing.overlap.environment import Environment, Terms
-from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.aliases import UNKNOWN, Memory
+from lapwing.overlap.bindings import Bindings, is_place
+from lapwing.overlap.effects import Access, Effects, MessageOperation, together
+from lapwing.overlap.environment import Environment
 from lapwing.overlap.message_buffers import section_of, slots_of
 from lapwing.overlap.phases import Part, Phase, Written
 from lapwing.overlap.program import (
@@ -41,7 +41,6 @@ from lapwing.overlap.program import (
     Opaque,
     Operation,
     Procedure,
-    Program,
     Select,
     Slice,
     Span,
@@ -49,192 +48,20 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Text,
-    Type,
     Unread,
     While,
 )
 from lapwing.overlap.sections import Condition, Linear, Range, Section, Subscript
 from lapwing.overlap.shapes import shape_of
 
-_MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
+if TYPE_CHECKING:
+    from lapwing.overlap.analysis import Analysis
+
+
 _ZERO = Linear.number(0)
 
 
-@dataclass(frozen=True)
-class _Started:
-    requests: frozenset[Memory]
-    buffers: tuple[tuple[frozenset[Memory], bool], ...]  # with whether MPI writes them
-
-
-class Analysis:
-    """A program with what the analyses of this package found out about it."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.graph = CallGraph.of(program)
-        self.aliases = Aliases.of(program, self.graph)
-        self.terms = Terms()
-        self._summaries: dict[str, Effects] = {}
-        self._open: set[str] = set()
-        self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
-        self._plain: dict[int, tuple[Statement, Effects]] = {}
-        self._liveness: dict[int, tuple[Block, Liveness]] = {}
-        self._started: tuple[_Started, ...] | None = None
-        self._origins: dict[str, Procedure] = {}
-
-    def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
-        """The effects of each statement, comparable among each other: in terms of values before the first."""
-        return [effects for effects, _ in self.walk_with_values(statements, procedure)]
-
-    def walk_with_values(
-        self, statements: Sequence[Statement], procedure: Procedure
-    ) -> list[tuple[Effects, Environment]]:
-        """The same, with what variables are worth before each statement."""
-        walker = _Walker(self, procedure, Environment(self.terms))
-        found = []
-        for statement in statements:
-            before = walker.environment.copy()
-            found.append((walker.statement(statement), before))
-        return found
-
-    def liveness(self, procedure: Procedure) -> Liveness:
-        """Which local variables the procedure's statements need. Remembered."""
-        entry = self._liveness.get(id(procedure.body))
-        if entry is None:
-            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure)))
-            self._liveness[id(procedure.body)] = entry
-        return entry[1]
-
-    def after(self, values: Environment, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
-        """The effects of statements that follow where these values hold, comparable with those of what came before."""
-        walker = _Walker(self, procedure, values.copy())
-        return [walker.statement(statement) for statement in statements]
-
-    def plain(self, statement: Statement, procedure: Procedure) -> Effects:
-        """The effects of one statement by itself, without sections: which variables, for certain or not. Remembered."""
-        entry = self._plain.get(id(statement))
-        if entry is None:
-            walker = _Walker(self, procedure, Environment(self.terms, lost=True), sectionless=True)
-            entry = (statement, walker.statement(statement))
-            self._plain[id(statement)] = entry
-        return entry[1]
-
-    def summary(self, procedure: Procedure) -> Effects:
-        """What a call of the procedure does, in terms of its arguments and globals. Its own variables are left out."""
-        if procedure.key in self._open:
-            return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
-        if procedure.key not in self._summaries:
-            self._open.add(procedure.key)
-            walked = together(_in_sequence(self.walk(procedure.body.statements, procedure)))
-            self._open.discard(procedure.key)
-            self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
-        return self._summaries[procedure.key]
-
-    def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
-        """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""
-        if self.program.sources[procedure.source].language != "fortran":
-            return self.aliases.pointees(argument, self.origin(procedure))
-        memory = self.aliases.objects(argument, self.origin(procedure))
-        base = argument.base if isinstance(argument, Element) else argument
-        if isinstance(base, Name) and base.symbol.storage is Storage.ARGUMENT:
-            memory |= self.aliases.actuals(base.symbol)
-        return memory
-
-    def started(self) -> tuple[_Started, ...]:
-        """Every nonblocking call of the program, with its request's and its buffers' memory."""
-        if self._started is None:
-            self._started = tuple(self._find_started())
-        return self._started
-
-    def _find_started(self) -> Iterable[_Started]:
-        for procedure in self.program.procedures.values():
-            for statement in procedure.body.walk():
-                if not isinstance(statement, Call) or statement.name is None or not mpi.is_mpi_name(statement.name):
-                    continue
-                call = mpi.lookup(statement.name)
-                place = None if call is None else mpi.index_of(call, mpi.Role.REQUEST)
-                if call is None or place is None or call.blocking or not call.buffers:
-                    continue
-                if place >= len(statement.arguments):
-                    continue
-                buffers = tuple(
-                    (self.memory_of(statement.arguments[b.argument], procedure), b.writes)
-                    for b in call.buffers
-                    if b.argument < len(statement.arguments)
-                )
-                yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
-
-    @cached_property
-    def takes_any(self) -> bool:
-        """Whether a receive or a probe of the program may take a message from anyone, or of any tag."""
-        named = (
-            e
-            for procedure in self.program.procedures.values()
-            for statement in procedure.body.walk()
-            for top in statement.expressions()
-            for e in top.walk()
-        )
-        given = (e for value in self.program.initial.values() for e in value.walk())
-        values = (e.symbol.value if isinstance(e, Name) else e for e in (*named, *given))
-        return any(isinstance(e, Constant) and e.name in mpi.WILDCARDS for e in values)
-
-    def add(self, part: Procedure, whole: Procedure) -> None:
-        """A procedure that was made from another; it has the same variables."""
-        self._origins[part.key] = self.origin(whole)
-        self.program = replace(self.program, procedures={**self.program.procedures, part.key: part})
-        self.forget(part.key)
-
-    def origin(self, procedure: Procedure) -> Procedure:
-        """The procedure of the program as it was read that this one is, or was made from."""
-        return self._origins.get(procedure.key, procedure)
-
-    def forget(self, key: str) -> None:
-        """A procedure of this key has changed."""
-        self._summaries.pop(key, None)
-
-    def forget_all(self) -> None:
-        """Procedures have changed."""
-        self._summaries.clear()
-        self._written.clear()
-        self._plain.clear()
-        self._liveness.clear()
-        self._started = None
-
-    def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
-        """Keys of the variables the block may write, and whether it may write anything."""
-        entry = self._written.get(id(block))
-        if entry is None:
-            # Values do not matter here, only which variables; an environment without any gives that.
-            environment = Environment(self.terms, lost=True)
-            walker = _Walker(self, procedure, environment, sectionless=True)
-            effects = together([walker.statement(s) for s in block.statements])
-            keys = {a.symbol.key for a in effects.accesses if a.writes and a.symbol is not None}
-            keys |= {m.key for a in effects.accesses if a.writes for m in a.memory}
-            # The block is kept with its entry: its id is not given to another meanwhile.
-            entry = (block, frozenset(keys), effects.barrier is not None)
-            self._written[id(block)] = entry
-        return entry[1], entry[2]
-
-
-def _outside(effects: Effects, procedure: Procedure) -> Effects:
-    """Without what dies with the call, and return statements, which end only the procedure."""
-    lasting = [a for a in effects.accesses if not _dies(a, procedure)]
-    if len(lasting) > _MOST_ACCESSES:
-        lasting = list(dict.fromkeys(replace(a, section=None, must=False, where=None) for a in lasting))
-    leaves = effects.leaves if effects.leaves != "return" else None
-    return replace(effects, accesses=tuple(lasting), leaves=leaves)
-
-
-def _dies(access: Access, procedure: Procedure) -> bool:
-    symbol = access.symbol
-    if symbol is None or access.through:
-        return False
-    # Among the variables it can name are those of the procedure it is contained in, too.
-    own = symbol.key.startswith(f"procedure {procedure.key}::") and all(m.key == symbol.key for m in access.memory)
-    return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))
-
-
-class _Walker:
+class Walker:
     """Walks statements in order and keeps the environment."""
 
     def __init__(
@@ -307,7 +134,7 @@ class _Walker:
 
     def _block(self, block: Block) -> Effects:
         self._depth += 1
-        effects = together(_in_sequence([self.statement(s) for s in block.statements]))
+        effects = together(in_sequence([self.statement(s) for s in block.statements]))
         self._depth -= 1
         return effects
 
@@ -405,7 +232,7 @@ class _Walker:
     def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
         parts = tuple(parts)
         keys, everything = self.analysis.written(body, self.procedure)
-        plain = _Walker(self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True)
+        plain = Walker(self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True)
         header = plain._simple(lambda: plain._values(parts), span)
         keys |= {a.symbol.key for a in header.accesses if a.writes and a.symbol is not None}
         keys |= {m.key for a in header.accesses if a.writes for m in a.memory}
@@ -879,7 +706,7 @@ class _Walker:
         if isinstance(inner, Constant | Number | Text):
             return
         if fortran:
-            if parameter.writes and _is_place(argument):
+            if parameter.writes and is_place(argument):
                 self._target_or_part(argument, parameter)
             if parameter.reads or not parameter.writes:
                 self._read_part(argument, parameter)
@@ -930,9 +757,9 @@ class _Walker:
     def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
         fortran = self._language() == "fortran"
-        bindings = _Bindings(self, callee, arguments)
+        bindings = Bindings(self, callee, arguments)
         for argument in arguments:
-            if fortran and _is_place(argument):
+            if fortran and is_place(argument):
                 self._subexpressions(argument)
             elif fortran:
                 self._value(argument)
@@ -984,256 +811,7 @@ class _Walker:
         return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
 
 
-class _Bindings:
-    """What a callee's dummy arguments, and the terms of its summary, are for its caller."""
-
-    def __init__(self, walker: _Walker, callee: Procedure, arguments: Sequence[Expression]) -> None:
-        self.walker = walker
-        self.callee = callee
-        self.actual = {dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)}
-        self._values: dict[str, Linear] = {}
-        self._unknown: set[str] = set()
-
-    def access(self, access: Access) -> Access | None:
-        section = None if access.section is None else self._translated(access.section)
-        must = access.must and (access.section is None or (section is not None and not self._lossy(access.section)))
-        symbol = access.symbol
-        if access.anchor is not None:
-            anchor = self._anchor_here(access.anchor)
-            access = replace(access, anchor=anchor)
-            section, must = (None, False) if anchor is None else (section, False)
-        if symbol is None or symbol.key not in self.actual:
-            memory = self._memory(access)
-            stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
-            must = must and (section is None or self.walker._runs_through(section))
-            return replace(access, section=None if stale else section, must=must and not stale, memory=memory)
-        return self._through_dummy(access, section, must)
-
-    def coarse(self, access: Access) -> Access | None:
-        symbol = access.symbol
-        if symbol is not None and symbol.key in self.actual:
-            return self._through_dummy(access, None, False)
-        return replace(access, section=None, must=False, memory=self._memory(access))
-
-    def _memory(self, access: Access) -> frozenset[Memory]:
-        return access.memory
-
-    def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
-        assert access.symbol is not None
-        dummy, actual = access.symbol, self.actual[access.symbol.key]
-        inner = actual
-        while isinstance(inner, Cast):
-            inner = inner.value
-        analysis = self.walker.analysis
-        procedure, aliases = analysis.origin(self.walker.procedure), analysis.aliases
-        if dummy.by_value and not access.through:
-            return None
-        if dummy.by_value or access.through:
-            memory = aliases.pointees(actual, procedure)
-            if isinstance(inner, Name) and (inner.symbol.pointer or inner.symbol.dimensions is not None):
-                changed = inner.symbol.pointer and inner.symbol.key in self.walker.environment.changed
-                same = self._same_shape(dummy, inner.symbol) and _same_elements(dummy, inner.symbol)
-                kept = section if same and not changed else None
-                return Access(
-                    inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory
-                )
-            if isinstance(inner, AddressOf):
-                place = inner.object
-                base = place.base if isinstance(place, Element) else place
-                symbol = base.symbol if isinstance(base, Name) else None
-                return Access(symbol, None, access.writes, False, symbol is not None and symbol.pointer, memory)
-            return Access(None, None, access.writes, False, False, memory)
-        if not _is_place(actual):
-            return None  # the value of an expression: nothing of the caller's
-        memory = aliases.objects(actual, procedure)
-        base = actual.base if isinstance(actual, Element) else actual
-        if not isinstance(base, Name):
-            return Access(None, None, access.writes, False, False, memory)
-        if dummy.dimensions is None and isinstance(actual, Element):
-            element = self.walker._section(actual)
-            return Access(base.symbol, element, access.writes, must and self.walker._is_exact(element), False, memory)
-        if not _same_elements(dummy, base.symbol):
-            section = None
-        if section is not None and _empty(section):
-            return None
-        if section is not None and access.anchor is not None:
-            if isinstance(actual, Name) and self._is_same(dummy, base.symbol):
-                # A part of the whole array: the same part of the caller's.
-                return Access(base.symbol, section, access.writes, False, False, memory, anchor=access.anchor)
-        elif section is not None:
-            offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
-            if offsets is not None:
-                shifted = self.walker._bound(section.shifted(offsets))
-                must = must and self.walker._runs_through(shifted)
-                return Access(base.symbol, shifted, access.writes, must, False, memory)
-            anchor = self._anchor(dummy, actual)
-            if anchor is not None:
-                return Access(base.symbol, section, access.writes, False, False, memory, anchor=anchor)
-        return Access(base.symbol, None, access.writes, must and dummy.dimensions is None, False, memory)
-
-    def _anchor(self, dummy: Symbol, actual: Expression) -> Anchor | None:
-        """Equal for two arguments only if the dummy arrays are the same memory in the same shape."""
-        if dummy.dimensions is None:
-            return None
-        environment = self.walker.environment
-        indices = actual.indices if isinstance(actual, Element) else ()
-        place = [environment.linear(index) for index in indices]
-        bounds = []
-        for number, dimension in enumerate(dummy.dimensions):
-            lower = self._bound_value(dimension.lower, callee=True)
-            last = number == len(dummy.dimensions) - 1
-            upper = Linear.number(0) if last else self._bound_value(dimension.upper, callee=True)
-            if lower is None or upper is None:
-                return None
-            bounds.append((lower, upper))
-        return (
-            self._certain(Anchor(tuple(p for p in place if p is not None), tuple(bounds)))
-            if None not in place
-            else None
-        )
-
-    def _certain(self, anchor: Anchor) -> Anchor | None:
-        """None if it is made of values that are chosen later."""
-        defined = self.walker.environment.terms.defined.keys()
-        return None if any(linear.names() & defined for linear in anchor.linears()) else anchor
-
-    def _anchor_here(self, anchor: Anchor) -> Anchor | None:
-        """A callee's anchor in terms of the caller's beginning."""
-        names = frozenset[str]().union(*(linear.names() for linear in anchor.linears()))
-        self._learn(names)
-        return None if names & self._unknown else self._certain(anchor.substitute(self._values))
-
-    def _is_same(self, dummy: Symbol, actual: Symbol) -> bool:
-        """Whether the same subscripts are the same elements."""
-        offsets = self._offsets(dummy, actual)
-        return offsets is not None and all(offset == Linear.number(0) for offset in offsets)
-
-    def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
-        if dummy.dimensions is None and actual.dimensions is None:
-            return True  # two pointers to elements
-        if dummy.dimensions is None:
-            return len(actual.dimensions or ()) == 1
-        if actual.dimensions is None:
-            return len(dummy.dimensions) == 1
-        return self._offsets(dummy, actual) is not None
-
-    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Linear, ...] | None:
-        """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
-        if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
-            return None
-        fortran = self.walker._language() == "fortran"
-        pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
-        offsets = []
-        for number, (inner, outer) in enumerate(pairs):
-            low_in = self._bound_value(inner.lower, callee=True)
-            low_out = self._bound_value(outer.lower, callee=False)
-            if low_in is None and inner.lower is None and fortran:
-                low_in = Linear.number(1)  # assumed shape begins at 1
-            if low_in is None or low_out is None:
-                return None
-            last = number == (len(pairs) - 1 if fortran else 0)
-            if not last:
-                high_in = self._bound_value(inner.upper, callee=True)
-                high_out = self._bound_value(outer.upper, callee=False)
-                assumed_shape = inner.upper is None and fortran
-                if not assumed_shape and (
-                    high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
-                ):
-                    return None
-            offsets.append(low_out.plus(low_in, -1))
-        return tuple(offsets)
-
-    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Linear | None:
-        if bound is None:
-            return None
-        environment = self.walker.environment
-        if not callee:
-            return environment.linear(bound)
-        value = Environment(environment.terms).linear(bound)
-        if value is None:
-            return None
-        self._learn(value.names())
-        return None if value.names() & self._unknown else value.substitute(self._values)
-
-    def operation(self, operation: MessageOperation) -> MessageOperation:
-        # Texts are in terms of the callee's beginning; only those without any stay true for the caller.
-        return replace(
-            operation,
-            communicator=self._text(operation.communicator),
-            peer=self._text(operation.peer),
-            tag=self._text(operation.tag),
-        )
-
-    def _text(self, text: str | None) -> str | None:
-        if text is None or not text.startswith("["):
-            return text if text is not None and text.startswith("'") else None
-        names = frozenset(
-            word for word in text[1:-1].replace("*", " ").split() if word in self.walker.environment.terms.origin
-        )
-        self._learn(names)
-        if names & self._unknown:
-            return None
-        linear = self.walker.environment.terms
-        del linear
-        return text if not any(name in self._values for name in names) else self._rewritten(text, names)
-
-    def _rewritten(self, text: str, names: frozenset[str]) -> str | None:
-        if len(names) == 1 and text == f"[{Linear.term(next(iter(names)))}]":
-            value = self._values[next(iter(names))]
-            if value.names() & self.walker.environment.terms.defined.keys():
-                return None
-            return f"[{value}]"
-        return None
-
-    # ---- terms --------------------------------------------------------------------------------------------------------
-
-    def _translated(self, section: Section) -> Section:
-        names = section.names()
-        self._learn(names)
-        return self.walker._bound(section.substitute(self._values, frozenset(self._unknown)))
-
-    def _lossy(self, section: Section) -> bool:
-        return bool(section.names() & self._unknown)
-
-    def _learn(self, names: frozenset[str]) -> None:
-        for name in names:
-            if name in self._values or name in self._unknown:
-                continue
-            value = self._worth(name)
-            if value is None:
-                self._unknown.add(name)
-            elif value != Linear.term(name):
-                self._values[name] = value
-
-    def _worth(self, name: str) -> Linear | None:
-        """What a term of the callee's beginning is in terms of the caller's."""
-        environment = self.walker.environment
-        terms = environment.terms
-        key = terms.variable.get(name)
-        if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
-            depends = terms.origin.get(name, frozenset())
-            if environment.lost or depends & environment.changed or depends & self.actual.keys():
-                return None
-            return Linear.term(name)
-        if key in self.actual:
-            return environment.linear(self.actual[key])
-        if key in environment.values:
-            return environment.values[key]
-        if environment.lost or key in environment.changed:
-            return None
-        return Linear.term(name)
-
-
-def _empty(section: Section) -> bool:
-    """Certainly no element: what was put in for its terms contradicts a condition."""
-
-    def false(linear: Linear, op: str) -> bool:
-        return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
-
-    return any(all(any(false(e, op) for e, op in part) for part in condition) for condition in section.conditions)
-
-
-def _in_sequence(parts: Sequence[Effects]) -> list[Effects]:
+def in_sequence(parts: Sequence[Effects]) -> list[Effects]:
     """Effects of a list; what comes after a way out may not happen."""
     found: list[Effects] = []
     left = False
@@ -1250,23 +828,6 @@ def _perhaps(effects: Effects) -> Effects:
 
 def _uncertain(access: Access) -> Access:
     return replace(access, must=False) if access.must else access
-
-
-def _is_place(expression: Expression) -> bool:
-    return isinstance(expression, Name | Element | Member | Deref) and not (
-        isinstance(expression, Name) and expression.symbol.storage is Storage.CONSTANT
-    )
-
-
-def _same_elements(dummy: Symbol, actual: Symbol) -> bool:
-    """Whether subscripts count in the same unit: arrays may be handed on as arrays of another type."""
-
-    def element(symbol: Symbol) -> Type:
-        pointee = symbol.type.target if symbol.type.base == "pointer" and symbol.dimensions is None else None
-        return symbol.type if pointee is None else pointee
-
-    one, other = element(dummy), element(actual)
-    return one.text == other.text if one.bytes is None or other.bytes is None else one.bytes == other.bytes
 
 
 def _without_address(argument: Expression) -> Expression:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from lapwing.overlap import known, mpi
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.program import (
     Assign,
     Assignment,
@@ -24,7 +25,6 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.report import Options
 from lapwing.overlap.tree import message_of
-from lapwing.overlap.walk import Analysis
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Effects
 from lapwing.overlap.environment import Environment
@@ -32,7 +33,6 @@ from lapwing.overlap.program import (
     While,
 )
 from lapwing.overlap.tree import rewrite, works
-from lapwing.overlap.walk import Analysis
 
 
 def _has_fixed_size(symbol: Symbol) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Memory
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
@@ -50,7 +51,6 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.sites import sites_of
 from lapwing.overlap.tree import message_of, rewrite
-from lapwing.overlap.walk import Analysis
 
 MOTION = "pipeline-loop"
 Divide = Callable[[Call, Procedure], Sequence[Statement]]

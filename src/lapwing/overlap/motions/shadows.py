@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import meet
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
@@ -39,7 +40,6 @@ from lapwing.overlap.program import (
     Unread,
 )
 from lapwing.overlap.sections import Linear, Range, Section, covers
-from lapwing.overlap.walk import Analysis
 
 
 class Taken(enum.Enum):

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Halves
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Access, Effects
@@ -41,7 +42,6 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.sections import Condition, Linear, Section, covers
 from lapwing.overlap.tree import works
-from lapwing.overlap.walk import Analysis
 
 MOTION = "split-loop"
 _SIGNED = frozenset("const static register volatile signed short int long".split())

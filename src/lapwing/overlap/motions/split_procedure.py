@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
+from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Ends, Halves
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import is_only_read
@@ -43,7 +44,6 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.tree import declared_in, hidden_name, variables_of, works
-from lapwing.overlap.walk import Analysis
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"

@@ -1,0 +1,203 @@
+"""A program with what the analyses found out about it: effects of statements and summaries of procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from lapwing.overlap import mpi
+from lapwing.overlap.aliases import Aliases, Memory
+from lapwing.overlap.callgraph import CallGraph
+from lapwing.overlap.effects import Access, Effects, together
+from lapwing.overlap.environment import Environment, Terms
+from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.program import (
+    Block,
+    Call,
+    Constant,
+    Element,
+    Expression,
+    Name,
+    Procedure,
+    Program,
+    Statement,
+    Storage,
+)
+from lapwing.overlap.walk import Walker, in_sequence
+
+_MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
+
+
+@dataclass(frozen=True)
+class _Started:
+    requests: frozenset[Memory]
+    buffers: tuple[tuple[frozenset[Memory], bool], ...]  # with whether MPI writes them
+
+
+class Analysis:
+    """A program with what the analyses of this package found out about it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.graph = CallGraph.of(program)
+        self.aliases = Aliases.of(program, self.graph)
+        self.terms = Terms()
+        self._summaries: dict[str, Effects] = {}
+        self._open: set[str] = set()
+        self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
+        self._plain: dict[int, tuple[Statement, Effects]] = {}
+        self._liveness: dict[int, tuple[Block, Liveness]] = {}
+        self._started: tuple[_Started, ...] | None = None
+        self._origins: dict[str, Procedure] = {}
+
+    def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
+        """The effects of each statement, comparable among each other: in terms of values before the first."""
+        return [effects for effects, _ in self.walk_with_values(statements, procedure)]
+
+    def walk_with_values(
+        self, statements: Sequence[Statement], procedure: Procedure
+    ) -> list[tuple[Effects, Environment]]:
+        """The same, with what variables are worth before each statement."""
+        walker = Walker(self, procedure, Environment(self.terms))
+        found = []
+        for statement in statements:
+            before = walker.environment.copy()
+            found.append((walker.statement(statement), before))
+        return found
+
+    def liveness(self, procedure: Procedure) -> Liveness:
+        """Which local variables the procedure's statements need. Remembered."""
+        entry = self._liveness.get(id(procedure.body))
+        if entry is None:
+            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure)))
+            self._liveness[id(procedure.body)] = entry
+        return entry[1]
+
+    def after(self, values: Environment, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
+        """The effects of statements that follow where these values hold, comparable with those of what came before."""
+        walker = Walker(self, procedure, values.copy())
+        return [walker.statement(statement) for statement in statements]
+
+    def plain(self, statement: Statement, procedure: Procedure) -> Effects:
+        """The effects of one statement by itself, without sections: which variables, for certain or not. Remembered."""
+        entry = self._plain.get(id(statement))
+        if entry is None:
+            walker = Walker(self, procedure, Environment(self.terms, lost=True), sectionless=True)
+            entry = (statement, walker.statement(statement))
+            self._plain[id(statement)] = entry
+        return entry[1]
+
+    def summary(self, procedure: Procedure) -> Effects:
+        """What a call of the procedure does, in terms of its arguments and globals. Its own variables are left out."""
+        if procedure.key in self._open:
+            return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
+        if procedure.key not in self._summaries:
+            self._open.add(procedure.key)
+            walked = together(in_sequence(self.walk(procedure.body.statements, procedure)))
+            self._open.discard(procedure.key)
+            self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
+        return self._summaries[procedure.key]
+
+    def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
+        """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""
+        if self.program.sources[procedure.source].language != "fortran":
+            return self.aliases.pointees(argument, self.origin(procedure))
+        memory = self.aliases.objects(argument, self.origin(procedure))
+        base = argument.base if isinstance(argument, Element) else argument
+        if isinstance(base, Name) and base.symbol.storage is Storage.ARGUMENT:
+            memory |= self.aliases.actuals(base.symbol)
+        return memory
+
+    def started(self) -> tuple[_Started, ...]:
+        """Every nonblocking call of the program, with its request's and its buffers' memory."""
+        if self._started is None:
+            self._started = tuple(self._find_started())
+        return self._started
+
+    def _find_started(self) -> Iterable[_Started]:
+        for procedure in self.program.procedures.values():
+            for statement in procedure.body.walk():
+                if not isinstance(statement, Call) or statement.name is None or not mpi.is_mpi_name(statement.name):
+                    continue
+                call = mpi.lookup(statement.name)
+                place = None if call is None else mpi.index_of(call, mpi.Role.REQUEST)
+                if call is None or place is None or call.blocking or not call.buffers:
+                    continue
+                if place >= len(statement.arguments):
+                    continue
+                buffers = tuple(
+                    (self.memory_of(statement.arguments[b.argument], procedure), b.writes)
+                    for b in call.buffers
+                    if b.argument < len(statement.arguments)
+                )
+                yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
+
+    @cached_property
+    def takes_any(self) -> bool:
+        """Whether a receive or a probe of the program may take a message from anyone, or of any tag."""
+        named = (
+            e
+            for procedure in self.program.procedures.values()
+            for statement in procedure.body.walk()
+            for top in statement.expressions()
+            for e in top.walk()
+        )
+        given = (e for value in self.program.initial.values() for e in value.walk())
+        values = (e.symbol.value if isinstance(e, Name) else e for e in (*named, *given))
+        return any(isinstance(e, Constant) and e.name in mpi.WILDCARDS for e in values)
+
+    def add(self, part: Procedure, whole: Procedure) -> None:
+        """A procedure that was made from another; it has the same variables."""
+        self._origins[part.key] = self.origin(whole)
+        self.program = replace(self.program, procedures={**self.program.procedures, part.key: part})
+        self.forget(part.key)
+
+    def origin(self, procedure: Procedure) -> Procedure:
+        """The procedure of the program as it was read that this one is, or was made from."""
+        return self._origins.get(procedure.key, procedure)
+
+    def forget(self, key: str) -> None:
+        """A procedure of this key has changed."""
+        self._summaries.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Procedures have changed."""
+        self._summaries.clear()
+        self._written.clear()
+        self._plain.clear()
+        self._liveness.clear()
+        self._started = None
+
+    def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
+        """Keys of the variables the block may write, and whether it may write anything."""
+        entry = self._written.get(id(block))
+        if entry is None:
+            # Values do not matter here, only which variables; an environment without any gives that.
+            environment = Environment(self.terms, lost=True)
+            walker = Walker(self, procedure, environment, sectionless=True)
+            effects = together([walker.statement(s) for s in block.statements])
+            keys = {a.symbol.key for a in effects.accesses if a.writes and a.symbol is not None}
+            keys |= {m.key for a in effects.accesses if a.writes for m in a.memory}
+            # The block is kept with its entry: its id is not given to another meanwhile.
+            entry = (block, frozenset(keys), effects.barrier is not None)
+            self._written[id(block)] = entry
+        return entry[1], entry[2]
+
+
+def _outside(effects: Effects, procedure: Procedure) -> Effects:
+    """Without what dies with the call, and return statements, which end only the procedure."""
+    lasting = [a for a in effects.accesses if not _dies(a, procedure)]
+    if len(lasting) > _MOST_ACCESSES:
+        lasting = list(dict.fromkeys(replace(a, section=None, must=False, where=None) for a in lasting))
+    leaves = effects.leaves if effects.leaves != "return" else None
+    return replace(effects, accesses=tuple(lasting), leaves=leaves)
+
+
+def _dies(access: Access, procedure: Procedure) -> bool:
+    symbol = access.symbol
+    if symbol is None or access.through:
+        return False
+    # Among the variables it can name are those of the procedure it is contained in, too.
+    own = symbol.key.startswith(f"procedure {procedure.key}::") and all(m.key == symbol.key for m in access.memory)
+    return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))

@@ -1,0 +1,294 @@
+"""What a callee's summary means to its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lapwing.overlap.aliases import Memory
+from lapwing.overlap.effects import Access, Anchor, MessageOperation
+from lapwing.overlap.environment import Environment
+from lapwing.overlap.program import (
+    AddressOf,
+    Cast,
+    Deref,
+    Element,
+    Expression,
+    Member,
+    Name,
+    Procedure,
+    Storage,
+    Symbol,
+    Type,
+)
+from lapwing.overlap.sections import Linear, Section
+
+if TYPE_CHECKING:
+    from lapwing.overlap.walk import Walker
+
+
+class Bindings:
+    """What a callee's dummy arguments, and the terms of its summary, are for its caller."""
+
+    def __init__(self, walker: Walker, callee: Procedure, arguments: Sequence[Expression]) -> None:
+        self.walker = walker
+        self.callee = callee
+        self.actual = {dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)}
+        self._values: dict[str, Linear] = {}
+        self._unknown: set[str] = set()
+
+    def access(self, access: Access) -> Access | None:
+        section = None if access.section is None else self._translated(access.section)
+        must = access.must and (access.section is None or (section is not None and not self._lossy(access.section)))
+        symbol = access.symbol
+        if access.anchor is not None:
+            anchor = self._anchor_here(access.anchor)
+            access = replace(access, anchor=anchor)
+            section, must = (None, False) if anchor is None else (section, False)
+        if symbol is None or symbol.key not in self.actual:
+            memory = self._memory(access)
+            stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
+            must = must and (section is None or self.walker._runs_through(section))
+            return replace(access, section=None if stale else section, must=must and not stale, memory=memory)
+        return self._through_dummy(access, section, must)
+
+    def coarse(self, access: Access) -> Access | None:
+        symbol = access.symbol
+        if symbol is not None and symbol.key in self.actual:
+            return self._through_dummy(access, None, False)
+        return replace(access, section=None, must=False, memory=self._memory(access))
+
+    def _memory(self, access: Access) -> frozenset[Memory]:
+        return access.memory
+
+    def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
+        assert access.symbol is not None
+        dummy, actual = access.symbol, self.actual[access.symbol.key]
+        inner = actual
+        while isinstance(inner, Cast):
+            inner = inner.value
+        analysis = self.walker.analysis
+        procedure, aliases = analysis.origin(self.walker.procedure), analysis.aliases
+        if dummy.by_value and not access.through:
+            return None
+        if dummy.by_value or access.through:
+            memory = aliases.pointees(actual, procedure)
+            if isinstance(inner, Name) and (inner.symbol.pointer or inner.symbol.dimensions is not None):
+                changed = inner.symbol.pointer and inner.symbol.key in self.walker.environment.changed
+                same = self._same_shape(dummy, inner.symbol) and _same_elements(dummy, inner.symbol)
+                kept = section if same and not changed else None
+                return Access(
+                    inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory
+                )
+            if isinstance(inner, AddressOf):
+                place = inner.object
+                base = place.base if isinstance(place, Element) else place
+                symbol = base.symbol if isinstance(base, Name) else None
+                return Access(symbol, None, access.writes, False, symbol is not None and symbol.pointer, memory)
+            return Access(None, None, access.writes, False, False, memory)
+        if not is_place(actual):
+            return None  # the value of an expression: nothing of the caller's
+        memory = aliases.objects(actual, procedure)
+        base = actual.base if isinstance(actual, Element) else actual
+        if not isinstance(base, Name):
+            return Access(None, None, access.writes, False, False, memory)
+        if dummy.dimensions is None and isinstance(actual, Element):
+            element = self.walker._section(actual)
+            return Access(base.symbol, element, access.writes, must and self.walker._is_exact(element), False, memory)
+        if not _same_elements(dummy, base.symbol):
+            section = None
+        if section is not None and _empty(section):
+            return None
+        if section is not None and access.anchor is not None:
+            if isinstance(actual, Name) and self._is_same(dummy, base.symbol):
+                # A part of the whole array: the same part of the caller's.
+                return Access(base.symbol, section, access.writes, False, False, memory, anchor=access.anchor)
+        elif section is not None:
+            offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
+            if offsets is not None:
+                shifted = self.walker._bound(section.shifted(offsets))
+                must = must and self.walker._runs_through(shifted)
+                return Access(base.symbol, shifted, access.writes, must, False, memory)
+            anchor = self._anchor(dummy, actual)
+            if anchor is not None:
+                return Access(base.symbol, section, access.writes, False, False, memory, anchor=anchor)
+        return Access(base.symbol, None, access.writes, must and dummy.dimensions is None, False, memory)
+
+    def _anchor(self, dummy: Symbol, actual: Expression) -> Anchor | None:
+        """Equal for two arguments only if the dummy arrays are the same memory in the same shape."""
+        if dummy.dimensions is None:
+            return None
+        environment = self.walker.environment
+        indices = actual.indices if isinstance(actual, Element) else ()
+        place = [environment.linear(index) for index in indices]
+        bounds = []
+        for number, dimension in enumerate(dummy.dimensions):
+            lower = self._bound_value(dimension.lower, callee=True)
+            last = number == len(dummy.dimensions) - 1
+            upper = Linear.number(0) if last else self._bound_value(dimension.upper, callee=True)
+            if lower is None or upper is None:
+                return None
+            bounds.append((lower, upper))
+        return (
+            self._certain(Anchor(tuple(p for p in place if p is not None), tuple(bounds)))
+            if None not in place
+            else None
+        )
+
+    def _certain(self, anchor: Anchor) -> Anchor | None:
+        """None if it is made of values that are chosen later."""
+        defined = self.walker.environment.terms.defined.keys()
+        return None if any(linear.names() & defined for linear in anchor.linears()) else anchor
+
+    def _anchor_here(self, anchor: Anchor) -> Anchor | None:
+        """A callee's anchor in terms of the caller's beginning."""
+        names = frozenset[str]().union(*(linear.names() for linear in anchor.linears()))
+        self._learn(names)
+        return None if names & self._unknown else self._certain(anchor.substitute(self._values))
+
+    def _is_same(self, dummy: Symbol, actual: Symbol) -> bool:
+        """Whether the same subscripts are the same elements."""
+        offsets = self._offsets(dummy, actual)
+        return offsets is not None and all(offset == Linear.number(0) for offset in offsets)
+
+    def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
+        if dummy.dimensions is None and actual.dimensions is None:
+            return True  # two pointers to elements
+        if dummy.dimensions is None:
+            return len(actual.dimensions or ()) == 1
+        if actual.dimensions is None:
+            return len(dummy.dimensions) == 1
+        return self._offsets(dummy, actual) is not None
+
+    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Linear, ...] | None:
+        """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
+        if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
+            return None
+        fortran = self.walker._language() == "fortran"
+        pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
+        offsets = []
+        for number, (inner, outer) in enumerate(pairs):
+            low_in = self._bound_value(inner.lower, callee=True)
+            low_out = self._bound_value(outer.lower, callee=False)
+            if low_in is None and inner.lower is None and fortran:
+                low_in = Linear.number(1)  # assumed shape begins at 1
+            if low_in is None or low_out is None:
+                return None
+            last = number == (len(pairs) - 1 if fortran else 0)
+            if not last:
+                high_in = self._bound_value(inner.upper, callee=True)
+                high_out = self._bound_value(outer.upper, callee=False)
+                assumed_shape = inner.upper is None and fortran
+                if not assumed_shape and (
+                    high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
+                ):
+                    return None
+            offsets.append(low_out.plus(low_in, -1))
+        return tuple(offsets)
+
+    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Linear | None:
+        if bound is None:
+            return None
+        environment = self.walker.environment
+        if not callee:
+            return environment.linear(bound)
+        value = Environment(environment.terms).linear(bound)
+        if value is None:
+            return None
+        self._learn(value.names())
+        return None if value.names() & self._unknown else value.substitute(self._values)
+
+    def operation(self, operation: MessageOperation) -> MessageOperation:
+        # Texts are in terms of the callee's beginning; only those without any stay true for the caller.
+        return replace(
+            operation,
+            communicator=self._text(operation.communicator),
+            peer=self._text(operation.peer),
+            tag=self._text(operation.tag),
+        )
+
+    def _text(self, text: str | None) -> str | None:
+        if text is None or not text.startswith("["):
+            return text if text is not None and text.startswith("'") else None
+        names = frozenset(
+            word for word in text[1:-1].replace("*", " ").split() if word in self.walker.environment.terms.origin
+        )
+        self._learn(names)
+        if names & self._unknown:
+            return None
+        linear = self.walker.environment.terms
+        del linear
+        return text if not any(name in self._values for name in names) else self._rewritten(text, names)
+
+    def _rewritten(self, text: str, names: frozenset[str]) -> str | None:
+        if len(names) == 1 and text == f"[{Linear.term(next(iter(names)))}]":
+            value = self._values[next(iter(names))]
+            if value.names() & self.walker.environment.terms.defined.keys():
+                return None
+            return f"[{value}]"
+        return None
+
+    # ---- terms --------------------------------------------------------------------------------------------------------
+
+    def _translated(self, section: Section) -> Section:
+        names = section.names()
+        self._learn(names)
+        return self.walker._bound(section.substitute(self._values, frozenset(self._unknown)))
+
+    def _lossy(self, section: Section) -> bool:
+        return bool(section.names() & self._unknown)
+
+    def _learn(self, names: frozenset[str]) -> None:
+        for name in names:
+            if name in self._values or name in self._unknown:
+                continue
+            value = self._worth(name)
+            if value is None:
+                self._unknown.add(name)
+            elif value != Linear.term(name):
+                self._values[name] = value
+
+    def _worth(self, name: str) -> Linear | None:
+        """What a term of the callee's beginning is in terms of the caller's."""
+        environment = self.walker.environment
+        terms = environment.terms
+        key = terms.variable.get(name)
+        if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
+            depends = terms.origin.get(name, frozenset())
+            if environment.lost or depends & environment.changed or depends & self.actual.keys():
+                return None
+            return Linear.term(name)
+        if key in self.actual:
+            return environment.linear(self.actual[key])
+        if key in environment.values:
+            return environment.values[key]
+        if environment.lost or key in environment.changed:
+            return None
+        return Linear.term(name)
+
+
+def _empty(section: Section) -> bool:
+    """Certainly no element: what was put in for its terms contradicts a condition."""
+
+    def false(linear: Linear, op: str) -> bool:
+        return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+
+    return any(all(any(false(e, op) for e, op in part) for part in condition) for condition in section.conditions)
+
+
+def is_place(expression: Expression) -> bool:
+    return isinstance(expression, Name | Element | Member | Deref) and not (
+        isinstance(expression, Name) and expression.symbol.storage is Storage.CONSTANT
+    )
+
+
+def _same_elements(dummy: Symbol, actual: Symbol) -> bool:
+    """Whether subscripts count in the same unit: arrays may be handed on as arrays of another type."""
+
+    def element(symbol: Symbol) -> Type:
+        pointee = symbol.type.target if symbol.type.base == "pointer" and symbol.dimensions is None else None
+        return symbol.type if pointee is None else pointee
+
+    one, other = element(dummy), element(actual)
+    return one.text == other.text if one.bytes is None or other.bytes is None else one.bytes == other.bytes
