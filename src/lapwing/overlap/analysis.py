@@ -66,6 +66,10 @@ class Analysis:
             found.append((walker.statement(statement), before))
         return found
 
+    def communicates(self, statement: Statement, procedure: Procedure) -> bool:
+        """Whether the statement calls MPI to communicate, itself or in procedures it calls."""
+        return bool(self.plain(statement, procedure).operations)
+
     def liveness(self, procedure: Procedure) -> Liveness:
         """Which local variables the procedure's statements need. Remembered."""
         entry = self._liveness.get(id(procedure.body))

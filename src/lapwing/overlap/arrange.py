@@ -72,7 +72,6 @@ class Item:
     whole: Statement | None = None  # that one
     fenced: bool = False  # a line for the preprocessor stands before it
     work: bool | None = None  # whether it is work; asked for when needed
-    number: int = 0  # its place in the expanded list
     unexposed: frozenset[str] = frozenset()  # local variables it writes, if at all, before it reads them
 
 
@@ -123,7 +122,7 @@ class Arranger:
         return self._arranged(self.procedure.body)
 
     def _arranged(self, block: Block) -> Block:
-        if not any(self._communicates(s) for s in block.statements):
+        if not any(self.analysis.communicates(s, self.procedure) for s in block.statements):
             return block
         statements = []
         for statement in block.statements:
@@ -143,15 +142,11 @@ class Arranger:
         self._body = substitute_block(self._body, new, result)
         return result
 
-    def _communicates(self, statement: Statement) -> bool:
-        return bool(self.analysis.plain(statement, self.procedure).operations)
-
     # ---- one list -----------------------------------------------------------------------------------------------------
 
     def halves(self, block: Block, *, divide: bool = False) -> Halves | None:
         """The two halves of the block's list; None if nothing is gained. ``divide``: also if nothing in the list itself
-        moves, because
-        whoever holds the list wants to put something between the halves."""
+        moves, because whoever holds the list wants to put something between the halves."""
         parts = self._expanded(block)
         private = self._private(block, parts)
         order: list[Item] = []
@@ -275,8 +270,8 @@ class Arranger:
                 parts += [Item(s, early=True, whole=statement) for s in halves.first]
                 parts += [Item(s, late=True, whole=statement) for s in halves.last]
         walk = self.analysis.walk_with_values([p.statement for p in parts], self.procedure)
-        for number, (part, (effects, values)) in enumerate(zip(parts, walk, strict=True)):
-            part.effects, part.values, part.number = effects, values, number
+        for part, (effects, values) in zip(parts, walk, strict=True):
+            part.effects, part.values = effects, values
             part.fenced = self.fences.before(part.whole or part.statement)
         return parts
 

@@ -217,8 +217,6 @@ class Bindings:
         self._learn(names)
         if names & self._unknown:
             return None
-        linear = self.walker.environment.terms
-        del linear
         return text if not any(name in self._values for name in names) else self._rewritten(text, names)
 
     def _rewritten(self, text: str, names: frozenset[str]) -> str | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from string import Template
 
 from lapwing.overlap import mpi
+from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.fortran_collectives import FortranCollectives, handle_types
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase
@@ -89,7 +90,6 @@ class Emitter:
     copying: set[Part] = field(default_factory=set)
     types: dict[str, int] = field(default_factory=dict)  # Fortran: element types of buffers, numbered
     interface: str | None = None
-    direct: bool = False
     progresses: bool = False
 
     @cached_property
@@ -179,24 +179,13 @@ class Emitter:
         result = "" if phase.call.result is None else f"{self._text(phase.call.result)} = "
         match phase.part:
             case Part.POST if phase.copies:
-                rest = self._arguments(
-                    phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM
-                )
+                rest = self._arguments(phase, *_POSTED)
                 return f"lapwing_post({', '.join([slot, *rest])});"
             case Part.ARRIVE if phase.copies:
                 return f"{result}lapwing_arrive({slot}, {self._arguments(phase, mpi.Role.RECV_BUFFER)[0]}, {status});"
             case Part.SEND if phase.copies:
-                rest = self._arguments(
-                    phase,
-                    mpi.Role.SEND_BUFFER,
-                    mpi.Role.COUNT,
-                    mpi.Role.TYPE,
-                    mpi.Role.DEST,
-                    mpi.Role.SEND_TAG,
-                    mpi.Role.COMM,
-                )
+                rest = self._arguments(phase, *_SENT)
                 return f"{result}lapwing_send({', '.join([slot, *rest])});"
-        self.direct = True
         if phase.part in (Part.POST, Part.SEND, Part.START):
             message = mpi.lookup(phase.call.name or "")
             assert message is not None
@@ -220,9 +209,7 @@ class Emitter:
         name = f"lapwing_{self.stem}"
         match phase.part:
             case Part.POST if phase.copies:
-                rest = self._arguments(
-                    phase, mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM
-                )
+                rest = self._arguments(phase, *_POSTED)
                 return (f"call {name}_post({', '.join([slot, *rest])})",)
             case Part.ARRIVE if phase.copies:
                 buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
@@ -233,17 +220,10 @@ class Emitter:
                 )
                 return (f"call {name}_arrive{ending}({slot}, {buffer})", *asked, *error)
             case Part.SEND if phase.copies:
-                rest = self._arguments(
-                    phase,
-                    mpi.Role.SEND_BUFFER,
-                    mpi.Role.COUNT,
-                    mpi.Role.TYPE,
-                    mpi.Role.DEST,
-                    mpi.Role.SEND_TAG,
-                    mpi.Role.COMM,
-                )
+                rest = self._arguments(phase, *_SENT)
                 return (f"call {name}_send{ending}({', '.join([slot, *rest])})", *error)
-        raise NotImplementedError(phase.part)
+        # Messages of Fortran always travel in copies (motions/blocking_calls.py and waits.py make no others).
+        raise AssertionError(phase)
 
     def _error_lines(self, phase: Phase) -> tuple[str, ...]:
         """MPI's errors end the program (motions check that), so an error code that is seen is success."""
@@ -289,8 +269,6 @@ class Emitter:
         return "".join(parts)
 
     def _fortran_support(self) -> str:
-        from lapwing.overlap.fortran.write import comment_line, statement_lines
-
         form = self.source.form or "free"
         use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(self.interface or "")
         include = None if use else "include 'mpif.h'"
@@ -362,10 +340,16 @@ def renamed(text: str, old: str, new: str) -> str:
     return re.sub(rf"\b{re.escape(old)}\b", new, text, count=1, flags=re.IGNORECASE)
 
 
-def joined(lines: Sequence[str]) -> str:
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
-
-
+# What the support procedures take, in this order.
+_POSTED = (mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
+_SENT = (
+    mpi.Role.SEND_BUFFER,
+    mpi.Role.COUNT,
+    mpi.Role.TYPE,
+    mpi.Role.DEST,
+    mpi.Role.SEND_TAG,
+    mpi.Role.COMM,
+)
 _C_HEAD = Template(
     """
 /* lapwing: what overlapped communication needs. A slot is one call's request and, if it needs one, its copy of the data. */

@@ -1,7 +1,7 @@
 """A communication taken apart: when it starts, and when what it brings is needed.
 
 before:  call MPI_RECV(buf, …)            after:  post buf … ; arrive buf
-before:  call MPI_SEND(buf, …)            after:  send buf … ; complete
+before:  call MPI_SEND(buf, …)            after:  send buf …
 before:  call MPI_ALLREDUCE(a, b, …)      after:  start a, b … ; end
 
 With ``copies`` the message travels in memory of its own: it is copied there when it is sent, or to where it belongs when
@@ -24,7 +24,6 @@ class Part(enum.Enum):
     POST = "post"  # a receive is posted
     ARRIVE = "arrive"  # its message is there, in the buffer
     SEND = "send"  # a message is on its way
-    COMPLETE = "complete"  # its buffer may be used again
     START = "start"  # of a collective
     END = "end"
 

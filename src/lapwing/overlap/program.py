@@ -9,9 +9,12 @@ variables are the same if their symbols' keys are.
 
 from __future__ import annotations
 
+import bisect
 import enum
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 
@@ -24,9 +27,14 @@ class Source:
     language: str
     form: str | None = None
 
+    @cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        """Where the file's lines begin, the first at 0."""
+        return (0, *(found.end() for found in re.finditer(rb"\n", self.data)))
+
     def line_of(self, offset: int) -> int:
         """The line, counted from 1, that holds the byte at ``offset``."""
-        return self.data.count(b"\n", 0, offset) + 1
+        return bisect.bisect_right(self.line_starts, offset)
 
     def text(self, span: Span) -> str:
         # One character a byte: columns and offsets survive whatever the encoding is.

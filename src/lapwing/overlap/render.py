@@ -44,7 +44,7 @@ class Renderer:
         self.source = source
         self._emitter = emitter
         self._data = source.data
-        self._starts = [0, *(i + 1 for i, byte in enumerate(source.data) if byte == 10)]
+        self._starts = source.line_starts
         self._blocks: dict[tuple[int, int], Block] = {}
         self._chunks: dict[tuple[int, int], tuple[int, int]] = {}
         self._originals: dict[tuple[int, int], Statement] = {}
@@ -99,7 +99,7 @@ class Renderer:
         for statement in block.statements:
             text = self.statement(statement, indent)
             if not ends_in_newline and text and not text.startswith("\n"):
-                pieces.append("\n" if statement is not None and self._moved(statement, old) else "")
+                pieces.append("\n" if self._moved(statement, old) else "")
             pieces.append(text)
             ends_in_newline = text.endswith("\n")
         last = max((self._chunk(s)[1] for s in old.statements), default=opening)
@@ -261,11 +261,9 @@ class Renderer:
 
     def _indent_of_block(self, block: Block) -> int:
         for statement in block.statements:
-            column = statement.span.start - self._line_start(statement.span.start)
             line = self.text(self._line_start(statement.span.start), statement.span.start)
             if statement.label is None and not line.strip():
                 return len(line.expandtabs(8))
-            del column
         return self._column(block.span.start) + 4
 
 
@@ -294,7 +292,6 @@ def comment_of(statement: Phase | DividedCall) -> str:
         Part.POST: f"lapwing: {call} starts here ({number})",
         Part.ARRIVE: f"lapwing: what {call} brings must be here now ({number})",
         Part.SEND: f"lapwing: {call} does not wait: a copy travels ({number})",
-        Part.COMPLETE: f"lapwing: the buffer of {call} may be used again ({number})",
         Part.START: f"lapwing: {call} starts here ({number})",
         Part.END: f"lapwing: what {call} brings must be here now ({number})",
     }[statement.part]
@@ -302,8 +299,3 @@ def comment_of(statement: Phase | DividedCall) -> str:
 
 def _one_comment(rest: bytes) -> bool:
     return rest.startswith(b"/*") and rest.find(b"*/") == len(rest) - 2
-
-
-def span_of(statements: Sequence[Statement]) -> Span:
-    """From the first statement's beginning to the last one's end."""
-    return Span(statements[0].span.source, statements[0].span.start, statements[-1].span.end)

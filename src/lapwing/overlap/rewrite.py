@@ -59,8 +59,9 @@ class _Rewriter:
             return
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
         self.insertions = pipeline_loops(self.context, collectives.divide)
+        unread = self._refuse_unread()
         for procedure in list(procedures_with_messages(self.context.analysis)):
-            if self._is_unread(procedure):
+            if procedure.source in unread:
                 continue
             body = take_over(self.context, procedure)
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
@@ -69,7 +70,7 @@ class _Rewriter:
         # From here on what procedures do, seen from outside, stays what it is.
         self.context.analysis.forget_all()
         for key in self._bottom_up():
-            if not self._is_unread(self.now.procedures[key]):
+            if self.now.procedures[key].source not in unread:
                 self._arrange(self.now.procedures[key])
         for key in self.read.procedures:
             self._settle(self.now.procedures[key])
@@ -78,21 +79,23 @@ class _Rewriter:
         self._say_divided()
         self._progress()
 
-    def _is_unread(self, procedure: Procedure) -> bool:
-        """Whether a file is missing that may hold declarations or macros of the procedure's file. It is left as it is."""
-        path = self.read.sources[procedure.source].path
-        if not any(p.path == path and "not found" in p.message for p in self.read.problems):
-            return False
-        for statement in procedure.body.walk():
-            if message_of(statement) is not None:
-                self.context.refuse(
-                    statement.span,
-                    "nonblocking",
-                    "all its file includes is there",
-                    "an included file was not found",
-                    "give its folder with -I",
-                )
-        return True
+    def _refuse_unread(self) -> frozenset[int]:
+        """Sources of which an include is missing, which may hold declarations or macros. They are left as they are."""
+        paths = {p.path for p in self.read.problems if "not found" in p.message}
+        unread = frozenset(number for number, source in enumerate(self.read.sources) if source.path in paths)
+        for procedure in self.read.procedures.values():
+            if procedure.source not in unread:
+                continue
+            for statement in procedure.body.walk():
+                if message_of(statement) is not None:
+                    self.context.refuse(
+                        statement.span,
+                        "nonblocking",
+                        "all its file includes is there",
+                        "an included file was not found",
+                        "give its folder with -I",
+                    )
+        return unread
 
     def _handles_errors(self) -> bool:
         """Programs that look at MPI's error codes would see other ones."""
@@ -237,11 +240,13 @@ class _Rewriter:
             source = self.read.sources[number]
             emitter = emitters.setdefault(number, self._emitter(number))
             emitter.interface = emitter.interface or original.mpi_interface
-            renderer = Renderer(source, original, emitter)
             now = self.now.procedures[key]
+            if key not in self._halved and now.body is original.body:
+                continue
+            renderer = Renderer(source, original, emitter)
             if key in self._halved:
                 edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
-            elif now.body is not original.body:
+            else:
                 text = renderer.block(now.body)
                 edits.setdefault(number, []).append(Edit(original.body.span.start, original.body.span.end, text))
         for inserted in self.insertions:

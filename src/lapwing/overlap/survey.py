@@ -6,7 +6,6 @@ For each: where it is, the nearest statements that produce and consume what it c
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -38,19 +37,14 @@ class Places:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
-        self._starts: dict[int, list[int]] = {}
 
     def line(self, source: int, offset: int) -> int:
-        # Counting from the file's beginning for every place would take too long in large files.
-        if source not in self._starts:
-            data = self._sources[source].data
-            self._starts[source] = [0, *(match.end() for match in re.finditer(rb"\n", data))]
-        return bisect.bisect_right(self._starts[source], offset)
+        return self._sources[source].line_of(offset)
 
     def at(self, span: Span) -> Place:
         source = self._sources[span.source]
         line = self.line(span.source, span.start)
-        begin = self._starts[span.source][line - 1]
+        begin = source.line_starts[line - 1]
         end = source.data.find(b"\n", begin)
         text = source.data[begin : end if end >= 0 else len(source.data)]
         return Place(source.path, line, text.decode("latin-1").strip())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.phases import Part, PartialLoop, Phase
+from lapwing.overlap.phases import PartialLoop, Phase
 from lapwing.overlap.program import (
     Block,
     Call,
@@ -118,13 +118,6 @@ def hidden_name(earlier: Statement, later: Statement) -> str | None:
         return min(symbol.name for symbol in declared & mentioned)
     names = {symbol.name for symbol in declared_in(later)}
     return min((symbol.name for symbol in variables_of(earlier) if symbol.name in names), default=None)
-
-
-_STARTING = frozenset({Part.POST, Part.SEND, Part.START})
-
-
-def starts(phase: Phase) -> bool:
-    return phase.part in _STARTING
 
 
 def called_in(statement: Statement) -> Iterator[str]:

@@ -655,10 +655,10 @@ class Walker:
                 self._message_argument(argument, parameter, fortran)
         if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
             self._target(phase.call.result, must=True)
-        name = "MPI_Wait" if phase.part in _ENDINGS | {Part.COMPLETE} else (message.nonblocking or message.name)
+        name = "MPI_Wait" if phase.part in _ENDINGS else (message.nonblocking or message.name)
         started = mpi.lookup(name)
         assert started is not None
-        if phase.part in _ENDINGS | {Part.COMPLETE}:
+        if phase.part in _ENDINGS:
             self._operations.append(MessageOperation(started, call, self.procedure.key, None, None, None))
         else:
             self._operations.append(self._operation(started, arguments, call))

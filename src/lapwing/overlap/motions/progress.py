@@ -223,5 +223,5 @@ def _must_end(statement: Statement) -> bool:
     return statement.label is not None or isinstance(statement, Jump | Nothing)
 
 
-_ENDINGS = frozenset({Part.ARRIVE, Part.COMPLETE, Part.END})
+_ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _TRANSFERS = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})

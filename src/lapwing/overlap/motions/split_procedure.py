@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Ends, Halves
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import is_only_read
@@ -272,11 +271,11 @@ class SplitProcedures:
             if any(hidden_name(r, inner) for r in rest):
                 rest.append(inner)
                 continue
-            simple = not _communicates(analysis, inner, callee) and not isinstance(inner, Declare) and early(inner)
+            simple = not analysis.communicates(inner, callee) and not isinstance(inner, Declare) and early(inner)
             if not rest and (isinstance(inner, Declare) or simple):
                 first.append(inner)
                 continue
-            if not works([inner], analysis.program, callee) or _communicates(analysis, inner, callee):
+            if not works([inner], analysis.program, callee) or analysis.communicates(inner, callee):
                 rest.append(inner)
                 continue
             if early(inner):
@@ -354,10 +353,6 @@ def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
         base = (argument.base,) if argument.base.symbol.pointer else ()
         return (*base, *argument.indices)
     return (argument,)
-
-
-def _communicates(analysis: Analysis, statement: Statement, procedure: Procedure) -> bool:
-    return bool(analysis.plain(statement, procedure).operations)
 
 
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
