@@ -163,13 +163,71 @@ VARIANTS = {
         ('++) {\n        printf("%d\\n", number);\n        turn(number);\n    }', "++)\n        turn(number);"),
     ),
     "result unused by others": (("        totals[i] = 0;\n", ""),),
+    "messages that reach beyond what was sorted": (
+        ("    MPI_Alltoall(give,", "    give[size - 1] += 5;\n    MPI_Alltoall(give,"),
+    ),
+    "messages that begin before what was sorted": (
+        ("    pointers[0] = 0;", "    pointers[0] = 7;"),
+        ("give_at[0] = take_at[0] = 0;", "give_at[0] = 3;\n    take_at[0] = 0;"),
+    ),
+    "counts in bytes": (
+        ("give[k] += counts[i];", "give[k] += counts[i] * 4;"),
+        (
+            "MPI_Alltoallv(buffer, give, give_at, MPI_INT, received, take, take_at, MPI_INT",
+            "MPI_Alltoallv(buffer, give, give_at, MPI_BYTE, received, take, take_at, MPI_BYTE",
+        ),
+        ("i < take_at[k] + take[k]; i++", "i < take_at[k] + take[k] && i < room; i++"),
+        ("    room = KEYS * 8;", "    room = KEYS * 16;"),
+    ),
     "only read by others": (
         ("        firsts[i] = 0;\n", "        if (i % 2) firsts[i] = 0;\n"),
         ("firsts[i] += buffer", "checks += firsts[i] * buffer"),
     ),
 }
 
-# What must not be changed: the change of SORT, and what the refusal says.
+# Turns where the collectives before the transfer stay in theirs, each other than SORT in one respect.
+BEHIND = {
+    "a collective behind the transfer": (
+        ("    found += local;", "    MPI_Bcast(&local, 1, MPI_INT, 0, MPI_COMM_WORLD);\n    found += local;"),
+    ),
+    "a barrier in the loop": (('        printf("%d\\n", number);', "        MPI_Barrier(MPI_COMM_WORLD);"),),
+    "messages in the loop": (
+        (
+            '        printf("%d\\n", number);',
+            "        MPI_Sendrecv(&size, 1, MPI_INT, 0, 3, &ranks, 1, MPI_INT, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE);",
+        ),
+        ("    int i, number;", "    int i, number;\n    int ranks;"),
+    ),
+    "a message before them": (
+        (
+            "    MPI_Allreduce(counts",
+            "    MPI_Sendrecv(counts, 1, MPI_INT, 0, 3, &local, 1, MPI_INT, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE);\n"
+            "    checks += local; local = 0;\n    MPI_Allreduce(counts",
+        ),
+    ),
+    "a wait before them": (
+        ("double began", "MPI_Request request = MPI_REQUEST_NULL;\nint more;\ndouble began"),
+        (
+            "    turn(1);",
+            "    turn(1);\n    MPI_Irecv(&more, 1, MPI_INT, 0, 3, MPI_COMM_SELF, &request);\n"
+            "    MPI_Send(&size, 1, MPI_INT, 0, 3, MPI_COMM_SELF);",
+        ),
+        ("    MPI_Allreduce(counts", "    MPI_Wait(&request, MPI_STATUS_IGNORE);\n    MPI_Allreduce(counts"),
+    ),
+    "a collective not always called": (("    MPI_Allreduce(counts", "    if (number != 4) MPI_Allreduce(counts"),),
+}
+
+# Turns whose transfer is not sent from the shadow, each other than SORT in one respect.
+NOT_SENT = {
+    "the array is read before": (("    MPI_Alltoall(give,", "    checks += buffer[3];\n    MPI_Alltoall(give,"),),
+    "the array is written before": (("    MPI_Alltoall(give,", "    buffer[found % 7] = 5;\n    MPI_Alltoall(give,"),),
+    "only a part of the array is sent": (("MPI_Alltoallv(buffer, give,", "MPI_Alltoallv(buffer + 1, give,"),),
+    "a type of the program's own": (
+        ("MPI_Alltoallv(buffer, give, give_at, MPI_INT,", "MPI_Alltoallv(buffer, give, give_at, kind,"),
+        ("double began", "MPI_Datatype kind = MPI_INT;\ndouble began"),
+    ),
+}
+
 # Where only the sorting has to stay: the change of SORT, and what the refusal says.
 PARTLY = {
     "elements that are not known": (
@@ -204,6 +262,7 @@ PARTLY = {
     ),
 }
 
+# What must not be changed: the change of SORT, and what the refusal says.
 REFUSED = {
     "the work needs a result": (
         (("        keys[number] = number;", "        keys[number] = number + found % 7;"),),
@@ -314,7 +373,14 @@ def rewritten(text: str, folder: Path) -> tuple[Outcome, list[Path]]:
 
 
 def made(outcome: Outcome) -> int:
-    return outcome.made().get("pipeline-loop", 0)
+    """How many transfers cover work of the turn after."""
+    actions = [a for c in outcome.communications for a in c.actions if a.motion == "pipeline-loop"]
+    return sum("is done while it travels" in a.description for a in actions)
+
+
+def early(text: str) -> str:
+    """The procedure that does the early work."""
+    return text.partition("static void turn_early(")[2].partition("\n}\n")[0]
 
 
 def refused(outcome: Outcome, obligation: str, found: str) -> bool:
@@ -338,6 +404,47 @@ def test_results_are_the_same(name: str, tmp_path: Path) -> None:
     outcome, after = rewritten(text, tmp_path)
     assert made(outcome) == 1
     assert "buffer_early[" in after[0].read_text()
+    assert_same(text, tmp_path, after)
+
+
+def test_collectives_before_the_transfer_are_early_and_it_sends_the_shadow(tmp_path: Path) -> None:
+    _, after = rewritten(SORT, tmp_path)
+    text = after[0].read_text()
+    assert "MPI_Allreduce(counts, totals_early" in early(text)
+    assert "MPI_Alltoall(give_early, 1, MPI_INT, take_early" in early(text)
+    assert "MPI_Ialltoallv(turn_outgoing(give, give_at, MPI_INT, MPI_COMM_WORLD), give," in text
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", BEHIND)
+def test_collectives_that_others_could_pass_stay(name: str, tmp_path: Path) -> None:
+    text = changed(SORT, BEHIND[name])
+    outcome, after = rewritten(text, tmp_path)
+    assert made(outcome) == 1
+    work = early(after[0].read_text())
+    assert "buffer_early[" in work
+    assert "MPI_" not in work
+    assert_same(text, tmp_path, after)
+
+
+@pytest.mark.mpi
+def test_collectives_that_need_this_turns_results_stay(tmp_path: Path) -> None:
+    text = changed(SORT, (("        give[k] = 0;", "        give[k] = found < 0;"),))
+    outcome, after = rewritten(text, tmp_path)
+    assert made(outcome) == 1
+    work = early(after[0].read_text())
+    assert "MPI_Allreduce(" in work
+    assert "MPI_Alltoall(" not in work
+    assert_same(text, tmp_path, after)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", NOT_SENT)
+def test_buffer_sent_itself_where_others_use_it(name: str, tmp_path: Path) -> None:
+    text = changed(SORT, NOT_SENT[name])
+    outcome, after = rewritten(text, tmp_path)
+    assert made(outcome) == 1
+    assert "turn_outgoing" not in after[0].read_text()
     assert_same(text, tmp_path, after)
 
 

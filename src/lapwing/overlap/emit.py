@@ -191,7 +191,7 @@ class Emitter:
             assert message is not None
             name = message.nonblocking or message.name
             kept = [
-                self._text(a)
+                phase.sends if p.role is mpi.Role.SEND_BUFFER and phase.sends is not None else self._text(a)
                 for a, p in zip(phase.call.arguments, message.parameters, strict=False)
                 if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
             ]

@@ -32,9 +32,8 @@ class Part(enum.Enum):
 class Phase(Statement):
     """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
 
-    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``held``:
-    a copying send
-    whose copy is kept until the same call comes again, or MPI is finalised.
+    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``sends``:
+    text that stands for the send buffer.
     """
 
     part: Part
@@ -44,6 +43,7 @@ class Phase(Statement):
     wait: Call | None = field(default=None, compare=False)
     status: Expression | None = field(default=None, compare=False)
     comment: str | None = field(default=None, compare=False)
+    sends: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class PartialLoop(Loop):
 
 @dataclass(frozen=True)
 class Written(Statement):
-    """Lines of text that a motion wrote, and the memory they touch."""
+    """Lines of text that a motion wrote, and the memory they touch; ``barrier``: why nothing may pass them."""
 
     lines: tuple[str, ...]
     accesses: tuple[Access, ...] = field(default=(), compare=False)
+    barrier: str | None = None

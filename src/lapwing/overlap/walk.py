@@ -616,6 +616,7 @@ class Walker:
 
     def _written(self, statement: Written) -> None:
         """What a motion says of text it wrote: variables, without sections."""
+        self._barrier = statement.barrier
         self._found += statement.accesses
         for access in statement.accesses:
             if access.writes:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from lapwing.overlap import mpi
 from lapwing.overlap.c.write import declaration, fresh_name, indentation_step
 from lapwing.overlap.emit import Emitter
+from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.shadows import Shadow, Taken
 from lapwing.overlap.phases import NOWHERE, Written
@@ -20,6 +22,7 @@ from lapwing.overlap.program import (
     Program,
     Source,
     Statement,
+    Storage,
     Symbol,
 )
 from lapwing.overlap.render import Edit, Renderer
@@ -76,6 +79,13 @@ class EarlyText:
         self._done_name = fresh(f"{name}_done")
         self._take_name = fresh(f"{name}_take")
         self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in shadows}
+        self._sent = next((s for s in shadows if s.sent), None)
+        if self._sent is not None:
+            self._keep_name = fresh(f"{name}_keep")
+            self._kept_flag = fresh(f"{name}_kept")
+            self._outgoing_name = fresh(f"{name}_outgoing")
+            self._other_name = fresh(f"{self._sent.symbol.name}_sent")
+        self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in shadows if _is_copied_memory(s)}
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
             for s in shadows
@@ -100,6 +110,7 @@ class EarlyText:
             for p, d in zip(self._procedure.parameters, differences, strict=True)
         )
         return (
+            *self._keeping_lines(),
             f"/* lapwing: the next turn's work while {self._transfer.name} travels */",
             f"if ({self.next_name}) {{",
             f"{self._step}{self.early_name}({arguments});",
@@ -108,18 +119,34 @@ class EarlyText:
             "}",
         )
 
+    def _keeping_lines(self) -> tuple[str, ...]:
+        if self._sent is None:
+            return ()
+        comment = f"/* lapwing: {self._sent.symbol.name} takes over what is on its way */"
+        return (comment, f"{self._keep_name}();")
+
     def allocating(self, shadow: Shadow) -> tuple[str, ...]:
         """The pointer's allocation once more, for its shadow."""
         assert shadow.allocation is not None
-        name = self._names[shadow.symbol.key]
         span, target = shadow.allocation.statement.span, shadow.allocation.target
         data = self._source.data
-        text = (data[span.start : target.start] + name.encode() + data[target.end : span.end]).decode("latin-1")
-        return (
-            "/* lapwing: the next turn's early work needs room of its own */",
-            f"free({name});",
-            *(line.strip() for line in text.splitlines()),
-        )
+        lines = ["/* lapwing: the next turn's early work needs room of its own */"]
+        for name in (self._names[shadow.symbol.key], *((self._other_name,) if shadow.sent else ())):
+            text = (data[span.start : target.start] + name.encode() + data[target.end : span.end]).decode("latin-1")
+            lines += [f"free({name});", *(line.strip() for line in text.splitlines())]
+        if shadow.symbol.key in self._bytes:
+            sizes = " * ".join(f"({self._source.text(size)})" for size in shadow.allocation.sizes)
+            lines.append(f"{self._bytes[shadow.symbol.key]} = (size_t){sizes};")
+        return tuple(lines)
+
+    def sending(self) -> str | None:
+        """What the transfer sends in place of its buffer; None: its buffer."""
+        if self._sent is None:
+            return None
+        roles = (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPE, mpi.Role.COMM)
+        arguments = (argument_of(self._transfer, role) for role in roles)
+        texts = (self._source.text(a.span) for a in arguments if a is not None and a.span is not None)
+        return f"{self._outgoing_name}({', '.join(texts)})"
 
     def declaration_for(self, caller: Procedure) -> Insertion:
         """Another file's declaration of the flag."""
@@ -146,11 +173,27 @@ class EarlyText:
         ]
         for shadow in self._shadows:
             symbol, name = shadow.symbol, self._names[shadow.symbol.key]
-            if symbol.pointer:
+            if shadow.sent:
+                lines += self._two_shadows(shadow)
+            elif symbol.pointer:
                 lines.append(f"static {declaration(symbol.type.text, name)}\n")
             else:
                 lines.append(f"static {declaration(symbol.type.text, name, _sizes(symbol))}\n")
+            if symbol.key in self._bytes:
+                lines.append(f"static size_t {self._bytes[symbol.key]};\n")
+        if self._sent is not None:
+            lines.append(f"static int {self._kept_flag};\n")
         return lines
+
+    def _two_shadows(self, shadow: Shadow) -> list[str]:
+        symbol, names = shadow.symbol, (self._names[shadow.symbol.key], self._other_name)
+        if symbol.pointer:
+            return [f"static {declaration(symbol.type.text, name)}\n" for name in names]
+        rooms = f"{names[0]}_rooms"
+        return [
+            f"static {declaration(symbol.type.text, rooms, ('2', *_sizes(symbol)))}\n",
+            *(f"static {symbol.type.text} *{name} = {rooms}[{number}];\n" for number, name in enumerate(names)),
+        ]
 
     def _early(self) -> str:
         """The procedure that does the early work, and the one that takes over what it wrote."""
@@ -178,6 +221,7 @@ class EarlyText:
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
         take = self._take() if self._shadows else ""
+        take = self._keep() + self._outgoing() + take if self._sent is not None else take
         text = renderer.block(block).rstrip()
         kept += "\n" if kept else ""
         return f"{kept}static void {self.early_name}{head[opening:]}{text}\n}}\n\n{take}"
@@ -188,13 +232,20 @@ class EarlyText:
 
     def _copies(self) -> tuple[str, ...]:
         return tuple(
-            _copy(self._names[s.symbol.key], s.symbol.name, s.symbol) for s in self._shadows if s.taken is Taken.COPY
+            self._copy(self._names[s.symbol.key], s.symbol.name, s.symbol)
+            for s in self._shadows
+            if s.taken is Taken.COPY
         )
+
+    def _copy(self, to: str, origin: str, symbol: Symbol) -> str:
+        size = self._bytes.get(symbol.key)
+        return _copy(to, origin, symbol) if size is None else f"memcpy({to}, {origin}, {size});"
 
     def _kept_type(self, shadow: Shadow, side: int) -> tuple[str, str, tuple[str, ...]]:
         assert shadow.ranges is not None
         counters = shadow.ranges.counters
-        return counters.type.text, self._kept_name(shadow, side), _numbers(counters)
+        sizes = _sizes(counters) if counters.storage is Storage.GLOBAL else _numbers(counters)
+        return counters.type.text, self._kept_name(shadow, side), sizes
 
     def _kept_name(self, shadow: Shadow, side: int) -> str:
         names = self._counters[shadow.symbol.key]
@@ -207,36 +258,85 @@ class EarlyText:
         return _copy(self._kept_name(shadow, side), name, counters)
 
     def _take(self) -> str:
-        """The procedure that takes over what the early work wrote."""
-        step = self._step
+        """The procedure that takes over what the early work wrote, but what is sent first."""
         lines: list[str] = []
-        variables = ""
+        variables: list[str] = []
         for shadow in self._shadows:
             symbol, name = shadow.symbol, self._names[shadow.symbol.key]
-            if shadow.ranges is None:
-                lines.append(_copy(symbol.name, name, symbol))
-                continue
-            before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
-            if shadow.ranges.counters.dimensions is None:
-                lines += [
-                    f"if ({after} > {before})",
-                    f"{step}memcpy({symbol.name} + {before}, {name} + {before}, "
-                    f"({after} - {before}) * sizeof *{symbol.name});",
-                ]
-                continue
-            variables = f"{step}size_t i, n, count;\n\n"
-            lines += [
-                f"count = sizeof {before} / sizeof *{before};",
-                "for (i = 0; i < count; i = n) {",
-                f"{step}for (n = i + 1; n < count && {before}[n] == {after}[n - 1]; n++)",
-                f"{step}{step};",
-                f"{step}if ({after}[n - 1] > {before}[i])",
-                f"{step}{step}memcpy({symbol.name} + {before}[i], {name} + {before}[i],",
-                f"{step}{step}       ({after}[n - 1] - {before}[i]) * sizeof *{symbol.name});",
-                "}",
+            if shadow.sent:
+                lines.append(f"{self._kept_flag} = 0;")
+            elif shadow.ranges is None:
+                lines.append(self._copy(symbol.name, name, symbol))
+            else:
+                if shadow.ranges.counters.dimensions is not None:
+                    variables = ["size_t i, n, count;"]
+                lines += self._taking_ranges(shadow)
+        return self._function(f"static void {self._take_name}(void)", variables, lines)
+
+    def _taking_ranges(self, shadow: Shadow) -> list[str]:
+        step, symbol, name = self._step, shadow.symbol, self._names[shadow.symbol.key]
+        before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
+        assert shadow.ranges is not None
+        if shadow.ranges.counters.dimensions is None:
+            return [
+                f"if ({after} > {before})",
+                f"{step}memcpy({symbol.name} + {before}, {name} + {before}, "
+                f"({after} - {before}) * sizeof *{symbol.name});",
             ]
-        body = "".join(f"{step}{line}\n" for line in lines)
-        return f"static void {self._take_name}(void)\n{{\n{variables}{body}}}\n\n"
+        return [
+            f"count = sizeof {before} / sizeof *{before};",
+            "for (i = 0; i < count; i = n) {",
+            f"{step}for (n = i + 1; n < count && {before}[n] == {after}[n - 1]; n++)",
+            f"{step}{step};",
+            f"{step}if ({after}[n - 1] > {before}[i])",
+            f"{step}{step}memcpy({symbol.name} + {before}[i], {name} + {before}[i],",
+            f"{step}{step}       ({after}[n - 1] - {before}[i]) * sizeof *{symbol.name});",
+            "}",
+        ]
+
+    def _keep(self) -> str:
+        """The procedure by which the variable takes over what is sent from its shadow; the next early work uses the other."""
+        assert self._sent is not None
+        symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
+        kind = symbol.type.text if symbol.pointer else f"{symbol.type.text} *"
+        lines = [
+            f"if ({self._kept_flag}) return;",
+            f"{self._kept_flag} = 1;",
+            *self._taking_ranges(self._sent),
+            f"other = {name};",
+            f"{name} = {self._other_name};",
+            f"{self._other_name} = other;",
+        ]
+        variables = ["size_t i, n, count;", f"{declaration(kind, 'other')}"]
+        return self._function(f"static void {self._keep_name}(void)", variables, lines)
+
+    def _outgoing(self) -> str:
+        """The function that says where the transfer finds what it sends: in the shadow, if the early work wrote all of it."""
+        assert self._sent is not None
+        step, symbol, name = self._step, self._sent.symbol, self._names[self._sent.symbol.key]
+        before, after = self._kept_name(self._sent, 0), self._kept_name(self._sent, 1)
+        lines = [
+            f"count = sizeof {before} / sizeof *{before};",
+            f"for (i = 1; i < count && {before}[i] == {after}[i - 1]; i++)",
+            f"{step};",
+            "MPI_Comm_test_inter(comm, &inter);",
+            "MPI_Comm_size(comm, &ranks);",
+            "MPI_Type_size(type, &size);",
+            f"inside = i == count && !inter && size == (int)sizeof *{symbol.name};",
+            f"first = (long){before}[0];",
+            f"end = (long){after}[count - 1];",
+            "for (r = 0; inside && r < ranks; r++)",
+            f"{step}inside = counts[r] == 0 || (displs[r] >= first && (long)displs[r] + counts[r] <= end);",
+            f"if (!inside) {self._keep_name}();",
+            f"return inside ? {name} : {symbol.name};",
+        ]
+        variables = ["size_t i, count;", "long first, end;", "int inter, ranks, size, inside, r;"]
+        parameters = "const int *counts, const int *displs, MPI_Datatype type, MPI_Comm comm"
+        return self._function(f"static const void *{self._outgoing_name}({parameters})", variables, lines)
+
+    def _function(self, head: str, variables: list[str], lines: list[str]) -> str:
+        declared = "".join(f"{self._step}{line}\n" for line in variables) + ("\n" if variables else "")
+        return f"{head}\n{{\n{declared}" + "".join(f"{self._step}{line}\n" for line in lines) + "}\n\n"
 
     def _above(self, procedure: Procedure) -> int:
         """Where text goes that is to stand before a procedure: above the comments directly above it."""
@@ -280,6 +380,10 @@ def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] 
 
 
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def _is_copied_memory(shadow: Shadow) -> bool:
+    return shadow.symbol.pointer and shadow.taken is Taken.COPY
 
 
 def _copy(to: str, origin: str, symbol: Symbol) -> str:

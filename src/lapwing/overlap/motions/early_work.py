@@ -1,10 +1,12 @@
 """Which statements of a procedure could be done while its previous call still waits for a transfer.
 
 The statements before the transfer are divided in two: *early* ones, which make no difference to anyone but through what they
-compute, and the others, which stay (communication, timers, output, and what depends on them).
+compute, and the others, which stay (messages, timers, output, and what depends on them).
 
 Obligation: no early statement conflicts with one it passes, and no local variable carries a value from the early ones to those
-that stay, for the two become different procedures. What a declaration begins with, both may need.
+that stay, for the two become different procedures. What a declaration begins with, both may need. Collective calls may be early,
+too, where no other communication stands between the transfer and where they stood: every rank then starts its collectives
+in the order it did before, which is all that MPI asks (MPI 3.1, 5.12).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Effects
@@ -32,7 +35,7 @@ from lapwing.overlap.program import (
     Symbol,
     While,
 )
-from lapwing.overlap.tree import rewrite, works
+from lapwing.overlap.tree import message_of, rewrite, works
 
 
 def _has_fixed_size(symbol: Symbol) -> bool:
@@ -58,16 +61,23 @@ class EarlyWork:
     effects: tuple[Effects, ...]
 
     def has_work(self, analysis: Analysis) -> bool:
-        """Whether there is enough to do to be worth the change; loops whose length is not known may be long."""
+        """Whether there is enough to compute to be worth the change; loops whose length is not known may be long."""
         if not works(self.early, analysis.program, self.procedure):
             return False
-        turns = [_turns(s, Environment(analysis.terms)) for s in self.early]
-        calls = any(isinstance(inner, Call) for s in self.early for inner in s.walk())
+        turns = [_turns(s, Environment(analysis.terms)) for s in self.early if message_of(s) is None]
+        calls = any(isinstance(inner, Call) and message_of(inner) is None for s in self.early for inner in s.walk())
         return calls or sum(t if t is not None else _LEAST_TURNS for t in turns) >= _LEAST_TURNS
 
-    def names(self) -> frozenset[str]:
-        """Keys of the variables the early statements mention."""
-        return mentioned(self.early)
+    @property
+    def collectives(self) -> tuple[Call, ...]:
+        """The collective calls that are early."""
+        return tuple(s for s in self.early if isinstance(s, Call) and message_of(s) is not None)
+
+
+def _is_collective(statement: Statement) -> bool:
+    """Whether it is a blocking collective call that moves data."""
+    message = message_of(statement)
+    return message is not None and message.kind is mpi.Kind.COLLECTIVE and message.blocking and bool(message.buffers)
 
 
 # A thousand turns of a small loop take about as long as a message of a fast network does.
@@ -107,11 +117,13 @@ def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
 
 
 class EarlyWorkFinder:
-    """Divides what stands before ``transfer``, a statement of the procedure's own list."""
+    """Divides what stands before ``transfer``, a statement of the procedure's own list. ``collectives``: whether collective
+    calls may be early."""
 
-    def __init__(self, analysis: Analysis, procedure: Procedure, transfer: Call) -> None:
+    def __init__(self, analysis: Analysis, procedure: Procedure, transfer: Call, *, collectives: bool) -> None:
         self._analysis = analysis
         self._procedure = procedure
+        self._collectives = collectives
         statements = procedure.body.statements
         place = next(n for n, s in enumerate(statements) if s is transfer)
         self._before = statements[:place]
@@ -141,6 +153,7 @@ class EarlyWorkFinder:
         for number, (statement, effects) in enumerate(zip(self._before, self._effects, strict=True)):
             movable = number not in banned and self._is_movable(statement, effects)
             movable = movable and not self._lacks(statement, early)
+            movable = movable and not (effects.operations and any(other.operations for other in staying))
             private = self._followed - self._exposed[number]
             if movable and all(
                 conflict(other, effects, self._analysis.aliases, private=private) is None for other in staying
@@ -164,7 +177,9 @@ class EarlyWorkFinder:
 
     def _is_movable(self, statement: Statement, effects: Effects) -> bool:
         """Whether all it does is compute, in variables that another procedure can name or have of its own."""
-        if isinstance(statement, Nothing) or effects.operations or effects.io or effects.states:
+        if isinstance(statement, Nothing) or effects.io or effects.states:
+            return False
+        if effects.operations and not (self._collectives and _is_collective(statement)):
             return False
         if effects.barrier is not None or effects.leaves is not None:
             return False
@@ -214,6 +229,7 @@ class EarlyWorkFinder:
             if (
                 number < first
                 or isinstance(statement, Declare)
+                or effects.operations
                 or works([statement], self._analysis.program, self._procedure)
                 or any(conflict(effects, other, self._analysis.aliases) is not None for other in needed)
             ):

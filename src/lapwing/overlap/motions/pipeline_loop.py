@@ -27,7 +27,7 @@ from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines, words
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
 from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, is_own, touched
-from lapwing.overlap.phases import NOWHERE, Written
+from lapwing.overlap.phases import NOWHERE, Phase, Written
 from lapwing.overlap.program import (
     AddressOf,
     Block,
@@ -138,7 +138,7 @@ class _Pipeliner:
         self._check_callee(turn)
         self._check_memory(turn)
         arguments = self._next_arguments(turn)
-        work, shadows = self._early(turn)
+        work, shadows = self._early_with_collectives(turn)
         count = argument_of(turn.transfer, mpi.Role.COUNT)
         if shadows and isinstance(count, Number) and count.value <= _FEW:
             raise Refused(
@@ -245,16 +245,35 @@ class _Pipeliner:
             differences.append(dict(linear.terms).get(variable, 0) * step)
         return tuple(differences)
 
-    def _early(self, turn: Turn) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+    def _early_with_collectives(self, turn: Turn) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+        """With the collective calls before the transfer, unless that leaves less of the rest."""
+        without = self._early(turn, collectives=False)
+        if self._communicates_after(turn):
+            return without
+        try:
+            found = self._early(turn, collectives=True)
+        except Refused:
+            return without
+        return found if all(any(s is t for t in found[0].early) for s in without[0].early) else without
+
+    def _communicates_after(self, turn: Turn) -> bool:
+        """Whether anything communicates from the transfer to the next turn."""
+        statements = turn.callee.body.statements
+        place = next(n for n, s in enumerate(statements) if s is turn.transfer)
+        effects = [self.analysis.plain(s, turn.callee) for s in statements[place + 1 :]]
+        effects += [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements if s is not turn.call]
+        return any(e.operations or e.states & {"synchronisation"} for e in effects)
+
+    def _early(self, turn: Turn, *, collectives: bool) -> tuple[EarlyWork, tuple[Shadow, ...]]:
         """The early work, as much of it as fits, and the shadows it needs."""
-        finder = EarlyWorkFinder(self.analysis, turn.callee, turn.transfer)
+        finder = EarlyWorkFinder(self.analysis, turn.callee, turn.transfer, collectives=collectives)
         banned: set[int] = set()
         first: Obstacle | None = None
         while True:
             work = finder.find(frozenset(banned))
             if not work.has_work(self.analysis):
                 break
-            found = ShadowFinder(self.analysis, work, self._between(turn, work)).find()
+            found = ShadowFinder(self.analysis, work, turn.transfer, self._between(turn, work)).find()
             if not isinstance(found, Obstacle):
                 if first is not None:  # the rest of it could be early, too
                     self._refuse(turn, _refusal(first))
@@ -397,6 +416,7 @@ class _Pipeliner:
         start: Statement,
         end: Statement,
     ) -> Block:
+        assert isinstance(start, Phase)
         body = turn.callee.body
         place = next(n for n, s in enumerate(body.statements) if s is turn.transfer)
         first = next(s for s in work.early if not _declares(s))
@@ -406,15 +426,16 @@ class _Pipeliner:
         late = [s for s in head if s.span.start > first.span.start]
         head = [s for s in head if all(s is not x for x in late)]
         touches = _touches(work, turn.callee)
+        barrier = "the next turn's collective calls" if work.collectives else None
         tail = sorted([*late, *rest], key=lambda s: s.span.start)
         return replace(
             body,
             statements=(
                 *head,
-                Written(text.taking_over(), touches, span=NOWHERE),
+                Written(text.taking_over(), touches, barrier, span=NOWHERE),
                 *tail,
-                replace(start, span=turn.transfer.span),
-                Written(text.doing_early(differences), touches, span=NOWHERE),
+                replace(start, span=turn.transfer.span, sends=text.sending()),
+                Written(text.doing_early(differences), touches, barrier, span=NOWHERE),
                 replace(end, span=NOWHERE),
                 *body.statements[place + 1 :],
             ),
@@ -446,6 +467,9 @@ class _Pipeliner:
             MOTION,
             f"the next turn's work of lines {min(lines)} to {max(lines)} is done while it travels",
         )
+        for call in work.collectives:
+            text = f"made in the turn before, while {turn.transfer.name} travels"
+            self.context.made(call.span, MOTION, text)
 
 
 _FEW = 16  # elements of a transfer that is over before copies are made

@@ -5,7 +5,11 @@ elements they wrote. What these are must be known:
 
 * ALL: the early statements first write every element, for certain; the whole shadow is taken over.
 * RANGES: they write nothing but what counters pass over (written_ranges.py); those ranges are taken over.
-* COPY: nobody else writes the variable in between. The shadow begins as a copy, and the whole of it is taken over.
+* COPY: nobody else writes the variable in between. The shadow begins as a copy, and the whole of it is taken over. Memory a
+  pointer points to is copied only if it holds the transfer's counts or displacements, one a rank: other memory may be large.
+
+Where the transfer sends what counters passed over, and nothing touches it before, it may be sent from the shadow (``sent``).
+The variable takes over what was written while it travels, and the next early work uses a second shadow.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import meet
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
+from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.written_ranges import WrittenRanges, written_ranges
 from lapwing.overlap.program import (
@@ -26,6 +32,7 @@ from lapwing.overlap.program import (
     Assignment,
     Call,
     Cast,
+    Constant,
     Element,
     Expression,
     Invocation,
@@ -40,6 +47,7 @@ from lapwing.overlap.program import (
     Unread,
 )
 from lapwing.overlap.sections import Linear, Range, Section, covers
+from lapwing.overlap.tree import message_of
 
 
 class Taken(enum.Enum):
@@ -50,11 +58,13 @@ class Taken(enum.Enum):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The one statement that gives a pointer its memory, and where. ``target``: where it names the pointer."""
+    """The one statement that gives a pointer its memory, and where. ``target``: where it names the pointer; ``sizes``: the
+    arguments, whose product is its size in bytes."""
 
     statement: Statement
     procedure: Procedure
     target: Span
+    sizes: tuple[Span, ...]
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,7 @@ class Shadow:
     spots: tuple[Span, ...]
     ranges: WrittenRanges | None = None
     allocation: Allocation | None = None
+    sent: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,9 +101,10 @@ def is_own(access: Access, procedure: Procedure) -> bool:
 class ShadowFinder:
     """``between``: all that is touched from the transfer's start until the early statements' own place comes."""
 
-    def __init__(self, analysis: Analysis, work: EarlyWork, between: Sequence[Access]) -> None:
+    def __init__(self, analysis: Analysis, work: EarlyWork, transfer: Call, between: Sequence[Access]) -> None:
         self._analysis = analysis
         self._work = work
+        self._transfer = transfer
         self._between = between
         self._procedure = work.procedure
         self._source = analysis.program.sources[work.procedure.source]
@@ -159,10 +171,11 @@ class ShadowFinder:
         shadow = Shadow(symbol, Taken.COPY, spots or (), allocation=allocation)
         ranges = self._ranges(symbol, users)
         if ranges is not None:
-            return replace(shadow, taken=Taken.RANGES, ranges=ranges)
+            shadow = replace(shadow, taken=Taken.RANGES, ranges=ranges)
+            return replace(shadow, sent=self._is_sent(shadow))
         if not symbol.pointer and self._is_written_first(symbol, users):
             return replace(shadow, taken=Taken.ALL)
-        if not symbol.pointer and not written:
+        if not written and (not symbol.pointer or symbol in self._rows_of_ranks()):
             return shadow
         return Obstacle(
             "what the early work writes is known to the element",
@@ -204,6 +217,8 @@ class ShadowFinder:
         )
 
     def _cannot_be_renamed(self, symbol: Symbol, users: Sequence[Statement]) -> str | None:
+        if symbol.name in _NEW_NAMES:
+            return "the new procedures have a variable of that name"
         if symbol.storage is not Storage.GLOBAL or symbol.overlay is not None or symbol.volatile:
             return "it is not a global variable of its own"
         kind = symbol.type.target if symbol.pointer else symbol.type
@@ -239,6 +254,8 @@ class ShadowFinder:
             for inner in statement.walk():
                 for top in inner.expressions():
                     whole = {id(e.base) for e in top.walk() if isinstance(e, Element) and len(e.indices) == rank}
+                    if isinstance(inner, Call) and message_of(inner) is not None:
+                        whole |= {id(a) for a in inner.arguments}
                     for e in top.walk():
                         if isinstance(e, Name) and e.symbol == symbol and id(e) not in whole:
                             yield e
@@ -272,6 +289,27 @@ class ShadowFinder:
         strange = [a for a in effects.accesses if a.symbol != found.counters]
         strange += self._in_calls(users[0])
         return None if any(self._clash(a, c) for a in strange for c in counters) else found
+
+    def _rows_of_ranks(self) -> list[Symbol]:
+        """The transfer's rows of counts and displacements."""
+        message = message_of(self._transfer)
+        assert message is not None
+        roles = (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS)
+        rows = [a for a, p in zip(self._transfer.arguments, message.parameters, strict=False) if p.role in roles]
+        return [row.symbol for row in rows if isinstance(row, Name)]
+
+    def _is_sent(self, shadow: Shadow) -> bool:
+        """Whether the transfer can send the shadow: it names the variable once, and nothing that stays before it does."""
+        assert shadow.ranges is not None
+        transfer = self._transfer
+        kind = argument_of(transfer, mpi.Role.TYPE)
+        named = [e for top in transfer.expressions() for e in top.walk() if e == Name(shadow.symbol)]
+        if transfer.name not in _SENDS_ROWS or len(named) != 1 or not isinstance(kind, Constant):
+            return False
+        if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or shadow.ranges.counters.dimensions is None:
+            return False
+        staying = [self._analysis.plain(s, self._procedure) for s in self._work.staying]
+        return not any(self._concerns(a, shadow.symbol) for effects in staying for a in effects.accesses)
 
     def _counters_can_be_kept(self, counters: Symbol) -> bool:
         kind = counters.type
@@ -316,7 +354,8 @@ class ShadowFinder:
                 target = _given(statement, value.span)
                 if target == Name(symbol) and target.span is not None:
                     once = _count_words(self._source, statement.span, symbol.name) == 1
-                    return Allocation(statement, procedure, target.span) if once else None
+                    sizes = _sizes_of(value)
+                    return Allocation(statement, procedure, target.span, sizes) if once and sizes else None
         return None
 
 
@@ -331,13 +370,26 @@ def _given(statement: Statement, value: Span) -> Expression | None:
 
 def _is_fresh(value: Expression) -> bool:
     """A call of malloc or calloc whose size can be reckoned a second time."""
-    while isinstance(value, Cast):
-        value = value.value
+    value = _without_casts(value)
     if not isinstance(value, Invocation) or value.name not in ("malloc", "calloc"):
         return False
     return not any(
         isinstance(e, Assignment | Invocation | Unread) for argument in value.arguments for e in argument.walk()
     )
+
+
+def _sizes_of(value: Expression) -> tuple[Span, ...]:
+    """Where the arguments of an allocation stand; empty if the text does not show them."""
+    call = _without_casts(value)
+    assert isinstance(call, Invocation)
+    spans = [a.span for a in call.arguments]
+    return tuple(s for s in spans if s is not None) if None not in spans else ()
+
+
+def _without_casts(value: Expression) -> Expression:
+    while isinstance(value, Cast):
+        value = value.value
+    return value
 
 
 def _expressions(statement: Statement) -> Iterator[Expression]:
@@ -355,6 +407,10 @@ def _calls(statement: Statement) -> Iterator[str | None]:
             yield e.name
 
 
+_NEW_NAMES = frozenset(
+    "i n r count counts displs type comm first end inter ranks size inside other".split()
+)  # early_text.py
+_SENDS_ROWS = frozenset({"MPI_Alltoallv"})  # messages given by counts and displacements
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 
 
