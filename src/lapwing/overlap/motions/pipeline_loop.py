@@ -1,14 +1,15 @@
 """The next turn's independent work, done while this turn's transfer travels.
 
-before:  for (t = a; t <= b; t++) step(t);        step: work; messages; MPI_Alltoallv; rest
+before:  for (t = a; t <= b; t++) step(t);        step: work; MPI_Allreduce; counts; MPI_Alltoallv; rest
 after:   for (t = a; t <= b; t++) { step_next = t + 1 <= b; step(t); }
-         step: if it was not done early, step_early (work); take over what it wrote; messages;
+         step: if it was not done early, step_early (work; MPI_Allreduce; counts); take over what it wrote;
                MPI_Ialltoallv; if (step_next) step_early(t + 1); MPI_Wait; rest
 
 Obligations. Between the transfer's start and the next turn's own work nothing is written that the work needs, and what the work
 writes and others touch there has a shadow (shadows.py). The next turn certainly comes: the loop's bounds are known before the
 turn, nothing leaves the loop or the program in between, and the procedure is called once a turn, under no condition. Its
-arguments are known beforehand. Whether the collective may become a nonblocking one, collectives.py says.
+arguments are known beforehand. Collectives before the transfer are early, too, if nothing communicates from the transfer to
+them: their order stays. Whether the transfer may become a nonblocking one, collectives.py says.
 """
 
 from __future__ import annotations
