@@ -1,4 +1,4 @@
-"""NPB built twice for the simulator: as it is, and as `lapwing overlap` rewrites it."""
+"""NPB built for the simulator or for a real MPI: as it is, and as `lapwing overlap` rewrites it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lapwing.errors import BuildError
 
-TOOLS = ("make", "gcc", "smpicc", "smpif90", "smpirun")  # gcc: of NPB's own setparams
+TOOLS = ("make", "gcc")  # gcc: of NPB's own setparams
 SHARED = ("config", "sys", "common")  # folders of NPB that every benchmark is built with
 _BUILT = shutil.ignore_patterns("*.o", "*.mod", "*.x", "npbparams.h", "setparams", "make.def")
 _SHOWN_LINES = 20
 
 # NPB's randi8 has a hexadecimal constant in a form that gfortran only takes when told.
 _MAKE_DEF = """\
-MPIFC = ../config/smpif77
-FLINK = smpif90
+MPIFC = {fortran}
+FLINK = {fortran_linker}
 FFLAGS = -O3 -fallow-argument-mismatch -fallow-invalid-boz -w
 FLINKFLAGS = -O3
-MPICC = smpicc
-CLINK = smpicc
+MPICC = {c}
+CLINK = {c}
 CFLAGS = -O3
 CLINKFLAGS = -O3
 CC = gcc
@@ -51,17 +52,29 @@ exec smpif90 "$@"
 
 
 @dataclass(frozen=True)
+class Compilers:
+    """The MPI's compilers, as NPB's makefiles are to call them; fortran: for sources that are not linked yet."""
+
+    c: str
+    fortran: str
+    fortran_linker: str
+
+
+SIMULATED = Compilers(c="smpicc", fortran="../config/smpif77", fortran_linker="smpif90")
+
+
+@dataclass(frozen=True)
 class Overlapped:
-    """What the tool did: its own seconds, the sources given to it, its JSON, and whether it changed any of them."""
+    """What the tool did: its own seconds, the sources as it left them, its JSON, and whether it changed any of them."""
 
     seconds: float
-    sources: int
+    texts: dict[str, bytes]
     outcome: dict[str, Any]
     changed: bool
 
 
-def missing_tools() -> list[str]:
-    return [tool for tool in TOOLS if shutil.which(tool) is None]
+def missing_tools(*more: str) -> list[str]:
+    return [tool for tool in (*TOOLS, *more) if shutil.which(tool) is None]
 
 
 def find_npb(path: Path) -> Path | None:
@@ -70,7 +83,7 @@ def find_npb(path: Path) -> Path | None:
     return next((f for f in folders if all((f / part).is_dir() for part in SHARED)), None)
 
 
-def copy_tree(npb: Path, benchmark: str, tree: Path) -> Path:
+def copy_tree(npb: Path, benchmark: str, tree: Path, compilers: Compilers) -> Path:
     """Copy what the benchmark needs, and say how it is compiled; returns the benchmark's folder.
 
     Raises BuildError where NPB lacks it.
@@ -80,7 +93,7 @@ def copy_tree(npb: Path, benchmark: str, tree: Path) -> Path:
     for part in (*SHARED, benchmark):
         shutil.copytree(npb / part, tree / part, ignore=_BUILT)
     (tree / "bin").mkdir()
-    (tree / "config" / "make.def").write_text(_MAKE_DEF)
+    (tree / "config" / "make.def").write_text(_MAKE_DEF.format(**asdict(compilers)))
     compiler = tree / "config" / "smpif77"
     compiler.write_text(_FORTRAN)
     compiler.chmod(0o755)
@@ -107,18 +120,19 @@ def compiled_sources(folder: Path) -> list[Path]:
     return [source for source in sources if source.is_file()]
 
 
-def overlap(folder: Path) -> Overlapped:
+def overlap(folder: Path, progress_calls: bool) -> Overlapped:
     """Let the tool rewrite the built benchmark's sources in place, given nothing but their names.
 
+    progress_calls: as the tool does by default; a simulator moves messages without being called, and charges for calls.
     Raises BuildError where it fails.
     """
     sources = compiled_sources(folder)
-    before = [source.read_bytes() for source in sources]
+    before = _texts(sources)
     report = folder.parent / "overlap.json"
     command = [
         sys.executable, "-m", "lapwing", "overlap", *(os.path.relpath(source, folder) for source in sources),
-        # The simulator moves messages without being called, and charges for calls.
-        "-I", ".", "-I", "../common", "--in-place", "--no-progress-calls", "--json", str(report),
+        "-I", ".", "-I", "../common", "--in-place", "--json", str(report),
+        *(() if progress_calls else ("--no-progress-calls",)),
     ]  # fmt: skip
     start = time.perf_counter()
     done = subprocess.run(
@@ -127,8 +141,12 @@ def overlap(folder: Path) -> Overlapped:
     seconds = time.perf_counter() - start
     if done.returncode != 0 or not report.is_file():
         raise BuildError(f"lapwing overlap failed on {folder.name}:\n{_tail(done.stdout + done.stderr)}")
-    changed = before != [source.read_bytes() for source in sources]
-    return Overlapped(seconds, len(sources), json.loads(report.read_text()), changed)
+    after = _texts(sources)
+    return Overlapped(seconds, after, json.loads(report.read_text()), before != after)
+
+
+def _texts(sources: Sequence[Path]) -> dict[str, bytes]:
+    return {f"{source.parent.name}/{source.name}": source.read_bytes() for source in sources}
 
 
 def _tail(text: str) -> str:

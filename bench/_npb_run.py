@@ -1,4 +1,4 @@
-"""One run of an NPB program on a simulated cluster, and what it prints about itself."""
+"""One run of an NPB program, on a simulated cluster or by another command, and what it prints about itself."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+from _npb_build import SIMULATED
 
 from lapwing.errors import RunError
 from lapwing.export.smpi import Cluster, Curve, host_file, line, platform_xml
@@ -96,11 +99,40 @@ def run(program: Path, nodes: int, network: Network, slower: float) -> Reading:
             "smpirun", "-np", str(nodes), "-platform", "platform.xml", "-hostfile", "hosts",
             "--log=root.thres:critical", *(f"--cfg={setting}" for setting in settings), str(program),
         ]  # fmt: skip
-        status, output = _simulate(command, folder)
+        status, output = execute(command, folder, program.name)
+    return reading_of(f"{program.name} on {nodes} nodes", status, output)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Simulated clusters. slower: how many times slower than this machine their hosts compute."""
+
+    known: tuple[Network, ...]
+    slower: float
+
+    compilers = SIMULATED
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        return tuple(network.name for network in self.known)
+
+    def titles(self) -> list[str]:
+        return [f"{network.name}: {network.title}" for network in self.known]
+
+    def facts(self) -> list[dict[str, Any]]:
+        return [asdict(network) for network in self.known]
+
+    def run(self, program: Path, nodes: int, network: str) -> Reading:
+        """Run the program with a rank a host. Raises RunError where it fails or prints no time."""
+        return run(program, nodes, FREE if network == FREE.name else NETWORKS[network], self.slower)
+
+
+def reading_of(what: str, status: int, output: str) -> Reading:
+    """What a run that ended with this status printed. Raises RunError, which says what ran, where it failed."""
     found = [pattern.search(output) for pattern in (_SECONDS, _RATE, _VERIFICATION)]
     if status != 0 or not all(found):
         shown = "\n".join(output.strip().splitlines()[-_SHOWN_LINES:])
-        raise RunError(f"{program.name} on {nodes} nodes failed with status {status}:\n{shown}")
+        raise RunError(f"{what} failed with status {status}:\n{shown}")
     seconds, rate, verification = (match[1] for match in found if match)
     return Reading(float(seconds), float(rate), verification)
 
@@ -115,20 +147,26 @@ def operations(readings: Sequence[Reading]) -> float:
     return (low + high) / 2
 
 
-def _simulate(command: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Run a command; its status and all it said. What it started ends with it."""
+def execute(
+    command: Sequence[str],
+    folder: Path,
+    name: str,
+    environment: dict[str, str] | None = None,
+    limit: int = _LIMIT_SECONDS,
+) -> tuple[int, str]:
+    """Run a command; its status and all it said. What it started ends with it. Raises RunError where it hangs."""
     process = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", start_new_session=True,
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
     )  # fmt: skip
     try:
-        output, _ = process.communicate(timeout=_LIMIT_SECONDS)
+        output, _ = process.communicate(timeout=limit)
     except BaseException as error:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if isinstance(error, subprocess.TimeoutExpired):
-            raise RunError(f"{Path(command[-1]).name} did not end within {_LIMIT_SECONDS} s.") from error
+            raise RunError(f"{name} did not end within {limit} s.") from error
         raise
     return process.returncode, output
 

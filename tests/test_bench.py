@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -142,3 +143,78 @@ def test_overlap_names_its_settings(setting: str) -> None:
     done = run("overlap.py", "--setting", setting)
     assert done.returncode == 2
     assert "expected sqrt3d, advection3d, sqrt3d-large, advection3d-large" in done.stderr
+
+
+@pytest.fixture
+def bench_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+
+
+@pytest.mark.usefixtures("bench_modules")
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        (
+            "HYDRA build details:\n    Version:      4.0.2\n    Configure options: '--with-device=ch4:ucx' 'FFLAGS='\n",
+            "MPICH 4.0.2 (ch4:ucx)",
+        ),
+        ("HYDRA build details:\n    Version:      5.0.2\n", "MPICH 5.0.2"),
+        ("mpiexec (OpenRTE) 4.1.4\n", None),
+        ("", None),
+    ],
+)
+def test_npb_knows_mpich_by_its_launcher(said: str, version: str | None) -> None:
+    lab = importlib.import_module("_npb_lab")
+    assert lab.mpich_version(said) == version
+
+
+@pytest.mark.usefixtures("bench_modules")
+def test_npb_reads_what_a_run_prints() -> None:
+    runs = importlib.import_module("_npb_run")
+    output = " Time in seconds =   4.32\n Mop/s total     =   19.41\n Verification    =   SUCCESSFUL\n"
+    reading = runs.reading_of("is.A.x", 0, output)
+    assert (reading.seconds, reading.rate, reading.verified) == (4.32, 19.41, True)
+    assert not runs.reading_of("is.A.x", 0, output.replace("SUCCESSFUL", "UNSUCCESSFUL")).verified
+    for status, text in ((1, output), (0, output.partition("Verification")[0])):
+        with pytest.raises(LapwingError, match=f"is.A.x failed with status {status}"):
+            runs.reading_of("is.A.x", status, text)
+
+
+@pytest.mark.usefixtures("bench_modules")
+def test_npb_compares_runs_of_the_same_round() -> None:
+    npb, runs = importlib.import_module("npb"), importlib.import_module("_npb_run")
+
+    def readings(*seconds: float, verdict: str = "SUCCESSFUL") -> list[Any]:
+        return [runs.Reading(s, 100 / s, verdict) for s in seconds]
+
+    found = {
+        ("original", "lab"): readings(4.0, 8.0),
+        ("original", "free"): readings(1.0, 2.0),
+        ("transformed", "lab"): readings(3.0, 4.0),
+        ("other", "lab"): readings(5.0, 10.0, verdict="UNSUCCESSFUL"),
+    }
+    row = npb.row("IS", 2, "lab", "transformed", found, 100.0)
+    assert row["gain"] == pytest.approx({"median": 37.5, "min": 25, "max": 50})
+    assert row["ceiling"]["median"] == pytest.approx(75)
+    assert row["verified"]
+    other = npb.row("IS", 2, "lab", "other", found, 100.0)
+    assert other["gain"]["median"] == pytest.approx(-25)
+    assert not other["verified"]
+    assert npb.row("IS", 2, "lab", "absent", found, 100.0)["gain"] is None
+
+
+@pytest.mark.usefixtures("bench_modules")
+def test_npb_names_classes_where_they_differ() -> None:
+    npb = importlib.import_module("npb")
+    assert npb.class_text({"IS": "A", "MG": "A"}) == "A"
+    assert npb.class_text({"IS": "A", "LU": "W"}) == "IS A, LU W"
+
+
+def test_npb_needs_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPWING_LAB", "nosuchlab")
+    done = run("npb.py", str(tmp_path), "--lab")
+    assert done.returncode == 1
+    assert "--lab cannot run: no lab is up" in done.stderr
+    done = run("npb.py", str(tmp_path), "--lab", "--slower", "2")
+    assert done.returncode == 2
+    assert "make lab-up" in done.stderr
