@@ -1,6 +1,6 @@
 """Arrays that stay distributed between calls, and collective calls that must never hang.
 
-Started by mpiexec as a program, this file runs one scenario, a function below, on the ranks of that run.
+Started by mpiexec as a program, this file runs scenarios, functions below, on the ranks of that run, one after the other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 import lapwing as lw
 
 SECONDS = 120
+TOGETHER = 270  # all scenarios in turn: as long as a test may take
 SCENARIOS: dict[str, Callable[[], None]] = {}
 
 
@@ -346,14 +348,41 @@ def start(command: list[str], seconds: float = SECONDS) -> subprocess.CompletedP
     )  # fmt: skip
 
 
-SUCCEEDING = [name for name in SCENARIOS if name != "fails_on_one_rank"]
+ALONE = ["fails_on_one_rank", "mpi_used_before_and_after"]
+IN_TURN = [name for name in SCENARIOS if name not in ALONE]
+
+
+def play(ranks: int, *names: str, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
+    return start([mpiexec(), "-n", str(ranks), sys.executable, __file__, *names], seconds)
+
+
+@cache
+def played_in_turn(ranks: int) -> subprocess.CompletedProcess[str]:
+    """All scenarios that need no process of their own, in one: to start ranks takes longer than most of them."""
+    try:
+        return play(ranks, *IN_TURN, seconds=TOGETHER)
+    except subprocess.TimeoutExpired as late:
+        done = (late.stdout or b"").decode()
+        return subprocess.CompletedProcess(late.cmd, -1, done, f"not over after {TOGETHER} s; over are:\n{done}")
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", SUCCEEDING)
+@pytest.mark.parametrize("name", IN_TURN)
 def test_scenario(name: str, ranks: int) -> None:
-    done = start([mpiexec(), "-n", str(ranks), sys.executable, __file__, name])
+    done = played_in_turn(ranks)
+    if done.returncode != 0:
+        ended = next(n for n in IN_TURN if done.stdout.count(f"done {n}\n") < ranks)
+        assert name != ended, done.stderr[-3000:]
+        done = play(ranks, name)  # it may not have had its turn
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count(f"done {name}\n") == ranks
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_process_that_has_used_mpi(ranks: int) -> None:
+    done = play(ranks, "mpi_used_before_and_after")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("done") == ranks
 
@@ -430,5 +459,7 @@ def test_no_mpi_is_loaded_without_a_launcher(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    SCENARIOS[sys.argv[1]]()
-    print("done", flush=True)
+    for called in sys.argv[1:]:
+        SCENARIOS[called]()
+        sys.stdout.write(f"done {called}\n")  # at once, that lines of several ranks do not mix
+        sys.stdout.flush()

@@ -53,6 +53,11 @@ else:
 """
 
 
+def without_prefix(name: object) -> str:
+    """What tests are called by: every process that runs them must find them under the same names."""
+    return str(name).removeprefix(f"{PREFIX}-")
+
+
 def lab(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """One command of lab.py, in the prefix of these tests."""
     done = subprocess.run(
@@ -246,7 +251,7 @@ def test_rates_as_tc_writes_them(own: None, rate: str) -> None:
     assert lab("up", "--hosts", "1", "--rate", rate).returncode == 0
 
 
-@pytest.mark.parametrize("host", ["h0", "eth0", f"{PREFIX}-h2", SWITCH])
+@pytest.mark.parametrize("host", ["h0", "eth0", f"{PREFIX}-h2", SWITCH], ids=without_prefix)
 def test_no_such_host(standing: None, host: str) -> None:
     done = lab("cut", host)
     assert done.returncode == 1
@@ -290,7 +295,9 @@ def test_cables(standing: None) -> None:
     assert "down" not in lab("status").stdout
 
 
-@pytest.mark.parametrize(("sender", "receiver", "address"), [(H0, H1, "10.77.0.2"), (H1, H0, "10.77.0.1")])
+@pytest.mark.parametrize(
+    ("sender", "receiver", "address"), [(H0, H1, "10.77.0.2"), (H1, H0, "10.77.0.1")], ids=without_prefix
+)
 def test_the_rate_is_a_limit(own: None, sender: str, receiver: str, address: str) -> None:
     assert lab("up", "--rate", "20mbit").returncode == 0
     size = 2_500_000  # bytes: a second at 20 Mbit/s, whatever else the machine does
@@ -308,7 +315,7 @@ def test_the_rate_is_a_limit(own: None, sender: str, receiver: str, address: str
     assert seconds > 0.98 * size * 8 / 20e6
 
 
-@pytest.mark.parametrize("sender", [H0, H1])
+@pytest.mark.parametrize("sender", [H0, H1], ids=without_prefix)
 def test_packets_are_whole_and_limited_at_both_ends(standing: None, sender: str) -> None:
     for namespace, interface in ((sender, "eth0"), (SWITCH, "h" + sender[-1])):
         features = ip("netns", "exec", namespace, "ethtool", "-k", interface)

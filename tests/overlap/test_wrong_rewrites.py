@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -192,11 +193,24 @@ def needs(form: str) -> None:
         pytest.skip(f"no MPI for {language} here")
 
 
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
+    """The right program of a form, built once for all that is held against it."""
+
+    @functools.cache
+    def reference(form: str) -> Reference:
+        needs(form)
+        file, text = right_program(form)
+        directory = tmp_path_factory.mktemp(form)
+        return Reference(write({file: text}, directory / "right"), directory)
+
+    return reference
+
+
 @pytest.mark.parametrize(("form", "name"), CASES)
-def test_wrong_rewrite_is_seen(form: str, name: str, tmp_path: Path) -> None:
-    needs(form)
-    file, text = right_program(form)
-    original = Reference(write({file: text}, tmp_path / "right"), tmp_path)
+def test_wrong_rewrite_is_seen(form: str, name: str, right: Callable[[str], Reference], tmp_path: Path) -> None:
+    original = right(form)
+    file, _ = right_program(form)
     found = original.differences(
         write({file: broken(form, name)}, tmp_path / "wrong"), ranks=(3,), schedules=(STRICTLY,), seconds=5
     )
@@ -204,10 +218,9 @@ def test_wrong_rewrite_is_seen(form: str, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["c", "mpi", "mpi_f08"])
-def test_right_program_passes(form: str, tmp_path: Path) -> None:
-    needs(form)
+def test_right_program_passes(form: str, right: Callable[[str], Reference], tmp_path: Path) -> None:
+    original = right(form)
     file, text = right_program(form)
-    original = Reference(write({file: text}, tmp_path / "right"), tmp_path)
     for schedule in (PLAIN, STRICTLY, SLOWLY):
         for ranks in (2, 3):
             outcome = original.outcome(ranks, schedule)

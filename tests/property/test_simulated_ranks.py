@@ -184,7 +184,7 @@ def test_elements_are_not_replaced_while_a_step_before_reads_them() -> None:
 
 
 def test_messages_are_enough_and_in_time() -> None:
-    search(check, wanted(400), first_seed())
+    search(check, wanted(200), first_seed())
 
 
 def test_messages_of_several_sweeps_are_enough_and_in_time() -> None:
