@@ -125,12 +125,14 @@ def all_of(paths: tuple[Path, ...], directory: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_all_of_corrbench(tmp_path: Path) -> None:
     need(corrbench(), "LAPWING_CORRBENCH")
     all_of(corrbench(), tmp_path)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_all_of_bugs_initiative(tmp_path: Path) -> None:
     need(bugs_initiative(), "LAPWING_MBI")
     all_of(bugs_initiative(), tmp_path)

@@ -31,7 +31,7 @@ from lapwing.overlap.program import Storage
         ("character(len=7) :: a", "character", 7),
         ("character*(*) a", "character", None),
         ("integer, parameter :: dp = kind(1.0d0)\nreal(dp) a", "real", 8),
-        ("integer, parameter :: dp = selected_real_kind(15)\nreal(dp) a", "real", None),
+        ("integer, parameter :: dp = selected_real_kind(15)\nreal(dp) a", "real", 8),
         ("use iso_fortran_env\nreal(real64) a", "real", 8),
         ("use, intrinsic :: iso_c_binding, only: c_double_complex\ncomplex(c_double_complex) a", "complex", 16),
         ("integer(MPI_OFFSET_KIND) a", "integer", 8),

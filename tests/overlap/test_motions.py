@@ -113,6 +113,25 @@ def test_nothing_moves_across_preprocessor_lines() -> None:
     assert "1 + 1" not in changed(rewrite(read_c_text(fenced), Options()))
 
 
+def test_comments_beside_replaced_calls_stay() -> None:
+    commented = ROW_ARGUMENT.replace("MPI_COMM_WORLD, &r);", "MPI_COMM_WORLD, &r); /* the row */")
+    commented = commented.replace("MPI_Wait(&r, &status);", "MPI_Wait(&r, &status); // it is here")
+    work = "  for (j = 0; j < 64; j++) b[j] = j;\n"
+    text = changed(rewrite(read_c_text(commented.replace("  MPI_Irecv", f"{work}  MPI_Irecv")), Options()))
+    assert "lapwing_post(" in text
+    assert "  /* the row */\n" in text
+    assert "  // it is here\n" in text
+
+
+def test_comments_beside_replaced_calls_do_not_become_code() -> None:
+    received = "call MPI_Recv(a, 2000, MPI_DOUBLE_PRECISION, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)"
+    program = "subroutine s(a, b)\nuse mpi\nimplicit none\nreal(8) :: a(2000), b(2000)\ninteger :: i, ierr\n"
+    program += f"{received} !$ b(1) = 9\ndo i = 1, 2000\nb(i) = i\nend do\nb = b + a\nend subroutine\n"
+    text = changed(rewrite(read_text(program), Options()))
+    assert "_post(" in text
+    assert "! $ b(1) = 9\n" in text
+
+
 GOTO = """\
 program p
   use mpi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -319,6 +320,7 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
     [
         ("", "SOURCE"),
         ("nothing.f", "nothing.f: there is no such file or folder"),
+        ("''", "an empty name"),
         ("hello.f --bogus", "--bogus"),
         ("hello.f --in-place -o out", "-o and --in-place exclude each other"),
         ("hello.f --diff --in-place", "--diff and --in-place exclude each other"),
@@ -336,7 +338,7 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage(core: Core, capfdbinary: pytest.CaptureFixture[bytes], arguments: str, said: str) -> None:
-    done = lapwing(capfdbinary, *arguments.split())
+    done = lapwing(capfdbinary, *shlex.split(arguments))
     assert (done.status, done.output) == (2, b"")
     assert said in done.errors
     assert Path("hello.f").read_bytes() == FORTRAN

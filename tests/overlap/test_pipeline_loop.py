@@ -469,6 +469,12 @@ def test_refused_where_results_could_differ(name: str, tmp_path: Path) -> None:
     assert "turn_early" not in after[0].read_text()
 
 
+def test_files_with_missing_includes_stay(tmp_path: Path) -> None:
+    outcome, after = rewritten(f'#include "nowhere.h"\n{SORT}', tmp_path)
+    assert made(outcome) == 0
+    assert "turn_early" not in after[0].read_text()
+
+
 @pytest.mark.mpi
 def test_loop_and_procedure_in_different_files(tmp_path: Path) -> None:
     if toolchain("c") is None:

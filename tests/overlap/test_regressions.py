@@ -122,6 +122,15 @@ if (rank == 1) {
         "for (k = 0; k < N; k++) { p = c + k; d[k] = p[0] + e[k]; }\n",
         "",
     ),
+    "procedure that two callers divide differently": (
+        "left(); right();\n",
+        "static void work(void) { int i; for (i = 0; i < N; i++) d[i] = 0.5 * d[i] + a[i];\n"
+        "  for (i = 0; i < N; i++) e[i] = 0.5 * e[i] + b[i]; }\n"
+        "static void left(void) { int i; for (i = 0; i < N; i++) c[i] = d[i] + 1;\n"
+        f"  {EXCHANGE.replace('(a,', '(c,')}  work(); }}\n"
+        "static void right(void) { int i; for (i = 0; i < N; i++) c[i] = e[i] + 1;\n"
+        f"  {EXCHANGE.replace('(a,', '(c,').replace('b, N', 'a, N')}  work(); }}\n",
+    ),
 }
 
 # A status that is ignored in one receive and used in the other; a label that ends a loop; names of more than 72 columns.

@@ -99,7 +99,7 @@ BODY
     [
         ("MPI_Barrier(comm);", "MPI_Barrier", "a barrier is there to wait"),
         ("MPI_Probe(0, 0, comm, MPI_STATUS_IGNORE);", "MPI_Probe", "a probe says what there is now"),
-        ("CHECK(MPI_Recv(u, n, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE));", "MPI_Recv", "part of an expression"),
+        ("CHECK(MPI_Recv(u, n, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE));", "MPI_Recv", "a macro writes this block"),
         ("SHARE;", "MPI_Bcast", "the call stands in a macro"),
         ("u[0] = 1; SHARE; u[0] = 2;", "MPI_Bcast", "no computation between producer (line 8) and consumer (line 8)"),
         ("u[0] = 1; SHARE;", "MPI_Bcast", "there only from line 8 on"),

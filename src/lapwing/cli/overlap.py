@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -69,8 +71,17 @@ def _motions(ctx: click.Context, parameter: click.Parameter, values: tuple[str, 
     return values
 
 
+class _Named(click.Path):
+    """A path that is not the empty word, which would mean the current folder: a variable that was not set."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not os.fspath(value):
+            self.fail("an empty name; expected a file or a folder.", parameter, ctx)
+        return super().convert(value, parameter, ctx)
+
+
 def _path(**settings: bool) -> click.Path:
-    return click.Path(path_type=Path, **settings)
+    return _Named(path_type=Path, **settings)
 
 
 @click.command(help=_HELP, epilog=_EXAMPLES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lapwing.overlap import mpi
@@ -35,6 +35,19 @@ class _Started:
     buffers: tuple[tuple[frozenset[Memory], bool], ...]  # with whether MPI writes them
 
 
+@dataclass
+class _Walked:
+    """A list of statements that was walked, in a tree of all such lists: motions try many that differ at their ends only.
+
+    ``effects``: of its last one, ``statement``. ``values``: after it. ``steps``: by the id of the statement that follows.
+    """
+
+    effects: Effects
+    values: Environment
+    statement: Statement | None = None  # kept, so that its id is not given to another
+    steps: dict[int, _Walked] = field(default_factory=dict)
+
+
 class Analysis:
     """A program with what the analyses of this package found out about it."""
 
@@ -48,6 +61,7 @@ class Analysis:
         self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
         self._plain: dict[int, tuple[Statement, Effects]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
+        self._walks: dict[str, _Walked] = {}
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
 
@@ -59,11 +73,16 @@ class Analysis:
         self, statements: Sequence[Statement], procedure: Procedure
     ) -> list[tuple[Effects, Environment]]:
         """The same, with what variables are worth before each statement."""
-        walker = Walker(self, procedure, Environment(self.terms))
+        place = self._walks.setdefault(procedure.key, _Walked(Effects(), Environment(self.terms)))
         found = []
         for statement in statements:
-            before = walker.environment.copy()
-            found.append((walker.statement(statement), before))
+            step = place.steps.get(id(statement))
+            if step is None:
+                walker = Walker(self, procedure, place.values.copy())
+                step = _Walked(walker.statement(statement), walker.environment, statement)
+                place.steps[id(statement)] = step
+            found.append((step.effects, place.values))
+            place = step
         return found
 
     def communicates(self, statement: Statement, procedure: Procedure) -> bool:
@@ -165,12 +184,17 @@ class Analysis:
         """A procedure of this key has changed."""
         self._summaries.pop(key, None)
 
+    def forget_walks(self) -> None:
+        """Lists that were walked are not asked for again soon; they hold more memory than all else."""
+        self._walks.clear()
+
     def forget_all(self) -> None:
         """Procedures have changed."""
         self._summaries.clear()
         self._written.clear()
         self._plain.clear()
         self._liveness.clear()
+        self._walks.clear()
         self._started = None
 
     def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
@@ -181,10 +205,8 @@ class Analysis:
             environment = Environment(self.terms, lost=True)
             walker = Walker(self, procedure, environment, sectionless=True)
             effects = together([walker.statement(s) for s in block.statements])
-            keys = {a.symbol.key for a in effects.accesses if a.writes and a.symbol is not None}
-            keys |= {m.key for a in effects.accesses if a.writes for m in a.memory}
             # The block is kept with its entry: its id is not given to another meanwhile.
-            entry = (block, frozenset(keys), effects.barrier is not None)
+            entry = (block, effects.written_keys, effects.barrier is not None)
             self._written[id(block)] = entry
         return entry[1], entry[2]
 

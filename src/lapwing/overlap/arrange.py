@@ -60,9 +60,10 @@ class Halves:
     last: tuple[Statement, ...]
 
 
-@dataclass
+@dataclass(eq=False)
 class Item:
-    """One statement of the expanded list. ``late``: the second half of one that was divided."""
+    """One statement of the expanded list, itself alone: others may read alike. ``late``: the second half of one that was
+    divided."""
 
     statement: Statement
     effects: Effects = field(default_factory=Effects)
@@ -90,6 +91,9 @@ class Ends:
 
 # Divides work that conflicts with what it would pass; see motions/split_loop.py and split_procedure.py.
 DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | None]
+# Divides work that a start needs a part of: that part, and the rest, of which the callable is true; or why not.
+# See motions/split_producer.py.
+DivideProducer = Callable[[Statement, Procedure, Ends, Callable[[Statement], bool]], Halves | Conflict | None]
 Refused = Callable[[Statement, Conflict], None]
 
 
@@ -104,15 +108,19 @@ class Move:
 
 @dataclass
 class Arranger:
-    """Arranges the lists of one procedure. ``moved``: what was moved up, and the wait it now precedes."""
+    """Arranges the lists of one procedure. ``lean``: first halves hold nothing but what starts, and what that needs.
+    ``moved``: what was moved up, and the wait it now precedes.
+    """
 
     analysis: Analysis
     procedure: Procedure
     divide_call: DivideCall
     divide_against: DivideAgainst
+    divide_producer: DivideProducer
     refused: Refused
     fences: Fences
     allowed: Callable[[str], bool]  # motions, by name
+    lean: bool = True
     moved: list[Move] = field(default_factory=list)
     _body: Block | None = None
 
@@ -167,7 +175,20 @@ class Arranger:
         if cut is None and (divide or not changed):
             return None
         cut = len(order) if cut is None else cut
-        return Halves(_joined(order[:cut]), _joined(order[cut:]))
+        first, last = order[:cut], order[cut:]
+        if divide and self.lean and not any(_waits(p.effects) and not p.early for p in first):
+            first, rest = self._leaned(first, private)
+            last = [*rest, *last]
+        return Halves(_joined(first), _joined(last))
+
+    def _leaned(self, items: Sequence[Item], private: dict[int, frozenset[str]]) -> tuple[list[Item], list[Item]]:
+        """What starts communications, with what that needs; and the others. The fewer there are, the further up they can go."""
+        needed: list[Item] = []
+        others: list[Item] = []
+        for item in reversed(items):
+            stays = _starts(item.effects) or any(self._conflict(item, n, private) is not None for n in needed)
+            (needed if stays else others).insert(0, item)
+        return needed, others
 
     def _start_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
         """A communication's start, as far up as it may go, but past no wait once there is work to hide it.
@@ -176,6 +197,7 @@ class Arranger:
         """
         sending = _sends(part.effects)
         group, passed = [part], list[Item]()
+        produced: tuple[Item, Item] | None = None
         worked = False
         for other in reversed(order):
             reason = next((r for g in group if (r := self._conflict(other, g, private)) is not None), None)
@@ -183,13 +205,22 @@ class Arranger:
                 group.insert(0, other)  # a small statement that is needed first
                 continue
             if reason is not None:
-                if not passed:
+                found = self._producer_divided(other, group, private) if sending else None
+                if isinstance(found, Conflict):
+                    self.refused(part.statement, found)
+                elif found is not None:
+                    produced = found
+                elif not passed:
                     self.refused(part.statement, reason)
                 break
             if worked and _waits(other.effects):
                 break
             worked = worked or self._is_passed_work(other, sending)
             passed.insert(0, other)
+        if produced is not None:
+            place = order.index(other)
+            order[place : place + 1] = produced
+            passed.insert(0, produced[1])
         # It needs to go no further up than to what it gains by passing.
         while passed and not (_waits(passed[0].effects) or self._is_passed_work(passed[0], sending)):
             passed.pop(0)
@@ -198,6 +229,7 @@ class Arranger:
         motion = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
         if not self.allowed(motion):
             return False
+        motion = motion if produced is None else "split-producer"
         # Small statements that nothing of what is passed needs may stay; they were taken only for this part.
         place = order.index(passed[0])
         kept = [g for g in group if g is part or order.index(g) > place]
@@ -207,10 +239,36 @@ class Arranger:
         self.moved.append(Move(motion, part.statement, passed[0].statement))
         return True
 
+    def _producer_divided(
+        self, producer: Item, group: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> tuple[Item, Item] | Conflict | None:
+        """Work that a start needs only a part of: that part, which comes before it, and the rest, which may come after; or why
+        it stays whole."""
+        if producer.early or producer.late or producer.fenced or producer.values is None:
+            return None
+        if not (self.allowed("split-producer") and self.allowed("start-earlier")):
+            return None
+        values = producer.values
+
+        def item(statement: Statement) -> Item:
+            effects = self.analysis.after(values, [statement], self.procedure)[0]
+            return Item(statement, effects, values, unexposed=producer.unexposed)
+
+        def apart(statement: Statement) -> bool:
+            probe = item(statement)
+            return all(self._conflict(probe, g, private) is None for g in group)
+
+        start = Ends([g.effects for g in group], [g.statement for g in group], values)
+        halves = self.divide_producer(producer.statement, self.procedure, start, apart)
+        if not isinstance(halves, Halves):
+            return halves
+        shell, inside = item(halves.first[0]), item(halves.last[0])
+        private[id(shell)] = private[id(inside)] = private[id(producer)]
+        return shell, inside
+
     def _is_passed_work(self, other: Item, sending: bool) -> bool:
-        """Work that hides a transfer which starts before it."""
-        communicates = _sends(other.effects) if sending else _starts(other.effects)
-        return self._is_work(other) and not communicates
+        """Work that hides a transfer which starts before it: for a receive also what makes the message that is sent."""
+        return self._is_work(other) and not (sending and _sends(other.effects))
 
     def _comes_along(self, other: Item) -> bool:
         small = not self._is_work(other)

@@ -37,6 +37,7 @@ class Bindings:
         self.actual = {dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)}
         self._values: dict[str, Linear] = {}
         self._unknown: set[str] = set()
+        self._sections: dict[Section, Section] = {}  # many accesses are of the same elements
 
     def access(self, access: Access) -> Access | None:
         section = None if access.section is None else self._translated(access.section)
@@ -230,9 +231,11 @@ class Bindings:
     # ---- terms --------------------------------------------------------------------------------------------------------
 
     def _translated(self, section: Section) -> Section:
-        names = section.names()
-        self._learn(names)
-        return self.walker._bound(section.substitute(self._values, frozenset(self._unknown)))
+        if section not in self._sections:
+            self._learn(section.names())
+            known = section.substitute(self._values, frozenset(self._unknown))
+            self._sections[section] = self.walker._bound(known)
+        return self._sections[section]
 
     def _lossy(self, section: Section) -> bool:
         return bool(section.names() & self._unknown)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Aliases
 from lapwing.overlap.effects import Access, Effects, MessageOperation
-from lapwing.overlap.program import Span, Storage
+from lapwing.overlap.program import Span
 from lapwing.overlap.sections import Condition, may_meet
 
 
@@ -50,7 +50,7 @@ def conflict(
     if ("synchronisation" in first.states and second.operations) or (
         "synchronisation" in second.states and first.operations
     ):
-        return Conflict("messages", "a barrier stands between", second.where)
+        return Conflict("messages", "a barrier, or work on files that other ranks see, stands between", second.where)
     found = _messages(first.operations, second.operations)
     return found or _data(first, second, aliases, private, context)
 
@@ -83,7 +83,7 @@ def _data(
 
 def _meeting(first: Effects, second: Effects, aliases: Aliases, context: Condition) -> Iterable[tuple[Access, Access]]:
     for one in first.accesses:
-        for two in second.accesses:
+        for two in second.near(one):
             if (one.writes or two.writes) and meet(one, two, aliases, context):
                 yield one, two
 
@@ -95,14 +95,7 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = ()) ->
             if one.section is None or two.section is None or one.anchor != two.anchor:
                 return True
             return may_meet(one.section, two.section, context)
-        plain = (Storage.LOCAL, Storage.SAVED, Storage.GLOBAL)
-        if (
-            not one.through
-            and not two.through
-            and all(s.storage in plain and s.overlay is None and not s.pointer for s in (one.symbol, two.symbol))
-            and one.symbol != two.symbol
-            and not (one.symbol.target or two.symbol.target)
-        ):
+        if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
             return False
     return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)
 

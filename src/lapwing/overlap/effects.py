@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Memory
@@ -52,6 +53,27 @@ class Access:
     where: Span | None = field(compare=False, default=None)
     anchor: Anchor | None = None
 
+    def __hash__(self) -> int:
+        # Accesses go through many lists without doubles on their way up to a procedure's summary.
+        found: int | None = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = hash((self.symbol, self.section, self.writes, self.must, self.memory))
+        return found
+
+    @property
+    def own_key(self) -> str | None:
+        """The variable's key, if what is touched is reached by no other name."""
+        return self.symbol.key if self.symbol is not None and not self.through and self.symbol.alone else None
+
+    def uncertain(self) -> Access:
+        """The same, but it may not happen."""
+        if not self.must:
+            return self
+        return Access(self.symbol, self.section, self.writes, False, self.through, self.memory, self.where, self.anchor)
+
+    def at(self, where: Span | None) -> Access:
+        return Access(self.symbol, self.section, self.writes, self.must, self.through, self.memory, where, self.anchor)
+
 
 @dataclass(frozen=True)
 class MessageOperation:
@@ -89,6 +111,53 @@ class Effects:
 
     def writes(self) -> Iterable[Access]:
         return (a for a in self.accesses if a.writes)
+
+    @cached_property
+    def read_keys(self) -> frozenset[str]:
+        """Keys of the variables and the memory that may be read."""
+        return _keys(self.reads())
+
+    @cached_property
+    def written_keys(self) -> frozenset[str]:
+        """Keys of the variables and the memory that may be written."""
+        return _keys(self.writes())
+
+    @cached_property
+    def set_keys(self) -> frozenset[str]:
+        """Keys of the scalars that are given a new value, for certain."""
+        return frozenset(
+            a.symbol.key
+            for a in self.writes()
+            if a.must and a.symbol is not None and a.symbol.dimensions is None and not a.through
+        )
+
+    def near(self, access: Access) -> Sequence[Access]:
+        """In order, all but accesses of which it is certain by their variables' names alone that they are of other memory."""
+        own, others = self._by_variable
+        return self.accesses if access.own_key is None else own.get(access.own_key, others)
+
+    @cached_property
+    def _by_variable(self) -> tuple[dict[str, list[Access]], list[Access]]:
+        """For each variable in memory of its own: its accesses, and all of other memory; and the latter alone."""
+        own: dict[str, list[Access]] = {}
+        others: list[Access] = []
+        for access in self.accesses:
+            if access.own_key is not None:
+                own.setdefault(access.own_key, list(others)).append(access)
+                continue
+            others.append(access)
+            for found in own.values():
+                found.append(access)
+        return own, others
+
+
+def _keys(accesses: Iterable[Access]) -> frozenset[str]:
+    keys = set()
+    for access in accesses:
+        keys |= {m.key for m in access.memory}
+        if access.symbol is not None:
+            keys.add(access.symbol.key)
+    return frozenset(keys)
 
 
 def is_only_read(effects: Effects) -> bool:

@@ -10,13 +10,12 @@ from string import Template
 
 from lapwing.overlap import mpi
 from lapwing.overlap.fortran.write import comment_line, statement_lines
-from lapwing.overlap.fortran_collectives import FortranCollectives, handle_types
+from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration, handle_types
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase
 from lapwing.overlap.program import (
     Cast,
     Constant,
-    Element,
     Expression,
     Loop,
     Name,
@@ -25,7 +24,6 @@ from lapwing.overlap.program import (
     Procedure,
     Source,
     Span,
-    Type,
 )
 
 
@@ -68,6 +66,19 @@ def c_ends(source: Source, loop: Loop) -> tuple[str, str] | None:
         text.strip() if re.fullmatch(r"\w+", text.strip()) else f"({text.strip()})" for text in (found[1], found[3])
     )
     return first, {"<": f"({last} - 1)", ">": f"({last} + 1)"}.get(found[2], last)
+
+
+def _plus(limit: Expression, number: int) -> str:
+    """A limit of an interior (a number, or a variable less a number) plus a number."""
+    match limit:
+        case Number(value=value):
+            return str(value + number)
+        case Operation(operator="-", arguments=(Name(symbol=symbol), Number(value=value))):
+            less = value - number
+            return f"{symbol.name} - {less}" if less else symbol.name
+        case Name(symbol=symbol):
+            return f"{symbol.name} {'+' if number > 0 else '-'} {abs(number)}"
+    raise ValueError(f"{limit} is no limit")
 
 
 def _descends(loop: Loop) -> bool:
@@ -117,6 +128,9 @@ class Emitter:
                 tests.append(f"{level.loop.variable.name}{greater}{low} + {level.below}")
             if level.above:
                 tests.append(f"{level.loop.variable.name}{less}{high} - {level.above}")
+            for sign, end in ((greater, level.low), (less, level.high)):
+                if end is not None:
+                    tests.append(f"{level.loop.variable.name}{sign}{expression_text(self.source, end)}")
         test = also.join(tests)
         return (f"if ({test}) cycle",) if fortran else (f"if ({test}) continue;",)
 
@@ -137,11 +151,38 @@ class Emitter:
         signs = ("-", "+") if down else ("+", "-")
         first = f"{first} {signs[0]} {skipped[0]}" if skipped[0] else first
         last = f"{last} {signs[1]} {skipped[1]}" if skipped[1] else last
+        low, high = (None if e is None else expression_text(self.source, e) for e in (level.low, level.high))
+        first, last = (
+            self._within(first, high if down else low, down),
+            self._within(last, low if down else high, not down),
+        )
         if self.source.language == "fortran":
             return f"do {name} = {first}, {last}" + (", -1" if down else "")
         declared = f"{loop.variable.type.text} " if loop.declares else ""
         compare, step = (">=", "--") if down else ("<=", "++")
         return f"for ({declared}{name} = {first}; {name} {compare} {last}; {name}{step})"
+
+    def outside(self, level: Level) -> tuple[str, str]:
+        """Fortran: the heads of two loops, one after the other, over what limits leave out of the interior."""
+        assert level.low is not None
+        assert level.high is not None
+        name, (first, last) = level.loop.variable.name, self._ends(level.loop)
+        low, high = expression_text(self.source, level.low), expression_text(self.source, level.high)
+        below, above = _plus(level.low, -1), _plus(level.high, 1)
+        if _descends(level.loop):
+            return (
+                f"do {name} = {first}, max({last}, {above}), -1",
+                f"do {name} = min({first}, {high}, {below}), {last}, -1",
+            )
+        return f"do {name} = {first}, min({last}, {below})", f"do {name} = max({first}, {low}, {above}), {last}"
+
+    def _within(self, end: str, limit: str | None, least: bool) -> str:
+        """The smaller (``least``), or larger, of a loop's end and a limit of the interior."""
+        if limit is None:
+            return end
+        if self.source.language == "fortran":
+            return f"{'min' if least else 'max'}({end}, {limit})"
+        return f"({end} {'<' if least else '>'} ({limit}) ? {end} : ({limit}))"
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]
@@ -237,9 +278,8 @@ class Emitter:
 
     def _type_number(self, phase: Phase) -> int:
         buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        kind = element_type(buffer)
-        text = kind.text if kind is not None else "real"
-        return self.types.setdefault(text, len(self.types) + 1)
+        assert buffer is not None  # motions/blocking_calls.py asked
+        return self.types.setdefault(buffer_declaration(buffer), len(self.types) + 1)
 
     # ---- support ------------------------------------------------------------------------------------------------------
 
@@ -280,6 +320,8 @@ class Emitter:
             "request": "type(MPI_Request)" if f08 else "integer",
             "status": "type(MPI_Status) :: status" if f08 else "integer :: status(MPI_STATUS_SIZE)",
             "found": "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)",
+            "copies": _COPIES,
+            "touches": _TOUCHES,
         }
         texts = [*([_F_MODULE] if self.slots else []), *([_F_ROOM] if self.copying else [])]
         if self.progresses:
@@ -287,13 +329,14 @@ class Emitter:
         if Part.POST in self.copying:
             texts += [_F_POST, _F_STATUS]
         for text, number in self.types.items():
-            more = {"type": text, "number": str(number)}
+            more = {"type": text.partition(" ::")[0], "number": str(number)}
+            more["shape"] = "(*)" if text.endswith("*") else ""
             if Part.SEND in self.copying:
                 texts.append(Template(_F_SEND).safe_substitute(more))
             if Part.ARRIVE in self.copying:
                 texts.append(Template(_F_ARRIVE).safe_substitute(more))
         if self.drains:
-            texts.append(_F_DRAIN)
+            texts += [_F_SETTLE, _F_DRAIN]
         texts += self.collectives.support(f"lapwing_{self.stem}")
         lines = ["\n", comment_line("lapwing: what overlapped communication needs", 6, form).rstrip("\n") + "\n"]
         for text in texts:
@@ -306,6 +349,9 @@ class Emitter:
                     if include is None:
                         continue
                     line = line.replace("@include", include)
+                if (_BARE if f08 else _F08) in line:
+                    continue
+                line = re.sub(f"{_BARE} *|{_F08} *", "", line)
                 if not line.strip():
                     lines.append("\n")
                     continue
@@ -317,14 +363,6 @@ class Emitter:
 
 def drain_name(stem: str) -> str:
     return f"lapwing_{stem}_drain"
-
-
-def element_type(buffer: Expression | None) -> Type | None:
-    while isinstance(buffer, Cast):
-        buffer = buffer.value
-    if isinstance(buffer, Element):
-        buffer = buffer.base
-    return buffer.symbol.type if isinstance(buffer, Name) else None
 
 
 def c_prototype(source: Source, procedure: Procedure, name: str) -> str:
@@ -442,9 +480,11 @@ void $name(void)
 }
 """
 )
+# Lines only for mpi_f08, and only for the other interfaces.
+_F08, _BARE = "@f08 ", "@bare "
 _F_MODULE = """
 module lapwing_$stem
-   use, intrinsic :: iso_c_binding, only: c_size_t
+   use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t, c_size_t
    @use
    implicit none
    @include
@@ -456,15 +496,34 @@ module lapwing_$stem
       logical :: pending = .false.
    end type
    type(lapwing_slot), save, target, asynchronous :: slots($slots)
-   interface
-      subroutine lapwing_copy(to, from, bytes) bind(c, name='memcpy')
-         import :: c_size_t
-         type(*) :: to(*), from(*)
-         integer(c_size_t), value :: bytes
-      end subroutine
+   interface lapwing_copy
+$copies
+   end interface
+   interface lapwing_touch
+$touches
    end interface
 end module
 """
+# What takes any type, and keeps the compiler from assuming that the buffer is untouched. Arrays and scalars need one each.
+_F_COPY = """\
+      subroutine lapwing_copy_$name(to, from, bytes) bind(c, name='memcpy')
+         import :: c_size_t
+         type(*) :: $to, $from
+         integer(c_size_t), value :: bytes
+      end subroutine"""
+_F_TOUCH = """\
+      integer(c_int) function lapwing_touch_$name(data, place) bind(c, name='MPI_Get_address')
+         import :: c_int, c_intptr_t
+         type(*) :: $data
+         integer(c_intptr_t) :: place
+      end function"""
+_COPIES = "\n".join(
+    Template(_F_COPY).substitute(name=name, to=to, **{"from": start})
+    for name, to, start in (("array", "to(*)", "from(*)"), ("in", "to(*)", "from"), ("out", "to", "from(*)"))
+)
+_TOUCHES = "\n".join(
+    Template(_F_TOUCH).substitute(name=name, data=data) for name, data in (("array", "data(*)"), ("scalar", "data"))
+)
 _F_ROOM = """
 integer function lapwing_${stem}_room(slot, count, kind)
    use lapwing_$stem
@@ -480,10 +539,18 @@ integer function lapwing_${stem}_room(slot, count, kind)
    lapwing_${stem}_room = max(count * size_of_one, 0)
 end function
 """
+# The program may pass MPI other types, without an interface, in the same file: so there is one here that takes any.
 _F_POST = """
 subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
-   use lapwing_$stem
+   @f08 use lapwing_$stem
+   @bare use lapwing_$stem, only: slots
    implicit none
+   @bare interface
+      @bare subroutine MPI_IRECV(data, count, kind, source, tag, comm, request, error)
+         @bare type(*) :: data(*)
+         @bare integer :: count, kind, source, tag, comm, request, error
+      @bare end subroutine
+   @bare end interface
    integer :: slot, count, source, tag, bytes, error
    integer, external :: lapwing_${stem}_room
    $kind :: kind
@@ -498,7 +565,7 @@ subroutine lapwing_${stem}_arrive_$number(slot, data)
    use lapwing_$stem
    implicit none
    integer :: slot, count, size_of_one, error
-   $type :: data(*)
+   $type :: data$shape
    call MPI_WAIT(slots(slot)%request, slots(slot)%found, error)
    call MPI_GET_COUNT(slots(slot)%found, slots(slot)%kind, count, error)
    call MPI_TYPE_SIZE(slots(slot)%kind, size_of_one, error)
@@ -514,17 +581,33 @@ subroutine lapwing_${stem}_status(slot, status)
    status = slots(slot)%found
 end subroutine
 """
-_F_SEND = """
-subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm)
+_F_SETTLE = """
+subroutine lapwing_${stem}_settle(slot)
    use lapwing_$stem
    implicit none
+   integer :: slot, error
+   $found
+   if (slots(slot)%pending) call MPI_WAIT(slots(slot)%request, found, error)
+   slots(slot)%pending = .false.
+end subroutine
+"""
+_F_SEND = """
+subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm)
+   @f08 use lapwing_$stem
+   @bare use lapwing_$stem, only: c_size_t, lapwing_copy, slots
+   implicit none
+   @bare interface
+      @bare subroutine MPI_ISEND(data, count, kind, dest, tag, comm, request, error)
+         @bare type(*) :: data(*)
+         @bare integer :: count, kind, dest, tag, comm, request, error
+      @bare end subroutine
+   @bare end interface
    integer :: slot, count, dest, tag, length, error
    integer, external :: lapwing_${stem}_room
    $kind :: kind
    $comm :: comm
-   $type :: data(*)
-   $found
-   if (slots(slot)%pending) call MPI_WAIT(slots(slot)%request, found, error)
+   $type :: data$shape
+   call lapwing_${stem}_settle(slot)
    length = lapwing_${stem}_room(slot, count, kind)
    call lapwing_copy(slots(slot)%copy, data, int(length, c_size_t))
    slots(slot)%pending = .true.
@@ -560,11 +643,9 @@ _F_DRAIN = """
 subroutine lapwing_${stem}_drain()
    use lapwing_$stem
    implicit none
-   integer :: slot, error
-   $found
+   integer :: slot
    do slot = 1, $slots
-      if (slots(slot)%pending) call MPI_WAIT(slots(slot)%request, found, error)
-      slots(slot)%pending = .false.
+      call lapwing_${stem}_settle(slot)
    end do
 end subroutine
 """

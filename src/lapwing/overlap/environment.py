@@ -37,6 +37,7 @@ class Terms:
         self.origin: dict[str, frozenset[str]] = {}
         self.variable: dict[str, str] = {}  # term → key of the variable whose value it is
         self.defined: dict[str, tuple[Condition, ...]] = {}
+        self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...]]] = {}
         self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
@@ -63,7 +64,15 @@ class Terms:
         return Linear.term(name)
 
     def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
-        """The defined terms among ``names`` and those their conditions mention, with all these conditions."""
+        """The defined terms among ``names`` and those their conditions mention, with all these conditions. Remembered: a
+        condition is set before anybody asks, and stays."""
+        if self.defined.keys().isdisjoint(names):
+            return (), ()
+        if names not in self._needed:
+            self._needed[names] = self._find_needed(names)
+        return self._needed[names]
+
+    def _find_needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
         bound: list[str] = []
         conditions: list[Condition] = []
         waiting = sorted(names & self.defined.keys())

@@ -36,19 +36,7 @@ def _symbol(buffer: Expression) -> Symbol | None:
 def _spelled(kind: Type) -> str | None:
     if kind.base == "character":
         return "character"
-    bits = None if kind.bytes is None else 8 * kind.bytes
-    match kind.base:
-        case "integer" if bits in (8, 16, 32, 64):
-            return f"integer(int{bits})"
-        case "logical" if bits == 32:
-            return "logical"
-        case "logical" if bits in (8, 16, 64):
-            return f"logical(int{bits})"
-        case "real" if bits in (32, 64, 128):
-            return f"real(real{bits})"
-        case "complex" if bits in (64, 128, 256):
-            return f"complex(real{bits // 2})"
-    return None
+    return kind.text or None if kind.base in ("integer", "logical", "real", "complex") else None
 
 
 @dataclass
@@ -86,6 +74,15 @@ class FortranCollectives:
         return texts + [_end(name, key, module) for key, name in self._ends.items()]
 
 
+def buffer_declaration(buffer: Expression) -> str:
+    """``type :: *`` of an array, ``type ::`` of a scalar. Only for buffers whose type can be declared anywhere."""
+    symbol = _symbol(buffer)
+    assert symbol is not None
+    kind = _spelled(symbol.type)
+    assert kind is not None, symbol.name
+    return f"{kind} :: {'' if symbol.dimensions is None and kind != 'character' else '*'}"
+
+
 def handle_types(f08: bool) -> Mapping[str, str]:
     """What the templates call the types of handles."""
     if f08:
@@ -100,12 +97,7 @@ def _in_place(argument: Expression) -> bool:
 def _declaration(parameter: mpi.Parameter, argument: Expression) -> str:
     """``type :: *`` of an array, ``type ::`` of a scalar; nothing for MPI_IN_PLACE, which is not passed on."""
     if parameter.role in _BUFFERS:
-        symbol = _symbol(argument)
-        if _in_place(argument) or symbol is None:
-            return ""
-        kind = _spelled(symbol.type)
-        assert kind is not None, symbol.name
-        return f"{kind} :: {'' if symbol.dimensions is None else '*'}"
+        return "" if _in_place(argument) or _symbol(argument) is None else buffer_declaration(argument)
     if parameter.role in _ARRAYS:
         return "integer :: *"
     return f"{_HANDLES.get(parameter.role, 'integer')} ::"
@@ -125,6 +117,7 @@ def _declared(declarations: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 def _start(name: str, call: str, declarations: tuple[str, ...], module: str) -> str:
     names, lines = _declared(declarations)
+    described = tuple(declaration or "integer ::" for declaration in declarations)  # MPI_IN_PLACE is an integer
     passed = [f"a{n}" if declaration else "MPI_IN_PLACE" for n, declaration in enumerate(declarations, 1)]
     values = {
         "name": name,
@@ -132,6 +125,9 @@ def _start(name: str, call: str, declarations: tuple[str, ...], module: str) -> 
         "dummies": ", ".join(names),
         "lines": "\n".join(lines),
         "call": call,
+        "included": "\n   @bare include 'mpif.h'" if "MPI_IN_PLACE" in passed else "",
+        "every": ", ".join(f"a{n}" for n in range(1, len(declarations) + 1)),
+        "types": "\n".join(f"         @bare {line.strip()}" for line in _declared(described)[1]),
         "passed": ", ".join(passed),
     }
     return Template(_F_START).safe_substitute(values)
@@ -139,7 +135,7 @@ def _start(name: str, call: str, declarations: tuple[str, ...], module: str) -> 
 
 def _end(name: str, declarations: tuple[str, ...], module: str) -> str:
     names, lines = _declared(declarations)
-    touched = "\n".join(f"   call MPI_GET_ADDRESS({dummy}, place, error)" for dummy in names)
+    touched = "\n".join(f"   error = lapwing_touch({dummy}, place)" for dummy in names)
     values = {
         "name": name,
         "module": module,
@@ -150,11 +146,19 @@ def _end(name: str, declarations: tuple[str, ...], module: str) -> str:
     return Template(_F_END).safe_substitute(values)
 
 
+# The program may pass MPI other types, without an interface, in the same file: so this call has its own interface.
+# MPI_IN_PLACE comes from mpif.h: gfortran 12 with -g fails inside where "only" names it (a variable of a common block).
 _F_START = """
 subroutine $name(slot, $dummies)
-   use, intrinsic :: iso_fortran_env
-   use $module
-   implicit none
+   @f08 use $module
+   @bare use $module, only: slots
+   implicit none$included
+   @bare interface
+      @bare subroutine $call($every, request, error)
+$types
+         @bare integer :: request, error
+      @bare end subroutine
+   @bare end interface
    integer :: slot, error
 $lines
    call $call($passed, slots(slot)%request, error)
@@ -163,11 +167,10 @@ end subroutine
 # To ask for a buffer's address tells the compiler that MPI may have changed what it holds.
 _F_END = """
 subroutine $name(slot, $dummies)
-   use, intrinsic :: iso_fortran_env
    use $module
    implicit none
    integer :: slot, error
-   integer(MPI_ADDRESS_KIND) :: place
+   integer(c_intptr_t) :: place
 $lines
    call MPI_WAIT(slots(slot)%request, MPI_STATUS_IGNORE, error)
 $touched

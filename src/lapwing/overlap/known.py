@@ -19,7 +19,9 @@ class Known:
     value, unless the function is an ``inquiry`` or only writes it), so ``reads`` holds C's pointees only.
 
     ``state``: a hidden state that is read and written: "heap", "random", "clock", "environment", "locale", "threads" (OpenMP's
-    settings), "signgam". Calls with the same state keep their order. ``io``: the same for everything that reads or prints.
+    settings), "signgam". Calls with the same state keep their order. "synchronisation" is that of files: other ranks see what
+    was written once it is closed, so these calls and messages keep their order. ``io``: the same for everything that reads
+    or prints.
     """
 
     name: str
@@ -170,6 +172,7 @@ def _c_strings() -> list[Known]:
 
 def _c_input_output() -> list[Known]:
     stream = Known("", io=True)
+    file = Known("", io=True, state="synchronisation")
     return [
         *_each("printf vprintf", replace(stream, reads_from=0)),
         *_each("fprintf vfprintf", replace(stream, reads_from=0, writes=(0,))),
@@ -184,21 +187,22 @@ def _c_input_output() -> list[Known]:
         *_each("fputs", replace(stream, reads=(0, 1), writes=(1,))),
         *_each("fputc putc ungetc", replace(stream, reads=(1,), writes=(1,))),
         *_each(
-            "fgetc getc feof ferror clearerr fflush fclose pclose rewind ftell ftello fseek fseeko fileno",
+            "fgetc getc feof ferror clearerr fflush rewind ftell ftello fseek fseeko fileno",
             replace(stream, reads=(0,), writes=(0,)),
         ),
         Known("fgets", io=True, reads=(2,), writes=(0, 2), returns=0),
         Known("fread", io=True, reads=(3,), writes=(0, 3)),
         Known("fwrite", io=True, reads=(0, 3), writes=(3,)),
-        *_each("fopen freopen", replace(stream, reads=(0, 1), lends=True)),
+        *_each("fclose pclose", replace(file, reads=(0,), writes=(0,))),
+        *_each("fopen freopen", replace(file, reads=(0, 1), lends=True)),
         *_each("setbuf setvbuf", replace(stream, reads=(0,), writes=(0, 1), stores=((0, 1),))),
-        *_each("open creat remove unlink mkdir rmdir chdir access", replace(stream, reads=(0,))),
-        *_each("rename", replace(stream, reads=(0, 1))),
-        *_each("close lseek fsync", stream),
-        *_each("write", replace(stream, reads=(1,))),
-        *_each("read", replace(stream, writes=(1,))),
-        *_each("stat lstat", replace(stream, reads=(0,), writes=(1,))),
-        *_each("fstat", replace(stream, writes=(1,))),
+        *_each("open creat remove unlink mkdir rmdir chdir access", replace(file, reads=(0,))),
+        *_each("rename", replace(file, reads=(0, 1))),
+        *_each("close lseek fsync", file),
+        *_each("write", replace(file, reads=(1,))),
+        *_each("read", replace(file, writes=(1,))),
+        *_each("stat lstat", replace(file, reads=(0,), writes=(1,))),
+        *_each("fstat", replace(file, writes=(1,))),
         *_each("getcwd", replace(stream, writes=(0,), returns=0)),
     ]
 
@@ -301,7 +305,7 @@ def _fortran_functions() -> dict[str, Known]:
             *_each("getarg getenv", replace(environment, writes=(1,))),
             *_each("hostnm getcwd", replace(environment, writes=(0, 1))),
             *_each(_OPENMP, Known("", state="threads")),
-            Known("flush", io=True, parameters=("unit",)),
+            Known("flush", io=True, state="synchronisation", parameters=("unit",)),
             *_each("exit abort", Known("", ends=True, io=True)),
         ],
     )

@@ -46,7 +46,8 @@ class Liveness:
         )
         self._after: dict[int, Keys] = {}
         self._after_place: dict[tuple[int, int], Keys] = {}
-        self._kept: list[Statement] = []
+        self._exposed: dict[int, Keys] = {}
+        self._kept: list[Statement] = []  # their ids are not given to others
         self.everything = any(
             (isinstance(s, Jump) and s.kind == "goto") or isinstance(s, Opaque) for s in procedure.body.walk()
         )
@@ -63,7 +64,10 @@ class Liveness:
 
     def exposed(self, statement: Statement) -> Keys:
         """Followed variables the statement may read before it writes them."""
-        return self._before(statement, frozenset())
+        if id(statement) not in self._exposed:
+            self._exposed[id(statement)] = self._before(statement, frozenset())
+            self._kept.append(statement)
+        return self._exposed[id(statement)]
 
     def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
         for statement in reversed(block.statements):
@@ -108,14 +112,8 @@ class Liveness:
             case Jump(kind="continue"):
                 return turns
         effects = self._effects(statement)
-        killed = {
-            a.symbol.key
-            for a in effects.accesses
-            if a.writes and a.must and a.symbol is not None and a.symbol.dimensions is None and not a.through
-        }
-        reads = self._reads(effects, statement)
         # An assignment reads before it writes; so, for safety, does everything else.
-        return (after - killed) | reads
+        return (after - effects.set_keys) | self._reads(effects, statement)
 
     def _reads(self, effects: Effects, statement: Statement) -> Keys:
         if effects.barrier is not None:
@@ -123,10 +121,8 @@ class Liveness:
             unread = any(isinstance(e, Unread) for top in statement.expressions() for e in top.walk())
             if unread or not isinstance(statement, Call | Evaluate | Assign):
                 return self.followed
-        keys = {a.symbol.key for a in effects.accesses if not a.writes and a.symbol is not None}
-        keys |= {m.key for a in effects.accesses if not a.writes for m in a.memory}
         named = self._read_by(statement) if effects.barrier is not None else frozenset()
-        return named | frozenset(keys) & self.followed
+        return named | effects.read_keys & self.followed
 
     def _read_by(self, statement: Statement) -> Keys:
         """What the statement's own expressions, not its blocks, read."""

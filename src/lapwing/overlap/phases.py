@@ -69,23 +69,33 @@ class Progress(Statement):
 
 @dataclass(frozen=True)
 class Level:
-    """A loop of a nest, and how many of its turns belong to the boundary at its lower and at its upper end."""
+    """A loop of a nest, and how many of its turns belong to the boundary at its lower and at its upper end; or between which
+    values of its variable, ``low`` and ``high``, its turns belong to the interior.
+    """
 
     loop: Loop
-    below: int
-    above: int
+    below: int = 0
+    above: int = 0
+    low: Expression | None = None
+    high: Expression | None = None
+
+    @property
+    def divides(self) -> bool:
+        return self.below + self.above > 0 or self.low is not None or self.high is not None
 
 
 @dataclass(frozen=True)
 class PartialLoop(Loop):
     """The interior of the nest ``whole`` (``inside``): turns away from both ends at every level of ``box``; or the others.
 
-    Its bounds, and those of the loops in it, are the interior's, or for the others the whole nest's.
+    Its bounds, and those of the loops in it, are the interior's, or for the others the whole nest's. ``sent``: the others come
+    first, because a message needs what they make.
     """
 
     inside: bool = field(default=True, kw_only=True)
     box: tuple[Level, ...] = field(default=(), kw_only=True)
     whole: Loop | None = field(default=None, kw_only=True, compare=False)
+    sent: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

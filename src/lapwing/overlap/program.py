@@ -109,6 +109,15 @@ class Symbol:
     overlay: str | None = field(default=None, compare=False)
     where: Span | None = field(default=None, compare=False)
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether its memory is reached by its name only: by no pointer, argument or other variable."""
+        stored = self.storage in (Storage.LOCAL, Storage.SAVED, Storage.GLOBAL)
+        return stored and self.overlay is None and not self.pointer and not self.target
+
 
 # ---- expressions ------------------------------------------------------------------------------------------------------
 
@@ -447,10 +456,12 @@ class Jump(Statement):
 
 @dataclass(frozen=True)
 class InputOutput(Statement):
-    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that known.py knows.)"""
+    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that known.py knows.) ``files``: OPEN, CLOSE or INQUIRE,
+    before and after which other ranks find other files."""
 
     reads: tuple[Expression, ...]
     writes: tuple[Expression, ...]
+    files: bool = False
 
     def expressions(self) -> tuple[Expression, ...]:
         return (*self.reads, *self.writes)

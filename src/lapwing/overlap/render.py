@@ -131,7 +131,7 @@ class Renderer:
         if isinstance(statement, PartialLoop):
             return self._partial(statement, indent)
         if _is_made(statement):
-            return self._above(statement.span) + self._made(statement, indent)
+            return self._above(statement.span) + self._beside(statement.span, indent) + self._made(statement, indent)
         key = (statement.span.start, statement.span.end)
         start, end = self._chunks[key]
         if self._originals[key] is statement:
@@ -145,18 +145,21 @@ class Renderer:
     def _partial(self, loop: PartialLoop, indent: int) -> str:
         """The whole nest's text with other bounds, or with a line in its innermost body that leaves out the interior."""
         assert loop.whole is not None
-        what = "turns that need nothing from other ranks" if loop.inside else "the other turns"
+        before = "turns that others need" if loop.sent else "turns that need nothing from other ranks"
+        what = before if loop.inside is not loop.sent else "the other turns"
         pieces = [self._above(loop.span) if loop.span != NOWHERE else "", self.comment(f"lapwing: {what}", indent)]
         start, end = self._chunks[(loop.whole.span.start, loop.whole.span.end)]
         at = max(start, self._line_start(loop.whole.span.start))
         for level in loop.box:
             body = level.loop.body.span
-            if loop.inside and level.below + level.above > 0:
+            if loop.inside and level.divides:
                 pieces.append(self._new_header(at, level))
             else:
                 pieces.append(self.text(at, body.start))
             at = body.start
         innermost = loop.box[-1].loop
+        if self._is_two_loops(loop):
+            return "".join([*pieces[:-1], *self._two_loops(loop), self.text(innermost.span.end, end)])
         if loop.inside:
             return "".join([*pieces, self.text(at, end)])
         guard = self.lines(self._emitter.guard(loop.box), self._indent_of_block(innermost.body))
@@ -180,6 +183,22 @@ class Renderer:
         rest = self.text(at, end)
         return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])
 
+    def _is_two_loops(self, loop: PartialLoop) -> bool:
+        """Whether the turns outside are a loop before the interior's limits and one after them: no turn need be tested."""
+        only = all(not level.divides for level in loop.box[:-1])
+        return not loop.inside and only and loop.box[-1].low is not None and self.source.language == "fortran"
+
+    def _two_loops(self, loop: PartialLoop) -> Iterable[str]:
+        level = loop.box[-1]
+        span, body = level.loop.span, level.loop.body.span
+        line = self._line_start(span.start)
+        if len(loop.box) > 1:
+            yield self.text(loop.box[-2].loop.body.span.start, line)
+        elif loop.whole is not None:
+            yield self.text(max(self._chunks[(loop.whole.span.start, loop.whole.span.end)][0], line), line)
+        for number, head in enumerate(self._emitter.outside(level)):
+            yield "\n" * number + self.lines([head], span.start - line) + self.text(body.start, span.end)
+
     def _new_header(self, at: int, level: Level) -> str:
         """What stands from ``at`` to the loop's body, with the loop's present bounds."""
         head = self._emitter.header(level)
@@ -197,6 +216,16 @@ class Renderer:
         start, _ = self._chunks[(span.start, span.end)]
         line = self._line_start(span.start)
         return self.text(start, line) if start < line else ""
+
+    def _beside(self, span: Span, indent: int) -> str:
+        """The comment that stood behind the statement, on a line of its own: what is made may need several lines."""
+        if span == NOWHERE:
+            return ""
+        comment = self.text(span.end, self._chunks[(span.start, span.end)][1]).strip()
+        if comment.startswith("!$"):  # on a line of its own it would be code, or a directive
+            comment = f"! {comment[1:]}"
+        in_column_6 = self.source.form == "fixed" and indent == 5
+        return f"{'' if in_column_6 else ' ' * indent}{comment}\n" if comment else ""
 
     def _made(self, statement: Statement, indent: int) -> str:
         match statement:

@@ -23,6 +23,7 @@ MOTIONS = {
     "clone-buffer": "A buffer that is used again too soon gets a copy.",
     "pipeline-loop": "Independent work of a loop's next iteration moves into this iteration's transfer.",
     "split-loop": "A loop nest's interior is computed during the exchange of its boundary.",
+    "split-producer": "A loop nest's boundary is computed first, and its interior during the exchange of that boundary.",
     "progress-calls": "A long loop between start and wait calls MPI now and then, so that the transfer goes on.",
 }
 

@@ -23,7 +23,7 @@ from lapwing.overlap.motions.progress import started_in, with_progress_calls
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
-from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Span, Statement
+from lapwing.overlap.program import Block, Call, Constant, Name, Procedure, Program, Source, Span, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.survey import survey
@@ -47,7 +47,7 @@ class _Rewriter:
         self.read = program
         self.context = Context(Analysis(program), options)
         self.splits = SplitProcedures(self.context)
-        self._halved: dict[str, DividedProcedure] = {}
+        self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
 
     @property
@@ -55,11 +55,11 @@ class _Rewriter:
         return self.context.analysis.program
 
     def run(self) -> None:
-        if self._handles_errors():
+        if self._handles_errors() or self._has_threads():
             return
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
-        self.insertions = pipeline_loops(self.context, collectives.divide)
         unread = self._refuse_unread()
+        self.insertions = pipeline_loops(self.context, collectives.divide, unread)
         for procedure in list(procedures_with_messages(self.context.analysis)):
             if procedure.source in unread:
                 continue
@@ -72,6 +72,7 @@ class _Rewriter:
         for key in self._bottom_up():
             if self.now.procedures[key].source not in unread:
                 self._arrange(self.now.procedures[key])
+                self.context.analysis.forget_walks()
         for key in self.read.procedures:
             self._settle(self.now.procedures[key])
         self._use_halves()
@@ -112,6 +113,24 @@ class _Rewriter:
                     return True
         return False
 
+    def _has_threads(self) -> bool:
+        """Programs whose threads may all call MPI: they would share requests and copies."""
+        shown = any(_MANY_THREADS.search(source.data) for source in self.read.sources)
+        for procedure in self.read.procedures.values():
+            for statement in procedure.body.walk():
+                level = _thread_level(statement)
+                if level is None or (level in _ONE_THREAD and not shown):
+                    continue
+                self.context.refuse(
+                    statement.span,
+                    "nonblocking",
+                    "one thread calls MPI",
+                    "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
+                    "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
+                )
+                return True
+        return shown
+
     def _replace(self, procedure: Procedure) -> None:
         analysis = self.context.analysis
         analysis.program = replace(self.now, procedures={**self.now.procedures, procedure.key: procedure})
@@ -128,7 +147,7 @@ class _Rewriter:
                 if site is not None:
                     self.context.refuse(
                         site.span,
-                        "start-earlier",
+                        "split-producer" if reason.kind == "turns" else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
                         _ADVICE.get(reason.kind, "move it apart by hand if you know better"),
@@ -140,6 +159,7 @@ class _Rewriter:
             procedure,
             self.splits.divide_call,
             self.splits.divide_against,
+            self.splits.divide_producer,
             refused,
             Fences(self.read, self.read.procedures[procedure.key]),
             self.context.allowed,
@@ -156,27 +176,33 @@ class _Rewriter:
             for site in _sites(move.statement):
                 self.context.made(site, move.motion, f"starts before line {line}")
             return
+        if move.motion == "split-producer":
+            for site in _sites(move.statement):
+                self.context.made(site, move.motion, f"what it needs of line {line} is done first, the rest after its start")
+            return
         for site in _sites(move.past):
             self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
 
     def _progress(self) -> None:
         """Progress calls into loops that run while something is under way."""
         self.context.analysis.forget_all()
-        halves = {half.name: half for d in self._halved.values() for half in (d.first, d.last)}
+        halves = {half.name: half for half in self._halves()}
         for key in self.read.procedures:
             if key not in self._halved:
                 procedure = with_progress_calls(self.context, self.now.procedures[key], halves)
                 if procedure is not self.now.procedures[key]:
                     self._replace(procedure)
-        for key, divided in self._halved.items():
-            first = with_progress_calls(self.context, divided.first, halves)
-            last = with_progress_calls(self.context, divided.last, halves, started_in(divided.last))
-            self._halved[key] = replace(divided, first=first, last=last)
+        for key, divisions in self._halved.items():
+            self._halved[key] = [self._with_progress_calls(d, halves) for d in divisions]
+
+    def _with_progress_calls(self, divided: DividedProcedure, halves: dict[str, Procedure]) -> DividedProcedure:
+        first = with_progress_calls(self.context, divided.first, halves)
+        last = with_progress_calls(self.context, divided.last, halves, started_in(divided.last))
+        return replace(divided, first=first, last=last)
 
     def _say_divided(self) -> None:
         """Of every blocking call that stayed taken apart."""
-        halves = [half for d in self._halved.values() for half in (d.first, d.last)]
-        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *halves):
+        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._halves()):
             for statement in procedure.body.walk():
                 if not isinstance(statement, Phase) or statement.part not in _DIVIDED:
                     continue
@@ -227,8 +253,13 @@ class _Rewriter:
                     half = self.now.resolve(statement.name, procedure)
                     assert half is not None, statement.name
                     divided = every[half.key]
-                    self._halved[divided.whole.key] = divided
+                    divisions = self._halved.setdefault(divided.whole.key, [])
+                    if divided not in divisions:
+                        divisions.append(divided)
                     waiting += [divided.first.key, divided.last.key]
+
+    def _halves(self) -> list[Procedure]:
+        return [half for divisions in self._halved.values() for d in divisions for half in (d.first, d.last)]
 
     # ---- text ---------------------------------------------------------------------------------------------------------
 
@@ -264,14 +295,14 @@ class _Rewriter:
         stems = [re.sub(r"\W", "_", s.path.stem.lower()) for s in self.read.sources]
         return stems[number] if stems.count(stems[number]) == 1 else f"{stems[number]}_{number}"
 
-    def _halved_text(self, renderer: Renderer, original: Procedure, halves: DividedProcedure) -> Edit:
+    def _halved_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[DividedProcedure]) -> Edit:
         source = renderer.source
         # From the line's beginning: fixed form means something by its columns.
         start, end = source.data.rfind(b"\n", 0, original.span.start) + 1, original.span.end
         head = source.data[start : original.body.span.start].decode("latin-1")
         foot = source.data[original.body.span.end : end].decode("latin-1")
         texts = []
-        for part, body in self._with_halves(original, halves):
+        for part, body in self._with_halves(original, divisions):
             texts.append(
                 _fitting(renamed(head, original.name, part.name), source)
                 + renderer.block(body)
@@ -279,41 +310,47 @@ class _Rewriter:
             )
         return Edit(start, end, "\n\n".join(texts))
 
-    def _with_halves(self, whole: Procedure, halves: DividedProcedure) -> Iterable[tuple[Procedure, Block]]:
-        """What the procedure was divided into, then the procedure itself, which calls its halves."""
-        calls = []
-        for part in (halves.first, halves.last):
+    def _with_halves(
+        self, whole: Procedure, divisions: Sequence[DividedProcedure]
+    ) -> Iterable[tuple[Procedure, Block]]:
+        """What the procedure was divided into, then the procedure itself, which calls two halves."""
+        for part in (half for divided in divisions for half in (divided.first, divided.last)):
             if part.key in self._halved:
                 yield from self._with_halves(part, self._halved[part.key])
             else:
                 yield part, self.now.procedures[part.key].body
-            arguments = tuple(Name(p) for p in whole.parameters)
-            calls.append(DividedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE))
+        arguments = tuple(Name(p) for p in whole.parameters)
+        calls = (
+            DividedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE)
+            for part in (divisions[0].first, divisions[0].last)
+        )
         yield whole, replace(whole.body, statements=tuple(calls))
 
     def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
-        """C: every file that calls a half declares it before its first function."""
+        """C: every file that calls a half declares it before the first function that does, where its types are known."""
         for number, source in enumerate(self.read.sources):
             if source.language == "fortran" or number not in edits:
                 continue
             needed: dict[str, str] = {}
+            callers: list[int] = []
             for key, procedure in self.now.procedures.items():
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
                     if isinstance(statement, DividedCall):
+                        callers.append(self.context.analysis.origin(procedure).span.start)
                         half = self.now.resolve(statement.name, procedure)
                         assert half is not None, key
                         original = self.read.procedures[self.context.analysis.origin(half).key]
                         needed[half.name] = c_prototype(self.read.sources[half.source], original, half.name)
             if needed:
-                first = min(p.span.start for p in self.read.procedures.values() if p.source == number)
+                first = min(callers)
                 text = "".join(f"{head};\n" for head in needed.values())
                 edits[number].append(Edit(first, first, text))
 
     def _drain(self) -> None:
         """Copies that may still be on their way are waited for before MPI ends."""
-        keys = [*self.read.procedures, *(h.key for d in self._halved.values() for h in (d.first, d.last))]
+        keys = [*self.read.procedures, *(half.key for half in self._halves())]
         copying = sorted(
             {
                 self.now.procedures[key].source
@@ -351,6 +388,14 @@ class _Rewriter:
 def _sets_handler(name: str) -> bool:
     message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
     return message is not None and message.name in _ERROR_HANDLERS
+
+
+def _thread_level(statement: Statement) -> str | None:
+    """The level of threads that MPI_Init_thread is asked for here, "" if it is not one of its constants; None if it is not."""
+    if not any(name.upper().endswith("MPI_INIT_THREAD") for name in called_in(statement)):
+        return None
+    words = (e.name for top in statement.expressions() for e in top.walk() if isinstance(e, Constant))
+    return next((word for word in words if word.startswith("MPI_THREAD_")), "")
 
 
 def _sites(statement: Statement) -> Iterable[Span]:
@@ -455,6 +500,8 @@ def _after_includes(data: bytes) -> int:
 
 
 _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
+_ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
+_MANY_THREADS = re.compile(rb"MPI_THREAD_(?:MULTIPLE|SERIALIZED)", re.IGNORECASE)
 _ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",
@@ -462,6 +509,7 @@ _OBLIGATIONS = {
     "order": "visible effects keep their order",
     "control": "control cannot leave in between",
     "unknown": "everything in between is known",
+    "turns": "turns of the loop that makes what is sent may change places",
 }
 _ADVICE = {
     "data": "use another variable, or move the statement yourself if the values cannot be the same",
@@ -469,4 +517,5 @@ _ADVICE = {
     "order": "nothing: the order is part of what the program does",
     "control": "leave the procedure at one place, at its end",
     "unknown": "give the source of what is called there",
+    "turns": "compute what is sent in a loop of its own, before the rest",
 }

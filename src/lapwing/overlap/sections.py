@@ -8,6 +8,7 @@ isl answers the only question that is asked: can two sections meet?
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,7 @@ from functools import lru_cache
 import islpy as isl
 
 _fresh = itertools.count()
+_FRESH = re.compile(r"\bx\d+\b")
 
 
 def fresh_term() -> str:
@@ -30,18 +32,23 @@ class Linear:
     constant: int
 
     @staticmethod
+    @lru_cache(maxsize=10_000)
     def number(value: int) -> Linear:
         return Linear((), value)
 
     @staticmethod
+    @lru_cache(maxsize=100_000)
     def term(name: str) -> Linear:
         return Linear(((name, 1),), 0)
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
+        constant = self.constant + factor * other.constant
+        if not other.terms:
+            return self if constant == self.constant else Linear(self.terms, constant)
         sums = dict(self.terms)
         for name, coefficient in other.terms:
             sums[name] = sums.get(name, 0) + factor * coefficient
-        return Linear(tuple(sorted((n, c) for n, c in sums.items() if c != 0)), self.constant + factor * other.constant)
+        return Linear(tuple(sorted((n, c) for n, c in sums.items() if c != 0)), constant)
 
     def times(self, factor: int) -> Linear:
         return Linear.number(0).plus(self, factor)
@@ -189,8 +196,17 @@ def _isl_set(section: Section) -> isl.Set:
     axes = [f"a{n}" for n in range(len(section.subscripts))]
     names = sorted(section.names())
     body = " and ".join(_texts(section, axes)) or "1 = 1"
-    bound = f"exists {', '.join(section.bound)}: " if section.bound else ""
-    return isl.Set(f"[{', '.join(names)}] -> {{ [{', '.join(axes)}] : {bound}{body} }}")
+    if not section.bound:
+        return _read_set(f"[{', '.join(names)}] -> {{ [{', '.join(axes)}] : {body} }}")
+    # Names that nobody else has would make every text another one, and reading is what takes time.
+    own = {name: f"b{number}" for number, name in enumerate(section.bound)}
+    body = _FRESH.sub(lambda found: own.get(found[0], found[0]), body)
+    return _read_set(f"[{', '.join(names)}] -> {{ [{', '.join(axes)}] : exists {', '.join(own.values())}: {body} }}")
+
+
+@lru_cache(maxsize=100_000)
+def _read_set(text: str) -> isl.Set:
+    return isl.Set(text)
 
 
 @lru_cache(maxsize=200_000)

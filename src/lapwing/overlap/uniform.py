@@ -7,13 +7,12 @@ the same number of times and in the same order with all others of its kind, matc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.communicators import WORLD, Communicator, Communicators
 from lapwing.overlap.program import Call, Expression, Procedure, Program, Span, Statement
 from lapwing.overlap.tree import message_of
-from lapwing.overlap.variance import Divergence, Met, Variance
+from lapwing.overlap.variance import Divergence, Memories, Met, Variance
 
 __all__ = ["Divergence", "Site", "Uniformity"]
 
@@ -35,13 +34,17 @@ class Uniformity:
         self._analysis = analysis
         self._program: Program = analysis.program
         self._communicators = Communicators(analysis)
+        self._memories = Memories()
         self._variances: dict[str, Variance] = {}
+        self._sites: dict[tuple[str, int, int, int, str | None], Site] = {}
 
     def _variance(self, communicator: Communicator | None) -> Variance:
         """Without a communicator that is known: among all ranks."""
         group, parents = (WORLD, ()) if communicator is None else (communicator.group, communicator.parents)
         if group not in self._variances:
-            self._variances[group] = Variance(self._analysis, self._program, self._communicators, group, parents)
+            self._variances[group] = Variance(
+                self._analysis, self._program, self._communicators, self._memories, group, parents
+            )
         return self._variances[group]
 
     # ---- statements and values ----------------------------------------------------------------------------------------
@@ -66,19 +69,16 @@ class Uniformity:
     def site(self, call: Call, procedure: Procedure) -> Site | None:
         """A collective's call as a site; None if it is never reached."""
         message = message_of(call)
-        found = [
-            site
-            for met, site in self._sites
-            if message is not None
-            and site.name == message.name
-            and met.procedure == procedure.key
-            and site.span == call.span
-        ]
-        return found[0] if found else None
+        name = None if message is None else message.name
+        for key, met in self._met.items():
+            if name is not None and (met.name, met.procedure, met.span) == (name, procedure.key, call.span):
+                return self._site_of(key, met)
+        return None
 
     def sites_apart(self, name: str) -> tuple[Site, ...]:
         """Calls of the collective that not all ranks run alike, and other code that might call it."""
-        return tuple(site for _, site in self._sites if site.name in (name, None) and site.divergence is not None)
+        sites = (self._site_of(key, met) for key, met in self._met.items() if met.name in (name, None))
+        return tuple(site for site in sites if site.divergence is not None)
 
     @staticmethod
     def may_meet(one: Site, two: Site) -> bool:
@@ -87,11 +87,16 @@ class Uniformity:
             return True
         return one.communicator.name == two.communicator.name
 
-    @cached_property
-    def _sites(self) -> tuple[tuple[Met, Site], ...]:
-        return tuple((met, self._site_of(key, met)) for key, met in self._variance(None).met.items())
+    @property
+    def _met(self) -> dict[tuple[str, int, int, int, str | None], Met]:
+        return self._variance(None).met
 
     def _site_of(self, key: tuple[str, int, int, int, str | None], met: Met) -> Site:
+        if key not in self._sites:
+            self._sites[key] = self._find_site(key, met)
+        return self._sites[key]
+
+    def _find_site(self, key: tuple[str, int, int, int, str | None], met: Met) -> Site:
         procedure = self._program.procedures[met.procedure]
         known = None if met.communicator is None else self._communicators.of(met.communicator, procedure)
         divergence = met.divergence

@@ -93,11 +93,28 @@ class _Frame:
     loose: bool = False  # jumps go anywhere: nothing becomes the same again
 
 
+@dataclass
+class Memories:
+    """What of a program is the same whichever ranks are asked about: the memory that expressions are made of. It is found out
+    as walks come to it; ids are of expressions that are kept."""
+
+    at: dict[tuple[int, str], tuple[Expression, frozenset[str]]] = field(default_factory=dict)
+    reads: dict[tuple[int, str], tuple[Expression, tuple[tuple[str, str], ...] | None]] = field(default_factory=dict)
+    known: dict[str, Memory] = field(default_factory=dict)
+    named: dict[str, frozenset[str]] = field(default_factory=dict)
+
+
 class Variance:
     """For values and statements to be the same on all ranks of each group ``among`` (see communicators.py)."""
 
     def __init__(
-        self, analysis: Analysis, program: Program, communicators: Communicators, among: str, parents: tuple[str, ...]
+        self,
+        analysis: Analysis,
+        program: Program,
+        communicators: Communicators,
+        memories: Memories,
+        among: str,
+        parents: tuple[str, ...],
     ) -> None:
         self._program, self._graph, self._aliases = program, analysis.graph, analysis.aliases
         self._communicators = communicators
@@ -109,10 +126,11 @@ class Variance:
         self._heads: dict[int, State] = {}
         self._broken: dict[int, Divergence] = {}  # loops that not all ranks leave at the same time
         self._left: dict[str, Divergence] = {}  # procedures, the same
-        self._memory: dict[tuple[int, str], tuple[Expression, frozenset[str]]] = {}
-        self._reads: dict[tuple[int, str], tuple[Expression, tuple[tuple[str, str], ...] | None]] = {}
-        self._known: dict[str, Memory] = {}
+        self._memory, self._reads, self._known, self._named = (
+            memories.at, memories.reads, memories.known, memories.named
+        )  # fmt: skip
         self._overlays = _overlays(program)
+        self._alone = _alone(program)
         self._visible = {k for k, s in program.globals.items() if self._aliases.escaped(Memory(k, s))}
         self._waiting: set[str] = set()
         self._running: set[str] = set()
@@ -688,7 +706,8 @@ class Variance:
     def _procedure(self, callee: Procedure, arguments: Sequence[Expression]) -> str | None:
         fortran = language_of(self._program, callee) == "fortran"
         caller = self._frame.procedure
-        entry = set(self._state)
+        # Without what the callee cannot come to: states would hold the whole program's variables in every procedure.
+        entry = (self._state & self._named_in(callee.key)) | (self._state - self._alone)
         places: list[tuple[Symbol, Expression]] = []
         for number, dummy in enumerate(callee.parameters):
             entry.discard(dummy.key)
@@ -712,6 +731,18 @@ class Variance:
         self._after(callee, exits, places, fortran)
         result = {_result_key(callee)} if callee.result is None else {callee.result.key, _result_key(callee)}
         return f"what {callee.name} gives" if result & exits else None
+
+    def _named_in(self, key: str) -> frozenset[str]:
+        """Keys of the variables that the procedure and those it calls can name."""
+        if key not in self._named:
+            reached, waiting = {key}, [key]
+            while waiting:
+                new = self._graph.callees(waiting.pop()) - reached
+                reached |= new
+                waiting += new
+            procedures = (self._program.procedures[k] for k in reached)
+            self._named[key] = frozenset(s.key for p in procedures for s in p.symbols.values())
+        return self._named[key]
 
     def _enter(self, callee: Procedure, entry: State, caller: Procedure) -> None:
         self._callers.setdefault(callee.key, set()).add(caller.key)
@@ -886,6 +917,15 @@ def _overlays(program: Program) -> dict[str, frozenset[str]]:
         if symbol.overlay is not None:
             groups.setdefault(symbol.overlay, set()).add(symbol.key)
     return {key: frozenset(group) for group in groups.values() for key in group}
+
+
+def _alone(program: Program) -> frozenset[str]:
+    """Keys of the variables that nobody comes to who cannot name them. In C arrays are handed on without an address operator."""
+    fortran = all(source.language == "fortran" for source in program.sources)
+    symbols = [s for p in program.procedures.values() for s in p.symbols.values()]
+    return frozenset(
+        s.key for s in (*symbols, *program.globals.values()) if s.alone and (fortran or s.dimensions is None)
+    )
 
 
 def _forward_labels(procedure: Procedure) -> dict[str, int]:

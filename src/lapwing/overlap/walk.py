@@ -163,7 +163,7 @@ class Walker:
 
     def _under(self, access: Access, condition: Condition) -> Access:
         if access.section is None:
-            return _uncertain(access)
+            return access.uncertain()
         section = self._bound(access.section.constrained((), (condition,)))
         return replace(access, section=section, must=access.must and self._runs_through(section))
 
@@ -223,7 +223,7 @@ class Walker:
     def _in_turns(self, access: Access, name: str, exact: bool) -> Access:
         """An access of a loop's body. What does not depend on the turn happens only if there is one."""
         if access.section is None or not access.must or not exact:
-            return _uncertain(access)
+            return access.uncertain()
         section = access.section
         if name not in section.bound:
             section = section.constrained(*self.environment.terms.needed(frozenset({name})))
@@ -234,8 +234,7 @@ class Walker:
         keys, everything = self.analysis.written(body, self.procedure)
         plain = Walker(self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True)
         header = plain._simple(lambda: plain._values(parts), span)
-        keys |= {a.symbol.key for a in header.accesses if a.writes and a.symbol is not None}
-        keys |= {m.key for a in header.accesses if a.writes for m in a.memory}
+        keys |= header.written_keys
         everything = everything or header.barrier is not None
 
         def read_header() -> None:
@@ -270,8 +269,10 @@ class Walker:
                         self._value(initial)
                     self._touch_scalar(symbol, writes=True)
                     self.environment.assign(symbol, None if initial is None else self.environment.linear(initial))
-            case InputOutput(reads=reads, writes=writes):
+            case InputOutput(reads=reads, writes=writes, files=files):
                 self._io = True
+                if files:
+                    self._states.add("synchronisation")
                 for part in reads:
                     self._value(part)
                 for part in writes:
@@ -605,7 +606,7 @@ class Walker:
             return []
         slots = slots_of(message, arguments, self.environment)
         if slots is not None and all(slot in self.environment.started for slot in slots):
-            return [replace(a, where=self._where) for slot in slots for a in self.environment.started[slot]]
+            return [a.at(self._where) for slot in slots for a in self.environment.started[slot]]
         requests = self.analysis.memory_of(arguments[place], self.procedure)
         found = []
         for started in self.analysis.started():
@@ -774,8 +775,7 @@ class Walker:
         for access in mapped:
             if access is None:
                 continue
-            access = replace(access, where=self._where)
-            self._found.append(access)
+            self._found.append(access.at(self._where))
             if access.writes:
                 written |= {m.key for m in access.memory}
                 if access.symbol is not None and not access.through:
@@ -824,11 +824,7 @@ def in_sequence(parts: Sequence[Effects]) -> list[Effects]:
 
 def _perhaps(effects: Effects) -> Effects:
     """Effects that may not happen."""
-    return replace(effects, accesses=tuple(_uncertain(a) for a in effects.accesses))
-
-
-def _uncertain(access: Access) -> Access:
-    return replace(access, must=False) if access.must else access
+    return replace(effects, accesses=tuple(a.uncertain() for a in effects.accesses))
 
 
 def _without_address(argument: Expression) -> Expression:

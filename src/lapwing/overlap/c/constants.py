@@ -17,7 +17,9 @@ MPI_CONSTANT = re.compile(r"MPI_[A-Z][A-Z0-9_]*\Z")
 _BODY = re.compile(rb"\w+\b(.*)", re.DOTALL)  # of a macro with parameters, they stand before the rest
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_WORD = re.compile(r"[(\s]*([A-Za-z_]\w*)[)\s]*\Z")
-_CAST_NUMBER = re.compile(r"\(*\s*\((MPI_\w+)\)\s*\(?\s*(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s)]*\Z")
+_CAST_NUMBER = re.compile(
+    r"\(*\s*\((MPI_\w+|(?:MPI_Status|void) ?\*)\)\s*\(?\s*(-?(?:0[xX][0-9a-fA-F]+|[0-9]+))[uUlL]*[\s)]*\Z"
+)
 _LAST_WORD = re.compile(r"\b([A-Za-z]\w*)[\s)]*\Z")
 
 
@@ -49,7 +51,7 @@ class MpiConstants:
         number = _CAST_NUMBER.match(body)
         word = _LAST_WORD.search(body)
         if number:
-            self._by_number.setdefault((number.group(1), int(number.group(2), 0)), name)
+            self._by_number.setdefault((number.group(1).replace(" ", ""), int(number.group(2), 0)), name)
         elif word and not MPI_CONSTANT.match(word.group(1)):
             self._by_word.setdefault(word.group(1), name)
 
@@ -88,8 +90,8 @@ class MpiConstants:
         return None
 
     def of_number(self, type_text: str, value: int) -> str | None:
-        """The handle that is a number of a type of MPI's."""
-        return self._by_number.get((type_text, value))
+        """The handle, or the special pointer, that is a number of a type of MPI's. NULL is no constant of MPI's."""
+        return self._by_number.get((type_text.replace(" ", ""), value)) if value or "*" not in type_text else None
 
     def of_variable(self, name: str) -> str | None:
         """The handle that is the address of one of the MPI library's globals."""

@@ -126,13 +126,17 @@ class Expressions:
         return None
 
     def _mpi_handle(self, node: Node) -> Expression | None:
-        """A handle written by a macro that writes more than that."""
+        """A handle, or MPI_IN_PLACE and its like, written by a macro that writes more than that."""
         text = self._cast_type(node).text
-        if not text.startswith("MPI_"):
+        if not text.startswith("MPI_") and text != "void *":
             return None
-        value = self._unit.evaluate(node.cursor)
+        parts = _expressions_in(node)
+        # A pointer's value is that of the number it is made of.
+        value = self._unit.evaluate(parts[0].cursor if text.endswith("*") and len(parts) == 1 else node.cursor)
         if isinstance(value, int):
             name = self._constants.of_number(text, value)
+        elif text == "void *":
+            name = None
         else:
             words = [inner for inner in node.walk() if inner.kind == Kind.DECL_REF_EXPR]
             name = self._constants.of_variable(self._unit.name(words[0].cursor)) if len(words) == 1 else None

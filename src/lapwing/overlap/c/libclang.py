@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import importlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -353,13 +354,13 @@ class Unit:
         self._clang = clang
         self._place = _place_of(clang.clang_getFileLocation)
         self._paths: dict[int, Path] = {}
-        encoded = [argument.encode() for argument in arguments]
-        files = (UnsavedFile * len(unsaved))(*(UnsavedFile(str(n).encode(), data, len(data)) for n, data in unsaved))
+        encoded = [os.fsencode(argument) for argument in arguments]
+        files = (UnsavedFile * len(unsaved))(*(UnsavedFile(os.fsencode(n), data, len(data)) for n, data in unsaved))
         self._index = clang.clang_createIndex(0, 0)
         handle = ctypes.c_void_p()
         status = clang.clang_parseTranslationUnit2(
             self._index,
-            str(path).encode(),
+            os.fsencode(path),
             (ctypes.c_char_p * len(encoded))(*encoded),
             len(encoded),
             files,
@@ -424,7 +425,7 @@ class Unit:
 
     def skipped(self, path: Path) -> list[tuple[int, int]]:
         """The bytes of a file that its #if and #else leave out."""
-        file = self._clang.clang_getFile(self._handle, str(path).encode())
+        file = self._clang.clang_getFile(self._handle, os.fsencode(path))
         if not file:
             return []
         ranges = self._clang.clang_getSkippedRanges(self._handle, file)

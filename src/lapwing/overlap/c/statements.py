@@ -10,6 +10,7 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.overlap import mpi
 from lapwing.overlap.c.expressions import Expressions, base_symbol
 from lapwing.overlap.c.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.c.loops import PointedKinds, counted
@@ -522,7 +523,7 @@ class Statements:
             return Block((Opaque("several labels", span=span),), span, "single")
         span = statements[0].span if statements else span
         if node.macro >= 0 and not (node.exact and self._is_whole_use(node)):
-            return Block(tuple(statements), span, "chain")
+            return _unchangeable(Block(tuple(statements), span, "chain"))
         return Block(tuple(statements), span, "single")
 
     def _is_whole_use(self, node: Node) -> bool:
@@ -543,7 +544,7 @@ class Statements:
             )
         # A semicolon after the macro's use ends what the macro wrote last.
         end = max([span.end, *(statement.span.end for statement in statements)])
-        return Block(tuple(statements), replace(span, end=end), "chain")
+        return _unchangeable(Block(tuple(statements), replace(span, end=end), "chain"))
 
     # ---- branches and loops ----
 
@@ -774,6 +775,15 @@ class Statements:
         while canonical.kind in TypeKind.ARRAYS:
             canonical = self._clang.clang_getCanonicalType(self._clang.clang_getArrayElementType(canonical))
         return canonical.kind == TypeKind.RECORD and not self._clang.clang_isPODType(canonical)
+
+
+def _unchangeable(block: Block) -> Block:
+    """A block that a macro writes, which has no text of its own: what communicates in it must stay as it is, as a whole."""
+    messages = {inner.name for inner in block.walk() if isinstance(inner, Call) and mpi.is_mpi_name(inner.name or "")}
+    if not messages:
+        return block
+    reason = f"a macro writes this block, with {', '.join(sorted(name for name in messages if name))}"
+    return replace(block, statements=(Opaque(reason, span=block.span),))
 
 
 def _pragma_name(directive: Directive) -> str:

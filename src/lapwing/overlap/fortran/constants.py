@@ -79,6 +79,8 @@ def _intrinsic(name: str | None, values: list[int | None]) -> int | None:
     numbers = [value for value in values if value is not None]
     if not numbers or len(numbers) < len(values):
         return None
+    if name in ("selected_int_kind", "selected_real_kind"):
+        return _selected(name, numbers)
     if name in ("max", "max0"):
         return max(numbers)
     if name in ("min", "min0"):
@@ -88,6 +90,15 @@ def _intrinsic(name: str | None, values: list[int | None]) -> int | None:
     if name in ("abs", "iabs") and len(numbers) == 1:
         return abs(numbers[0])
     return numbers[0] if name == "int" and len(numbers) == 1 else None
+
+
+def _selected(name: str, wanted: list[int]) -> int | None:
+    """The kind of that many decimal digits (and, of reals, that exponent), which is its number of bytes."""
+    if name == "selected_int_kind":
+        return next((bytes_ for digits, bytes_ in ((2, 1), (4, 2), (9, 4), (18, 8)) if wanted[0] <= digits), None)
+    digits, exponent = (*wanted[:2], 0)[:2]
+    kinds = ((6, 37, 4), (15, 307, 8))
+    return next((bytes_ for most, range_, bytes_ in kinds if digits <= most and exponent <= range_), None)
 
 
 def _quotient(first: int, second: int) -> int:

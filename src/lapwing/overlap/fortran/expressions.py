@@ -98,8 +98,9 @@ class ExpressionReader:
         if entity is None:
             if name.startswith("mpi_"):
                 return Constant(text.upper(), span=span)
-            if name in KINDS:
-                return Constant(name, span=span)
+            kind = self.scope.kind_name(name)
+            if kind in KINDS:
+                return Constant(kind, span=span)
             if self.scope.procedure(name) is not None or name in self.scope.interfaces:
                 return Constant(name, span=span)
             entity = self.scope.implied(name, self.file, span)

@@ -81,3 +81,14 @@ def child_of(node: Node, *kinds: str) -> Node | None:
 
 def children_of(node: Node, *kinds: str) -> list[Node]:
     return [child for child in node.children if child.type in kinds]
+
+
+def height(node: Node, most: int) -> int:
+    """How many levels of nodes there are from ``node`` down; ``most``: no more are looked for."""
+    if node.end_byte - node.start_byte < 2 * most:  # every level takes an operator or a parenthesis
+        return 0
+    level, depth = [node], 0
+    while level and depth < most:
+        level = [child for parent in level for child in parent.children]
+        depth += 1
+    return depth

@@ -11,6 +11,7 @@ from lapwing.overlap.program import Element, Expression, InputOutput, Name, Span
 _JUMPS = {"end", "err", "eor"}
 _RESULTS = {"iostat", "iomsg", "size", "newunit", "id"}
 _INQUIRED = {"unit", "file", "id"}  # all else INQUIRE gives
+_OF_FILES = {"open_statement", "close_statement", "inquire_statement"}
 
 
 def read_input_output(expressions: ExpressionReader, node: Node, span: Span, label: str | None) -> Statement:
@@ -34,7 +35,11 @@ def read_input_output(expressions: ExpressionReader, node: Node, span: Span, lab
             into = writes if child.type == "input_item_list" else reads
             _items(expressions, child, into, writes)
     return InputOutput(
-        tuple(part for part in reads if not isinstance(part, Text)), tuple(writes), span=span, label=label
+        tuple(part for part in reads if not isinstance(part, Text)),
+        tuple(writes),
+        node.type in _OF_FILES,
+        span=span,
+        label=label,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
+from lapwing.overlap.fortran.constants import KINDS
 from lapwing.overlap.fortran.file import File
 from lapwing.overlap.fortran.units import Unit
 from lapwing.overlap.program import Dimension, Span, Storage, Symbol
@@ -116,6 +117,20 @@ class Scope:
         if module is None or original is None or not module.exports(original):
             return None
         return module.find(original)
+
+    def kind_name(self, name: str) -> str:
+        """What a name is called in the standard module it is from, ``real64`` of ``use iso_fortran_env, only: wp => real64``;
+        the name itself if it is from none."""
+        for use in self.uses:
+            original = original_name(use, name)
+            if original is None:
+                continue
+            module = self.world.modules.get(use.module)
+            if module is not None and module.exports(original):
+                original = module.kind_name(original)
+            if original in KINDS:
+                return original
+        return self.host.kind_name(name) if self.host is not None else name
 
     def implied(self, name: str, file: File, where: Span) -> Entity:
         """A new variable that no declaration names: implicitly typed, or from what could not be read."""

@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from lapwing.overlap.fortran.directives import with_directives
 from lapwing.overlap.fortran.expressions import ExpressionReader, is_structure
-from lapwing.overlap.fortran.file import File, Unreadable, child_of, children_of
+from lapwing.overlap.fortran.file import File, Unreadable, child_of, children_of, height
 from lapwing.overlap.fortran.input_output import read_input_output
 from lapwing.overlap.fortran.loops import LoopReader
 from lapwing.overlap.fortran.preprocessor import included_name, outside
@@ -46,6 +46,10 @@ _INPUT_OUTPUT = {
     "inquire_statement",
     "file_position_statement",
 }
+_PLAIN = _INPUT_OUTPUT | {"assignment_statement", "subroutine_call"}
+# Everybody who works on the program model walks through it by recursion, of which Python allows some 1000 levels.
+_DEEPEST = 60  # of statements in statements
+_TALLEST = 200  # levels of one statement's tree
 Read = Callable[[Node, Span, "str | None"], Statement]
 
 
@@ -59,6 +63,7 @@ class StatementReader:
         self.problem = problem
         self.view = self.file.parsed.view
         self.loops = LoopReader(self)
+        self.depth = 0  # of the statement that is being read, in others
         self.readers: dict[str, Read] = {
             "assignment_statement": self.assignment,
             "subroutine_call": self.call,
@@ -140,10 +145,17 @@ class StatementReader:
         reader = self.readers.get(node.type)
         if reader is None:
             return self.opaque(span, node.type.replace("_statement", "").replace("_", " "), label)
+        if self.depth >= _DEEPEST or (node.type in _PLAIN and height(node, _TALLEST) >= _TALLEST):
+            return self.opaque(span, "nested too deeply", label)
+        self.depth += 1
         try:
             return reader(node, span, label)
         except Unreadable as reason:
             return self.opaque(span, str(reason), label)
+        except RecursionError:
+            return self.opaque(span, "nested too deeply", label)
+        finally:
+            self.depth -= 1
 
     def opaque(self, span: Span, reason: str, label: str | None = None) -> Opaque:
         self.problem(span.start, reason)

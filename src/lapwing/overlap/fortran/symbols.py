@@ -14,6 +14,7 @@ from lapwing.overlap.program import Constant, Dimension, Expression, Name, Numbe
 
 _DEFAULT_BYTES = {"integer": 4, "real": 4, "logical": 4, "complex": 8, "character": 1}
 _WORDS = re.compile(r"\s+")
+_DIGITS = {"integer": {1: 2, 2: 4, 4: 9, 8: 18}, "real": {4: 6, 8: 15, 16: 33}}
 _OTHER = Type("other", None, "")
 _INTEGER = Type("integer", 4, "integer")
 _REAL = Type("real", 4, "real")
@@ -158,7 +159,8 @@ class Symbols:
         return _INTEGER if "i" <= entity.name[0] <= "n" else _REAL
 
     def declared(self, node: Node, file: File, scope: Scope, length: Node | None = None) -> Type:
-        """The type a declaration spells; ``length``: a character's own, after its name."""
+        """The type a declaration spells; ``length``: a character's own, after its name. The text of a basic type names nothing
+        that is declared here, so that other scopes can declare the same; it is empty where that is not known."""
         text = _WORDS.sub(" ", file.text(node)).strip()
         word = text.lower()
         if node.type != "intrinsic_type":
@@ -171,11 +173,13 @@ class Symbols:
             return Type("integer", 1, text)
         kind = child_of(node, "kind")
         if name == "character":
-            return Type(name, self._length(length or kind, file, scope), text)
+            return Type(name, self._length(length or kind, file, scope), text if _is_plain(kind, file) else name)
         if kind is None:
             return Type(name, _DEFAULT_BYTES.get(name), text)
         bytes_ = self._kind(kind, file, scope)
         starred = file.text(kind).lstrip().startswith("*")
+        if not _is_plain(kind, file):
+            text = _portable(name, bytes_)
         return Type(name, 2 * bytes_ if name == "complex" and bytes_ is not None and not starred else bytes_, text)
 
     def _kind(self, node: Node, file: File, scope: Scope) -> int | None:
@@ -210,6 +214,21 @@ def _inner_value(node: Node) -> Node | None:
         if child.is_named:
             return child
     return None
+
+
+def _portable(name: str, bytes_: int | None) -> str:
+    """A type of that many bytes (of a complex number's parts) without names; empty if there is none."""
+    digits = _DIGITS["integer" if name == "integer" else "real"].get(bytes_ or 0)
+    if name == "logical" and bytes_ is not None:
+        return f"logical({bytes_})"
+    if digits is None or name not in ("integer", "real", "complex"):
+        return ""
+    return f"{name}(selected_{'int' if name == 'integer' else 'real'}_kind({digits}))"
+
+
+def _is_plain(kind: Node | None, file: File) -> bool:
+    """Whether a kind or a length is a number, or not given at all."""
+    return kind is None or re.fullmatch(r"[*( ]*((kind|len) *= *)?\d+[) ]*", file.text(kind).lower()) is not None
 
 
 def kind_bytes(value: Expression) -> int | None:

@@ -31,6 +31,7 @@ from lapwing.overlap.program import (
     Expression,
     Name,
     Number,
+    Operation,
     Procedure,
     Slice,
     Statement,
@@ -111,6 +112,9 @@ class BlockingCalls:
         if not is_repeatable(call, "fortran" if self._fortran() else "c"):
             self._refuse(call, *NOT_REPEATABLE)
             return False
+        if not is_written_out(call):
+            self._refuse(call, *NOT_WRITTEN_OUT)
+            return False
         buffer, kind = argument_of(call, buffer_role), argument_of(call, type_role)
         if buffer is None or kind is None:
             return False
@@ -120,6 +124,14 @@ class BlockingCalls:
                 "the type of its elements is a basic one",
                 "a type that is made at run time, or not known",
                 "pass a basic MPI type, or start the transfer with a nonblocking call yourself",
+            )
+            return False
+        if self._fortran() and not can_be_declared(buffer):
+            self._refuse(
+                call,
+                "its buffer's type can be declared elsewhere",
+                "a type of the program's own, or a kind that is not known",
+                "pass an array of a basic type, and give the sources of its modules",
             )
             return False
         if not is_contiguous(buffer, self._fortran()):
@@ -157,6 +169,11 @@ class BlockingCalls:
         return self.context.analysis.program.sources[self.procedure.source].language == "fortran"
 
 
+NOT_WRITTEN_OUT = (
+    "its arguments can be written somewhere else",
+    "an argument that is put together by a macro",
+    "write the call without the macro",
+)
 NOT_REPEATABLE = (
     "its arguments are the same whenever they are computed",
     "a call or an assignment in an argument",
@@ -164,14 +181,37 @@ NOT_REPEATABLE = (
 )
 
 
+def is_written_out(call: Call) -> bool:
+    """Whether every argument has a text in the source, or is so plain that one can be made: a macro may write them, too."""
+
+    def plain(expression: Expression) -> bool:
+        if expression.span is not None or isinstance(expression, Number | Name | Constant):
+            return True
+        simple = isinstance(expression, Operation) and len(expression.arguments) == 2
+        return simple and all(plain(e) for e in expression.operands())
+
+    return all(plain(e) for e in call.expressions())
+
+
+def can_be_declared(buffer: Expression) -> bool:
+    """Fortran: whether a scope that knows nothing of the program can declare the type of the buffer's elements."""
+    while isinstance(buffer, Cast):
+        buffer = buffer.value
+    base = buffer.base if isinstance(buffer, Element) else buffer
+    return isinstance(base, Name) and base.symbol.type.base not in ("struct", "other") and base.symbol.type.text != ""
+
+
 def is_contiguous(buffer: Expression, fortran: bool) -> bool:
-    """Whether the argument is certainly the memory itself, from its first element on, and no temporary."""
+    """Whether the argument is certainly the memory itself, from its first element on, and no temporary; in Fortran, of a
+    type that a procedure elsewhere can declare, too."""
     while isinstance(buffer, Cast):
         buffer = buffer.value
     if isinstance(buffer, Constant):
         return False  # MPI_IN_PLACE, MPI_BOTTOM
     if not fortran:
         return True
+    if not can_be_declared(buffer):
+        return False
     if isinstance(buffer, Element) and isinstance(buffer.base, Name):
         symbol = buffer.base.symbol
         whole = not symbol.pointer and (symbol.allocatable or _explicit(symbol.dimensions))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from lapwing.overlap import mpi
 from lapwing.overlap.fortran_collectives import declared_type
-from lapwing.overlap.motions.blocking_calls import NOT_REPEATABLE, is_contiguous
+from lapwing.overlap.motions.blocking_calls import NOT_REPEATABLE, NOT_WRITTEN_OUT, is_contiguous, is_written_out
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
@@ -97,6 +97,9 @@ class _InProcedure:
             return False
         if not is_repeatable(call, "fortran" if self._fortran() else "c"):
             self._refuse(call, *NOT_REPEATABLE)
+            return False
+        if not is_written_out(call):
+            self._refuse(call, *NOT_WRITTEN_OUT)
             return False
         if not all(self._is_memory(b) for b in _buffers_of(call)):
             self._refuse(

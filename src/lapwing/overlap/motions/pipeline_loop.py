@@ -78,16 +78,17 @@ class Refused(Exception):
     where: Span | None = None
 
 
-def pipeline_loops(context: Context, divide: Divide) -> tuple[Insertion, ...]:
-    """Pipeline every loop that can be. The program in ``context``, which must be as it was read, is then the changed one; the
-    insertions are text that belongs to no procedure that was read."""
-    return _Pipeliner(context, divide).run() if context.allowed(MOTION) else ()
+def pipeline_loops(context: Context, divide: Divide, unread: frozenset[int]) -> tuple[Insertion, ...]:
+    """Pipeline every loop that can be, but for those in the sources ``unread``. The program in ``context``, which must be as it
+    was read, is then the changed one; the insertions are text that belongs to no procedure that was read."""
+    return _Pipeliner(context, divide, unread).run() if context.allowed(MOTION) else ()
 
 
 @dataclass
 class _Pipeliner:
     context: Context
     divide: Divide
+    unread: frozenset[int]
     insertions: list[Insertion] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
@@ -117,7 +118,7 @@ class _Pipeliner:
     def _turns(self) -> Iterator[Turn]:
         program = self.analysis.program
         for caller in program.procedures.values():
-            if language_of(program, caller) != "c":
+            if language_of(program, caller) != "c" or caller.source in self.unread:
                 continue
             for loop in caller.body.walk():
                 if not isinstance(loop, Loop):
@@ -126,6 +127,8 @@ class _Pipeliner:
                     callee = program.resolve(call.name, caller) if isinstance(call, Call) else None
                     transfer = _transfer_of(callee) if callee is not None else None
                     if callee is None or transfer is None or not isinstance(call, Call):
+                        continue
+                    if callee.source in self.unread:
                         continue
                     if language_of(program, callee) == "c" and callee.key != caller.key:
                         yield Turn(caller, loop, call, callee, transfer)

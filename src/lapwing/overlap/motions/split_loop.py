@@ -16,29 +16,33 @@ reads, and that nobody needs afterwards, do not count. Bounds do not change in t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Halves
-from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.conflicts import Conflict, conflict
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.emit import c_ends
-from lapwing.overlap.environment import Terms
+from lapwing.overlap.environment import Environment, Terms
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop
 from lapwing.overlap.program import (
     Block,
     Compound,
     Declare,
+    Expression,
+    If,
     Jump,
     Loop,
     Name,
     Number,
+    Opaque,
     Operation,
     Procedure,
     Statement,
     Storage,
     Symbol,
+    Unread,
 )
 from lapwing.overlap.sections import Condition, Linear, Section, covers
 from lapwing.overlap.tree import works
@@ -46,6 +50,7 @@ from lapwing.overlap.tree import works
 MOTION = "split-loop"
 _SIGNED = frozenset("const static register volatile signed short int long".split())
 _WIDEST = 3  # planes left for the boundary on each side
+_LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
 
 # Whether a statement, put where the loop stands, could be done before everything that comes last.
 Early = Callable[[Statement], bool]
@@ -53,15 +58,16 @@ Early = Callable[[Statement], bool]
 
 def split_loop(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
     """The loop's early part and the rest; None if there is none."""
-    if isinstance(loop, PartialLoop) or not _may_be_split(analysis, loop, procedure):
+    if isinstance(loop, PartialLoop) or not may_be_split(analysis, loop, procedure):
         return None
-    halves = _interior(analysis, loop, procedure, early)
-    if halves is None and loop.body.form == "lines":
-        halves = _distributed(analysis, loop, procedure, early)
-    return halves
+    parts = interior(analysis, loop, procedure, early)
+    if isinstance(parts, Parts):
+        return Halves((parts.inside,), (parts.shell,))
+    return _distributed(analysis, loop, procedure, early) if loop.body.form == "lines" else None
 
 
-def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+    """Whether its turns may be divided at all: bounds stay, no turn ends it, and none communicates or does I/O."""
     # A label cannot stand in both parts.
     if any(isinstance(s, Jump) or s.label is not None for s in loop.walk()):
         return False
@@ -76,28 +82,81 @@ def _may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
 # ---- interior and boundary ----------------------------------------------------------------------------------------------
 
 
-def _interior(analysis: Analysis, loop: Loop, procedure: Procedure, early: Early) -> Halves | None:
+@dataclass(frozen=True)
+class Limits:
+    """Between which values of a loop's variable its interior may be sought."""
+
+    low: Expression
+    high: Expression
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A nest's interior, and its other turns."""
+
+    inside: PartialLoop
+    shell: PartialLoop
+
+
+def interior(
+    analysis: Analysis, loop: Loop, procedure: Procedure, apart: Early, limits: Sequence[Sequence[Limits]] = ()
+) -> Parts | Conflict | None:
+    """The largest interior of the nest of which ``apart`` is true, if it and the rest may change places; otherwise why not, or
+    None if there is none.
+
+    It lies a few turns away from the loops' own ends or, of one loop, within limits. Each sequence of ``limits`` goes from the
+    smallest interior to the largest.
+    """
     nest = _nest(analysis, loop, procedure)
-    if not nest or not early(_inner([Level(level, _WIDEST, _WIDEST) for level in nest])):
-        return None
-    liveness = analysis.liveness(procedure)
-    after = liveness.after(loop)
-    # The other turns come last now, so what the whole loop leaves in its variables must not matter.
-    if after is None or after & _written(analysis, procedure, loop.body.statements):
-        return None
-    box = _narrowed([Level(level, _WIDEST, _WIDEST) for level in nest], early)
-    if not any(level.below + level.above for level in box):
-        return None  # all of it
-    if not any(level.below or level.above for level in box):
-        return None  # all of it can be early
-    if not all(
-        _turns_commute(analysis, b.loop, procedure, b.loop.body.statements, b.loop.body.statements) for b in box
-    ):
-        return None
+    box = (_from_the_ends(analysis, nest, apart) or _within(analysis, nest, apart, limits)) if nest else None
+    if box is None or not any(level.divides for level in box):
+        return None  # nothing, or all of it
+    # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
+    needed = _needed_after(analysis, loop, procedure) & _written(analysis, procedure, loop.body.statements)
+    names = sorted(s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None)
+    if names:
+        return Conflict("turns", f"{', '.join(names)} may be needed after the loop", loop.span)
+    for b in box:
+        if not _turns_commute(analysis, b.loop, procedure, b.loop.body.statements, b.loop.body.statements):
+            return Conflict("turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span)
     outer = PartialLoop(
         loop.variable, loop.lower, loop.upper, loop.step, loop.body, inside=False, box=box, whole=loop, span=loop.span
     )
-    return Halves((_inner(box),), (outer,))
+    return Parts(_inner(box), outer)
+
+
+def _needed_after(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
+    """Local variables whose values may be needed after the loop."""
+    liveness = analysis.liveness(procedure)
+    after = liveness.after(loop)
+    return liveness.followed - _counters(liveness, procedure) if after is None else after
+
+
+def _counters(liveness: Liveness, procedure: Procedure) -> frozenset[str]:
+    """Local variables that only count loops: nobody reads them but in a loop that counts with them, whatever jumps there are."""
+    counted: set[str] = set()
+    elsewhere: set[str] = set()
+
+    def look(block: Block, counting: frozenset[str]) -> None:
+        for statement in block.statements:
+            if isinstance(statement, Opaque):
+                elsewhere.update(liveness.followed)
+            if statement.label is not None:
+                elsewhere.update(counting)  # someone may jump into the loop
+            inner = counting
+            if isinstance(statement, Loop):
+                counted.add(statement.variable.key)
+                inner = counting | {statement.variable.key}
+            for expression in (e for top in statement.expressions() for e in top.walk()):
+                if isinstance(expression, Unread):
+                    elsewhere.update(liveness.followed)
+                if isinstance(expression, Name) and expression.symbol.key not in counting:
+                    elsewhere.add(expression.symbol.key)
+            for body in statement.blocks():
+                look(body, inner)
+
+    look(procedure.body, frozenset())
+    return frozenset(counted - elsewhere) & liveness.followed
 
 
 def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
@@ -107,7 +166,7 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
         if c and _may_wrap(loop):
             break
-        if nest and not _may_be_split(analysis, loop, procedure):
+        if nest and not may_be_split(analysis, loop, procedure):
             break
         source = analysis.program.sources[procedure.source]
         if source.language != "fortran" and c_ends(source, loop) is None:
@@ -119,6 +178,20 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     return nest
 
 
+def _widest(analysis: Analysis, loop: Loop) -> int:
+    """Planes that may be left for the boundary on each side: of few turns, fewer, or the interior might be nothing."""
+    turns = _turns(analysis, loop)
+    return _WIDEST if turns is None else min(_WIDEST, turns // (2 * _LEAST))
+
+
+def _turns(analysis: Analysis, loop: Loop) -> int | None:
+    """How many turns the loop has, if that is known."""
+    values = Environment(analysis.terms)
+    lower, upper = values.linear(loop.lower), values.linear(loop.upper)
+    between = None if lower is None or upper is None else upper.plus(lower, -1)
+    return None if between is None or between.terms else abs(between.constant) + 1
+
+
 def _may_wrap(loop: Loop) -> bool:
     """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
     names = [e.symbol for top in loop.expressions() for e in top.walk() if isinstance(e, Name)]
@@ -126,13 +199,38 @@ def _may_wrap(loop: Loop) -> bool:
     return any(not _SIGNED.issuperset(symbol.type.text.split()) for symbol in counted)
 
 
+def _from_the_ends(analysis: Analysis, nest: Sequence[Loop], apart: Early) -> tuple[Level, ...] | None:
+    widest = [Level(loop, width, width) for loop in nest for width in (_widest(analysis, loop),)]
+    return _narrowed(widest, apart) if apart(_inner(widest)) else None
+
+
+def _within(
+    analysis: Analysis, nest: Sequence[Loop], apart: Early, limits: Sequence[Sequence[Limits]]
+) -> tuple[Level, ...] | None:
+    for number, loop in enumerate(nest):
+        if _turns(analysis, loop) is not None or not _counts_plainly(loop):
+            continue
+        for growing in limits:
+            boxes = [(*map(Level, nest[:number]), Level(loop, low=limit.low, high=limit.high)) for limit in growing]
+            if boxes and apart(_inner(boxes[0])):
+                return next(box for box in reversed(boxes) if apart(_inner(box)))
+    return None
+
+
+def _counts_plainly(loop: Loop) -> bool:
+    """Whether its ends are default integers, as those that they are compared with: Fortran's max and min take no others."""
+    parts = [loop.variable, *(e.symbol for end in (loop.lower, loop.upper) for e in end.walk() if isinstance(e, Name))]
+    plain = all(s.type.base == "integer" and s.type.bytes == 4 for s in parts)
+    return plain and all(
+        isinstance(e, Name | Number | Operation) for end in (loop.lower, loop.upper) for e in end.walk()
+    )
+
+
 def _narrowed(box: list[Level], early: Early) -> tuple[Level, ...]:
     """The thinnest boundary that leaves the interior early; levels inside the last one that has any are left out."""
-    widths = sorted(
-        ((a, b) for a in range(_WIDEST + 1) for b in range(_WIDEST + 1)), key=lambda w: (sum(w), abs(w[0] - w[1]))
-    )
     for number, level in enumerate(box):
-        for below, above in widths:
+        pairs = ((a, b) for a in range(level.below + 1) for b in range(level.above + 1))
+        for below, above in sorted(pairs, key=lambda w: (sum(w), abs(w[0] - w[1]))):
             trial = [*box[:number], Level(level.loop, below, above), *box[number + 1 :]]
             if early(_inner(trial)):
                 box = trial
@@ -151,6 +249,10 @@ def _inner(box: Sequence[Level]) -> PartialLoop:
     lower = Operation(sign[0], (loop.lower, Number(first))) if first else loop.lower
     upper = Operation(sign[1], (loop.upper, Number(last))) if last else loop.upper
     body = loop.body if len(box) == 1 else replace(loop.body, statements=(_inner(box[1:]),))
+    for operator, end in ((">=", level.low), ("<=", level.high)):
+        if end is not None:
+            test = Operation(operator, (Name(loop.variable), end))
+            body = replace(loop.body, statements=(If(test, body, span=NOWHERE),))
     return PartialLoop(
         loop.variable,
         lower,
@@ -284,7 +386,7 @@ def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[
     """Variables that every turn writes before it reads them, and whose last values nobody needs."""
     liveness = analysis.liveness(procedure)
     if liveness.everything:
-        return frozenset()
+        return _counters(liveness, procedure)
     after = liveness.after(loop)
     written_later = after if after is not None else liveness.followed
     scalars = {s.key for s in procedure.symbols.values() if s.dimensions is None and s.key in liveness.followed}

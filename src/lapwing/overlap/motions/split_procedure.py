@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Arranger, Ends, Halves
-from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.conflicts import Conflict, conflict
 from lapwing.overlap.effects import is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.split_loop import Early, split_loop, written_first
+from lapwing.overlap.motions.split_producer import split_producer
 from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase
 from lapwing.overlap.program import (
     AddressOf,
@@ -97,21 +98,29 @@ class SplitProcedures:
         if not self._may_be_divided(callee):
             return None
         fences = Fences(self.context.analysis.program, callee)
-        arranger = Arranger(
-            self.context.analysis,
-            callee,
-            self.divide_call,
-            self.divide_against,
-            lambda *_: None,
-            fences,
-            self.context.allowed,
-        )
-        halves = arranger.halves(callee.body, divide=True)
-        if halves is None:
-            return None
-        rough = self.context.analysis.walk(halves.first, callee)
-        started = any(not o.call.blocking and o.call.kind in _STARTED for e in rough for o in e.operations)
-        return self._register(callee, halves) if started else None
+        for lean in (True, False):
+            arranger = Arranger(
+                self.context.analysis,
+                callee,
+                self.divide_call,
+                self.divide_against,
+                self.divide_producer,
+                lambda *_: None,
+                fences,
+                self.context.allowed,
+                lean=lean,
+            )
+            halves = arranger.halves(callee.body, divide=True)
+            if halves is None:
+                return None
+            rough = self.context.analysis.walk(halves.first, callee)
+            started = any(not o.call.blocking and o.call.kind in _STARTED for e in rough for o in e.operations)
+            if not started:
+                return None
+            parts = self._register(callee, halves)
+            if parts is not None:
+                return parts
+        return None
 
     def _may_be_divided(self, callee: Procedure) -> bool:
         saved = any(s.storage is Storage.SAVED for s in callee.symbols.values())
@@ -244,6 +253,12 @@ class SplitProcedures:
         if isinstance(statement, Call):
             return self._divide_call_against(statement, self._early(ends, caller), caller)
         return None
+
+    def divide_producer(
+        self, statement: Statement, caller: Procedure, start: Ends, apart: Early
+    ) -> Halves | Conflict | None:
+        """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
+        return split_producer(self.context.analysis, statement, caller, start, apart)
 
     def _divide_call_against(self, call: Call, caller_early: Early, caller: Procedure) -> Halves | None:
         analysis = self.context.analysis

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lapwing.overlap import mpi
-from lapwing.overlap.motions.blocking_calls import is_contiguous
+from lapwing.overlap.motions.blocking_calls import is_contiguous, is_written_out
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import Part, Phase
 from lapwing.overlap.program import (
@@ -139,7 +139,7 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
     fortran = context.analysis.program.sources[procedure.source].language == "fortran"
     if call.keywords or wait.call.keywords or receive.guards != wait.guards or context.wildcard(call):
         return False
-    if not all(is_repeatable(c, "fortran" if fortran else "c") for c in (call, wait.call)):
+    if not all(is_repeatable(c, "fortran" if fortran else "c") and is_written_out(c) for c in (call, wait.call)):
         return False
     if kind is None or buffer is None or context.basic_type(kind) is None or not is_contiguous(buffer, fortran):
         return False
