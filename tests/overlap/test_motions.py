@@ -98,6 +98,26 @@ def test_programs_that_see_errors_stay(statement: str) -> None:
     assert not rewrite(read_c_text(program), Options()).changes
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "int p; MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &p);",
+        "int p, level = argc; MPI_Init_thread(&argc, &argv, level, &p);",
+        "extern void begin(int); begin(MPI_THREAD_SERIALIZED);",
+    ],
+)
+def test_programs_whose_threads_may_communicate_stay(start: str) -> None:
+    outcome = rewrite(read_c_text(STENCIL.replace("MPI_Init(&argc, &argv);", start)), Options())
+    assert not outcome.changes
+    assert all(r.obligation == "one thread calls MPI" for c in outcome.communications for r in c.refusals)
+    assert all(c.refusals for c in outcome.communications)
+
+
+def test_programs_with_threads_that_do_not_communicate_change() -> None:
+    start = "int p; MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &p);"
+    assert rewrite(read_c_text(STENCIL.replace("MPI_Init(&argc, &argv);", start)), Options()).changes
+
+
 def test_files_with_missing_includes_stay(tmp_path: Path) -> None:
     path = tmp_path / "a.c"
     path.write_text('#include "nowhere.h"\n' + STENCIL)

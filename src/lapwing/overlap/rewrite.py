@@ -115,21 +115,19 @@ class _Rewriter:
 
     def _has_threads(self) -> bool:
         """Programs whose threads may all call MPI: they would share requests and copies."""
-        shown = any(_MANY_THREADS.search(source.data) for source in self.read.sources)
-        for procedure in self.read.procedures.values():
-            for statement in procedure.body.walk():
-                level = _thread_level(statement)
-                if level is None or (level in _ONE_THREAD and not shown):
-                    continue
-                self.context.refuse(
-                    statement.span,
-                    "nonblocking",
-                    "one thread calls MPI",
-                    "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
-                    "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
-                )
-                return True
-        return shown
+        named = any(_MANY_THREADS.search(source.data) for source in self.read.sources)
+        statements = [s for procedure in self.read.procedures.values() for s in procedure.body.walk()]
+        if not named and all(_thread_level(s) in (None, *_ONE_THREAD) for s in statements):
+            return False
+        for statement in (s for s in statements if message_of(s) is not None):
+            self.context.refuse(
+                statement.span,
+                "nonblocking",
+                "one thread calls MPI",
+                "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
+                "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
+            )
+        return True
 
     def _replace(self, procedure: Procedure) -> None:
         analysis = self.context.analysis
@@ -178,7 +176,9 @@ class _Rewriter:
             return
         if move.motion == "split-producer":
             for site in _sites(move.statement):
-                self.context.made(site, move.motion, f"what it needs of line {line} is done first, the rest after its start")
+                self.context.made(
+                    site, move.motion, f"what it needs of line {line} is done first, the rest after its start"
+                )
             return
         for site in _sites(move.past):
             self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
