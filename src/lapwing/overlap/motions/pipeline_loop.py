@@ -408,6 +408,7 @@ class _Pipeliner:
         for shadow in shadows:
             if shadow.allocation is not None:
                 self._allocate(turn, text, shadow)
+        self.analysis.forget_all()
         self.done.add(turn.callee.key)
         self._say(turn, work)
 
@@ -461,7 +462,6 @@ class _Pipeliner:
         analysis = self.analysis
         changed = replace(analysis.program.procedures[procedure.key], body=body)
         analysis.program = replace(analysis.program, procedures={**analysis.program.procedures, procedure.key: changed})
-        analysis.forget_all()
 
     def _say(self, turn: Turn, work: EarlyWork) -> None:
         source = self.analysis.program.sources[turn.callee.source]
