@@ -53,6 +53,7 @@ from lapwing.overlap.program import (
     Symbol,
     Type,
     Unread,
+    without_casts,
 )
 from lapwing.overlap.shapes import Kind, Shape, shape_of, shape_of_symbol
 
@@ -769,6 +770,5 @@ def _dummies_in(argument: Expression, model: _Model) -> Iterator[Symbol]:
 
 def _leaves_allocation(value: Expression) -> bool:
     """C: a null pointer, which leads nowhere. Fortran: a number, which an array takes without being allocated anew."""
-    while isinstance(value, Cast):
-        value = value.value
+    value = without_casts(value)
     return isinstance(value, Number) or (isinstance(value, Constant) and value.name in ("NULL", "nullptr"))

@@ -11,7 +11,6 @@ from lapwing.overlap.effects import Access, Anchor, MessageOperation
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.program import (
     AddressOf,
-    Cast,
     Deref,
     Element,
     Expression,
@@ -21,6 +20,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Type,
+    without_casts,
 )
 from lapwing.overlap.sections import Linear, Section
 
@@ -67,8 +67,7 @@ class Bindings:
         assert access.symbol is not None
         dummy, actual = access.symbol, self.actual[access.symbol.key]
         inner = actual
-        while isinstance(inner, Cast):
-            inner = inner.value
+        inner = without_casts(inner)
         analysis = self.walker.analysis
         procedure, aliases = analysis.origin(self.walker.procedure), analysis.aliases
         if dummy.by_value and not access.through:

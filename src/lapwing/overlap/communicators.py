@@ -12,7 +12,6 @@ from lapwing.overlap.program import (
     AddressOf,
     Assign,
     Call,
-    Cast,
     Constant,
     Declare,
     Expression,
@@ -24,6 +23,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Unread,
+    without_casts,
 )
 from lapwing.overlap.tree import message_of
 
@@ -66,8 +66,7 @@ class Communicators:
 
     def of(self, argument: Expression | None, procedure: Procedure, depth: int = 0) -> Communicator | None:
         """The communicator an argument is; None if it may be several, or is not known."""
-        while isinstance(argument, Cast):
-            argument = argument.value
+        argument = without_casts(argument)
         if isinstance(argument, Constant):
             return _CONSTANTS.get(argument.name)
         if not isinstance(argument, Name):

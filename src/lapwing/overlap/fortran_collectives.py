@@ -13,7 +13,7 @@ from string import Template
 
 from lapwing.overlap import mpi
 from lapwing.overlap.phases import Part, Phase
-from lapwing.overlap.program import Cast, Constant, Element, Expression, Name, Symbol, Type
+from lapwing.overlap.program import Constant, Element, Expression, Name, Symbol, Type, without_casts
 
 _BUFFERS = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _ARRAYS = frozenset({mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS})
@@ -27,14 +27,13 @@ def declared_type(buffer: Expression) -> str | None:
 
 
 def _symbol(buffer: Expression) -> Symbol | None:
-    while isinstance(buffer, Cast):
-        buffer = buffer.value
+    buffer = without_casts(buffer)
     base = buffer.base if isinstance(buffer, Element) else buffer
     return base.symbol if isinstance(base, Name) else None
 
 
 def _spelled(kind: Type) -> str | None:
-    if kind.base == "character":
+    if kind.base == "character" and kind.text:
         return "character"
     return kind.text or None if kind.base in ("integer", "logical", "real", "complex") else None
 

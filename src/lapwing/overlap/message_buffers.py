@@ -8,7 +8,6 @@ from lapwing.overlap import mpi
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.program import (
     AddressOf,
-    Cast,
     Constant,
     Dimension,
     Element,
@@ -16,6 +15,7 @@ from lapwing.overlap.program import (
     Name,
     Number,
     Symbol,
+    without_casts,
 )
 from lapwing.overlap.sections import Linear, Range, Section, Subscript
 
@@ -48,8 +48,7 @@ def section_of(
 
 
 def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None:
-    while isinstance(argument, Cast):
-        argument = argument.value
+    argument = without_casts(argument)
     if isinstance(argument, AddressOf):
         argument = argument.object
     if isinstance(argument, Element) and isinstance(argument.base, Name):

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,17 @@ class Cast(Expression):
 
     def operands(self) -> tuple[Expression, ...]:
         return (self.value,)
+
+
+_Value = TypeVar("_Value")
+
+
+def without_casts(value: _Value) -> Expression | _Value:
+    """What is converted, innermost; the expression itself if it is no conversion."""
+    inner: Expression | _Value = value
+    while isinstance(inner, Cast):
+        inner = inner.value
+    return inner
 
 
 @dataclass(frozen=True)

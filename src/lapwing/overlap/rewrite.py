@@ -84,19 +84,19 @@ class _Rewriter:
         """Sources of which an include is missing, which may hold declarations or macros. They are left as they are."""
         paths = {p.path for p in self.read.problems if "not found" in p.message}
         unread = frozenset(number for number, source in enumerate(self.read.sources) if source.path in paths)
-        for procedure in self.read.procedures.values():
-            if procedure.source not in unread:
-                continue
-            for statement in procedure.body.walk():
-                if message_of(statement) is not None:
-                    self.context.refuse(
-                        statement.span,
-                        "nonblocking",
-                        "all its file includes is there",
-                        "an included file was not found",
-                        "give its folder with -I",
-                    )
+        self._refuse_messages(
+            [s for p in self.read.procedures.values() if p.source in unread for s in p.body.walk()],
+            "all its file includes is there",
+            "an included file was not found",
+            "give its folder with -I",
+        )
         return unread
+
+    def _refuse_messages(self, statements: Iterable[Statement], obligation: str, found: str, advice: str) -> None:
+        """The same of every MPI call among them."""
+        for statement in statements:
+            if message_of(statement) is not None:
+                self.context.refuse(statement.span, "nonblocking", obligation, found, advice)
 
     def _handles_errors(self) -> bool:
         """Programs that look at MPI's error codes would see other ones."""
@@ -119,14 +119,12 @@ class _Rewriter:
         statements = [s for procedure in self.read.procedures.values() for s in procedure.body.walk()]
         if not named and all(_thread_level(s) in (None, *_ONE_THREAD) for s in statements):
             return False
-        for statement in (s for s in statements if message_of(s) is not None):
-            self.context.refuse(
-                statement.span,
-                "nonblocking",
-                "one thread calls MPI",
-                "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
-                "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
-            )
+        self._refuse_messages(
+            statements,
+            "one thread calls MPI",
+            "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
+            "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
+        )
         return True
 
     def _replace(self, procedure: Procedure) -> None:

@@ -38,6 +38,7 @@ from lapwing.overlap.program import (
     Symbol,
     Text,
     Unread,
+    without_casts,
 )
 
 
@@ -167,8 +168,7 @@ def base_of(place: Expression) -> Symbol | None:
 
 def bare(argument: Expression) -> Expression:
     """The expression without casts."""
-    while isinstance(argument, Cast):
-        argument = argument.value
+    argument = without_casts(argument)
     return argument
 
 

@@ -28,6 +28,7 @@ from lapwing.overlap.program import (
     Statement,
     Storage,
     Symbol,
+    without_casts,
 )
 from lapwing.overlap.touches import Touches
 
@@ -224,8 +225,7 @@ def _variable(argument: Expression) -> Symbol | None:
 
 def _copied(item: _Given | None) -> Symbol | None:
     """The variable that a value is a plain copy of."""
-    while isinstance(item, Cast):
-        item = item.value
+    item = without_casts(item)
     return item.symbol if isinstance(item, Name) and item.symbol.storage is not Storage.CONSTANT else None
 
 

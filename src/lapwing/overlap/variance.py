@@ -53,6 +53,7 @@ from lapwing.overlap.program import (
     Text,
     Unread,
     While,
+    without_casts,
 )
 
 
@@ -596,8 +597,7 @@ class Variance:
 
         ``whole``: the variable has nothing of its old value any more. None: so it is if the place is a variable and no array.
         """
-        while isinstance(place, Cast):
-            place = place.value
+        place = without_casts(place)
         if isinstance(place, AddressOf) and pointed:
             place, pointed = place.object, False
         if isinstance(place, Name) and place.symbol.dimensions is not None and not place.symbol.by_value:
@@ -674,8 +674,7 @@ class Variance:
 
     def _pointed(self, argument: Expression) -> str | None:
         """C: what of the memory an argument points to differs."""
-        while isinstance(argument, Cast):
-            argument = argument.value
+        argument = without_casts(argument)
         if isinstance(argument, AddressOf):
             return self._value(argument.object)
         if isinstance(argument, Text | Number | Constant):

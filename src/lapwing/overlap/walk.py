@@ -50,6 +50,7 @@ from lapwing.overlap.program import (
     Text,
     Unread,
     While,
+    without_casts,
 )
 from lapwing.overlap.sections import Condition, Linear, Range, Section, Subscript
 from lapwing.overlap.shapes import shape_of
@@ -505,8 +506,7 @@ class Walker:
         memory = self.analysis.aliases.pointees(argument, self.analysis.origin(self.procedure))
         symbol, through = None, False
         inner, addressed = argument, False
-        while isinstance(inner, Cast):
-            inner = inner.value
+        inner = without_casts(inner)
         if isinstance(inner, AddressOf):
             inner, addressed = inner.object, True
             if isinstance(inner, Element):
@@ -703,8 +703,7 @@ class Walker:
 
     def _message_argument(self, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
         inner = argument
-        while isinstance(inner, Cast):
-            inner = inner.value
+        inner = without_casts(inner)
         if isinstance(inner, Constant | Number | Text):
             return
         if fortran:
@@ -828,8 +827,7 @@ def _perhaps(effects: Effects) -> Effects:
 
 
 def _without_address(argument: Expression) -> Expression:
-    while isinstance(argument, Cast):
-        argument = argument.value
+    argument = without_casts(argument)
     return argument.object if isinstance(argument, AddressOf) else argument
 
 

@@ -127,6 +127,7 @@ class _ViewBuilder:
         )
 
     def line(self, position: int, text: bytes) -> None:
+        """Takes in one line; each form reads its lines in its own way."""
         raise NotImplementedError
 
     def begin(self, position: int) -> None:

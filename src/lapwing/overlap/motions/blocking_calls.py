@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
+from lapwing.overlap.fortran_collectives import declared_type
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
     Call,
-    Cast,
     Constant,
     Element,
     Expression,
@@ -35,6 +35,7 @@ from lapwing.overlap.program import (
     Procedure,
     Slice,
     Statement,
+    without_casts,
 )
 from lapwing.overlap.tree import message_of
 
@@ -126,7 +127,7 @@ class BlockingCalls:
                 "pass a basic MPI type, or start the transfer with a nonblocking call yourself",
             )
             return False
-        if self._fortran() and not can_be_declared(buffer):
+        if self._fortran() and declared_type(buffer) is None:
             self._refuse(
                 call,
                 "its buffer's type can be declared elsewhere",
@@ -193,24 +194,15 @@ def is_written_out(call: Call) -> bool:
     return all(plain(e) for e in call.expressions())
 
 
-def can_be_declared(buffer: Expression) -> bool:
-    """Fortran: whether a scope that knows nothing of the program can declare the type of the buffer's elements."""
-    while isinstance(buffer, Cast):
-        buffer = buffer.value
-    base = buffer.base if isinstance(buffer, Element) else buffer
-    return isinstance(base, Name) and base.symbol.type.base not in ("struct", "other") and base.symbol.type.text != ""
-
-
 def is_contiguous(buffer: Expression, fortran: bool) -> bool:
     """Whether the argument is certainly the memory itself, from its first element on, and no temporary; in Fortran, of a
     type that a procedure elsewhere can declare, too."""
-    while isinstance(buffer, Cast):
-        buffer = buffer.value
+    buffer = without_casts(buffer)
     if isinstance(buffer, Constant):
         return False  # MPI_IN_PLACE, MPI_BOTTOM
     if not fortran:
         return True
-    if not can_be_declared(buffer):
+    if declared_type(buffer) is None:
         return False
     if isinstance(buffer, Element) and isinstance(buffer.base, Name):
         symbol = buffer.base.symbol

@@ -18,19 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap import mpi
-from lapwing.overlap.fortran_collectives import declared_type
 from lapwing.overlap.motions.blocking_calls import NOT_REPEATABLE, NOT_WRITTEN_OUT, is_contiguous, is_written_out
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
     Call,
-    Cast,
     Constant,
     Expression,
     Name,
     Procedure,
     Statement,
     Storage,
+    without_casts,
 )
 from lapwing.overlap.tree import message_of
 from lapwing.overlap.uniform import Divergence, Site, Uniformity
@@ -112,19 +111,19 @@ class _InProcedure:
         return self._is_exact(call) and self._matches_itself(call)
 
     def _is_memory(self, buffer: Expression) -> bool:
-        inner = _without_casts(buffer)
+        inner = without_casts(buffer)
         if isinstance(inner, Constant):
             return inner.name == "MPI_IN_PLACE"
         if isinstance(inner, Name) and inner.symbol.storage is Storage.CONSTANT:
             return False
-        return is_contiguous(buffer, self._fortran()) and (not self._fortran() or declared_type(buffer) is not None)
+        return is_contiguous(buffer, self._fortran())
 
     def _is_exact(self, call: Call) -> bool:
         """Whether the result is the same in whatever order the ranks' parts are combined."""
         operation = argument_of(call, mpi.Role.OP)
         if operation is None:
             return True
-        operation = _without_casts(operation)
+        operation = without_casts(operation)
         if not isinstance(operation, Constant) or operation.name not in _SUMS | _ORDERLESS:
             self._refuse(
                 call,
@@ -181,12 +180,6 @@ def _buffers_of(call: Call) -> list[Expression]:
     message = mpi.lookup(call.name or "")
     assert message is not None
     return [call.arguments[b.argument] for b in message.buffers if b.argument < len(call.arguments)]
-
-
-def _without_casts(expression: Expression) -> Expression:
-    while isinstance(expression, Cast):
-        expression = expression.value
-    return expression
 
 
 _ORDERLESS = frozenset(

@@ -12,7 +12,6 @@ from lapwing.overlap.program import (
     Assign,
     Assignment,
     Call,
-    Cast,
     Constant,
     Expression,
     Invocation,
@@ -22,6 +21,7 @@ from lapwing.overlap.program import (
     Statement,
     Symbol,
     Unread,
+    without_casts,
 )
 from lapwing.overlap.report import Options
 from lapwing.overlap.tree import message_of
@@ -73,8 +73,7 @@ class Context:
 
     def basic_type(self, argument: Expression) -> frozenset[str] | None:
         """The names of basic MPI types, all contiguous, that an argument may be; None if it may be anything else."""
-        while isinstance(argument, Cast):
-            argument = argument.value
+        argument = without_casts(argument)
         if isinstance(argument, Constant):
             return frozenset({argument.name}) if argument.name in mpi.TYPE_SIZES else None
         if isinstance(argument, Name):

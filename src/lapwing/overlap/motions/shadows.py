@@ -31,7 +31,6 @@ from lapwing.overlap.program import (
     Assign,
     Assignment,
     Call,
-    Cast,
     Constant,
     Element,
     Expression,
@@ -45,6 +44,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Unread,
+    without_casts,
 )
 from lapwing.overlap.sections import Linear, Range, Section, covers
 from lapwing.overlap.tree import message_of
@@ -370,7 +370,7 @@ def _given(statement: Statement, value: Span) -> Expression | None:
 
 def _is_fresh(value: Expression) -> bool:
     """A call of malloc or calloc whose size can be reckoned a second time."""
-    value = _without_casts(value)
+    value = without_casts(value)
     if not isinstance(value, Invocation) or value.name not in ("malloc", "calloc"):
         return False
     return not any(
@@ -380,16 +380,10 @@ def _is_fresh(value: Expression) -> bool:
 
 def _sizes_of(value: Expression) -> tuple[Span, ...]:
     """Where the arguments of an allocation stand; empty if the text does not show them."""
-    call = _without_casts(value)
+    call = without_casts(value)
     assert isinstance(call, Invocation)
     spans = [a.span for a in call.arguments]
     return tuple(s for s in spans if s is not None) if None not in spans else ()
-
-
-def _without_casts(value: Expression) -> Expression:
-    while isinstance(value, Cast):
-        value = value.value
-    return value
 
 
 def _expressions(statement: Statement) -> Iterator[Expression]:
