@@ -192,3 +192,28 @@ def test_a_labelled_statement_ends_a_loop(last: str, calls: int, tmp_path: Path)
     assert main.count("call lapwing_a_progress()") == calls
     assert "call lapwing_a_progress()" not in main[main.index(last) :]
     result.assert_behaves_as_before(tmp_path, (2,))
+
+
+@pytest.mark.mpi
+def test_the_interior_of_a_nest_lets_mpi_work(tmp_path: Path) -> None:
+    text = (
+        C.replace("    WORK\n", "")
+        .replace("MPI_Irecv(in", "MPI_Irecv(grid[0]")
+        .replace("N * N, MPI_DOUBLE", "N, MPI_DOUBLE")
+    )
+    waits = "    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);\n"
+    nest = "    for (i = 0; i < N; i++)\n        for (j = 0; j < N; j++) next[i][j] = 0.5 * grid[i][j];\n    sum = next[0][7];\n"
+    text = text.replace("/* before main */", "static double next[N][N];")
+    result = transformed(text.replace(waits, waits + nest), "a.c", tmp_path)
+    main = result.text.split("int main")[1]
+    assert main.index("need nothing from other ranks") < main.index(CALL) < main.index("MPI_Waitall")
+    result.assert_behaves_as_before(tmp_path, (2, 3))
+
+
+def test_a_procedure_that_is_called_meanwhile_lets_mpi_work(tmp_path: Path) -> None:
+    """The exchange starts in one procedure, the work that hides it is half of another."""
+    text = (Path(__file__).parent / "examples" / "stencil_3d.c").read_text()
+    after = transformed(text, "a.c", tmp_path).text
+    half = after[after.index("static void relax_first(void) {") :]
+    assert CALL in half[: half.index("\n}\n")]
+    assert CALL not in half[half.index("\n}\n") :]

@@ -51,17 +51,21 @@ def conflict(
         "synchronisation" in second.states and first.operations
     ):
         return Conflict("messages", "a barrier, or work on files that other ranks see, stands between", second.where)
-    found = _messages(first.operations, second.operations)
-    return found or _data(first, second, aliases, private, context)
+    return message_conflict(first, second) or data_conflict(first, second, aliases, private, context)
 
 
 def _shows(effects: Effects) -> bool:
     return bool(effects.accesses or effects.operations or effects.io or effects.leaves)
 
 
-def _data(
-    first: Effects, second: Effects, aliases: Aliases, private: frozenset[str], context: Condition
+def data_conflict(
+    first: Effects,
+    second: Effects,
+    aliases: Aliases,
+    private: frozenset[str] = frozenset(),
+    context: Condition = (),
 ) -> Conflict | None:
+    """Why the two may not change places as far as memory goes; None if they may."""
     for one, two in _meeting(first, second, aliases, context):
         name = two.symbol or one.symbol
         if (
@@ -103,9 +107,10 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = ()) ->
 # ---- messages ---------------------------------------------------------------------------------------------------------
 
 
-def _messages(first: Iterable[MessageOperation], second: Iterable[MessageOperation]) -> Conflict | None:
-    for one in first:
-        for two in second:
+def message_conflict(first: Effects, second: Effects) -> Conflict | None:
+    """Why the two may not change places as far as messages go; None if they may."""
+    for one in first.operations:
+        for two in second.operations:
             reason = _in_order(one, two)
             if reason is not None:
                 where = two.statement.span if two.statement is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Template
@@ -12,7 +12,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration, handle_types
 from lapwing.overlap.motions.context import argument_of
-from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase
+from lapwing.overlap.phases import SHORT_MESSAGE, DividedCall, Drain, Level, Part, Phase
 from lapwing.overlap.program import (
     Cast,
     Constant,
@@ -99,6 +99,8 @@ class Emitter:
     stem_of: Callable[[int], str]  # of the program's other files
     slots: int = 0
     copying: set[Part] = field(default_factory=set)
+    direct: bool = False  # some receive is without a copy, by procedures of the support
+    plain: set[tuple[Part, bool]] = field(default_factory=set)  # if they are short; and whether there is a copy else
     types: dict[str, int] = field(default_factory=dict)  # Fortran: element types of buffers, numbered
     interface: str | None = None
     progresses: bool = False
@@ -199,6 +201,10 @@ class Emitter:
         self.slots = max(self.slots, phase.slot)
         if phase.copies:
             self.copying.add(phase.part)
+        elif phase.part is Part.POST and (phase.plain_if_short or self.source.language == "fortran"):
+            self.direct = True
+        if phase.plain_if_short:
+            self.plain.add((phase.part, phase.copies))
         if self.source.language == "fortran":
             return self._fortran(phase)
         return (self._c(phase),)
@@ -218,26 +224,36 @@ class Emitter:
         slot = f"&lapwing_slots[{phase.slot - 1}]"
         status = "MPI_STATUS_IGNORE" if phase.status is None else self._text(phase.status)
         result = "" if phase.call.result is None else f"{self._text(phase.call.result)} = "
+
+        def support(name: str, *roles: mpi.Role, more: Sequence[str] = ()) -> str:
+            return f"lapwing_{name}({', '.join([slot, *self._arguments(phase, *roles), *more])});"
+
         match phase.part:
+            case Part.SEND:
+                return f"{result}{support(f'send{_ending(phase)}', *_SENT)}"
             case Part.POST if phase.copies:
-                rest = self._arguments(phase, *_POSTED)
-                return f"lapwing_post({', '.join([slot, *rest])});"
+                return support(f"post{_ending(phase)}", *_POSTED)
+            case Part.POST if phase.plain_if_short:
+                return support("receive_if_long", mpi.Role.RECV_BUFFER, *_POSTED)
             case Part.ARRIVE if phase.copies:
-                return f"{result}lapwing_arrive({slot}, {self._arguments(phase, mpi.Role.RECV_BUFFER)[0]}, {status});"
-            case Part.SEND if phase.copies:
-                rest = self._arguments(phase, *_SENT)
-                return f"{result}lapwing_send({', '.join([slot, *rest])});"
-        if phase.part in (Part.POST, Part.SEND, Part.START):
-            message = mpi.lookup(phase.call.name or "")
-            assert message is not None
-            name = message.nonblocking or message.name
-            kept = [
-                phase.sends if p.role is mpi.Role.SEND_BUFFER and phase.sends is not None else self._text(a)
-                for a, p in zip(phase.call.arguments, message.parameters, strict=False)
-                if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
-            ]
-            return f"{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].request'])});"
+                return f"{result}{support('arrive', mpi.Role.RECV_BUFFER, more=[status])}"
+            case Part.ARRIVE if phase.plain_if_short:
+                return f"{result}{support('received', mpi.Role.RECV_BUFFER, more=[status])}"
+            case Part.POST | Part.START:
+                return self._c_start(phase)
         return f"{result}MPI_Wait(&lapwing_slots[{phase.slot - 1}].request, {status});"
+
+    def _c_start(self, phase: Phase) -> str:
+        """The nonblocking call itself."""
+        message = mpi.lookup(phase.call.name or "")
+        assert message is not None
+        name = message.nonblocking or message.name
+        kept = [
+            phase.sends if p.role is mpi.Role.SEND_BUFFER and phase.sends is not None else self._text(a)
+            for a, p in zip(phase.call.arguments, message.parameters, strict=False)
+            if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
+        ]
+        return f"{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].request'])});"
 
     def _fortran(self, phase: Phase) -> tuple[str, ...]:
         if phase.part in (Part.START, Part.END):
@@ -248,23 +264,22 @@ class Emitter:
         ending = f"_{self._type_number(phase)}"
         error = self._error_lines(phase)
         name = f"lapwing_{self.stem}"
-        match phase.part:
-            case Part.POST if phase.copies:
-                rest = self._arguments(phase, *_POSTED)
-                return (f"call {name}_post({', '.join([slot, *rest])})",)
-            case Part.ARRIVE if phase.copies:
-                buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
-                asked = (
-                    ()
-                    if status is None or status.upper() == "MPI_STATUS_IGNORE"
-                    else (f"call {name}_status({slot}, {status})",)
-                )
-                return (f"call {name}_arrive{ending}({slot}, {buffer})", *asked, *error)
-            case Part.SEND if phase.copies:
-                rest = self._arguments(phase, *_SENT)
-                return (f"call {name}_send{ending}({', '.join([slot, *rest])})", *error)
-        # Messages of Fortran always travel in copies (motions/blocking_calls.py and waits.py make no others).
-        raise AssertionError(phase)
+        if phase.part is Part.SEND:
+            sent = ", ".join([slot, *self._arguments(phase, *_SENT)])
+            return (f"call {name}_send{_ending(phase)}{ending}({sent})", *error)
+        buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
+        if phase.part is Part.POST:
+            posted = ", ".join(self._arguments(phase, *_POSTED))
+            if phase.copies:
+                return (f"call {name}_post{_ending(phase)}({slot}, {posted})",)
+            return (f"call {name}_receive{_ending(phase)}{ending}({slot}, {buffer}, {posted})",)
+        asked = (
+            ()
+            if status is None or status.upper() == "MPI_STATUS_IGNORE"
+            else (f"call {name}_status({slot}, {status})",)
+        )
+        arrival = "arrive" if phase.copies else "received"
+        return (f"call {name}_{arrival}{ending}({slot}, {buffer})", *asked, *error)
 
     def _error_lines(self, phase: Phase) -> tuple[str, ...]:
         """MPI's errors end the program (motions check that), so an error code that is seen is success."""
@@ -289,20 +304,73 @@ class Emitter:
             return ""
         return self._fortran_support() if self.source.language == "fortran" else self._c_support()
 
+    def _fortran_fields(self, handles: Mapping[str, str], f08: bool) -> str:
+        request, kind, comm = "type(MPI_Request)" if f08 else "integer", handles["kind"], handles["comm"]
+        lines = [
+            f"{request} :: request",
+            *(["integer(1), allocatable :: copy(:)"] if self.copying else []),
+            *([f"{kind} :: kind", "integer :: size_of_one = 0"] if self._is_typed else []),
+            *([_found(f08)] if Part.POST in self.copying or self.direct else []),
+            *(["logical :: pending = .false."] if self.drains else []),
+            *(["logical :: held = .false.", "integer :: count, source, tag", f"{comm} :: comm"] if self._holds else []),
+        ]
+        return "\n".join(f"      {line}" for line in lines)
+
+    def _interfaces(self) -> str:
+        """Of what takes any type."""
+        interfaces = [
+            *([_COPIES] if self.copying else []),
+            *([_TOUCHES] if self.direct or self.collectives.used else []),
+        ]
+        return "\n".join(interfaces)
+
+    def _c_head(self) -> str:
+        """The slots, which hold what is needed in this file."""
+        lines = [
+            "MPI_Request request;",
+            *(["char *copy;", "size_t bytes;"] if self.copying else []),
+            *(["MPI_Datatype type;", "int type_size;"] if self._is_typed else []),
+            *(["int pending;"] if self.drains else []),
+            *(["int held, count, source, tag;", "MPI_Comm comm;"] if self._holds else []),
+        ]
+        fields = "".join(f"    {line}\n" for line in lines)
+        includes = "#include <stdlib.h>\n#include <string.h>\n" if self.copying else ""
+        return _C_HEAD.substitute(slots=self.slots, fields=fields, includes=includes)
+
+    @property
+    def _is_typed(self) -> bool:
+        """Whether slots know the type of what travels."""
+        return bool(self.copying) or self.direct
+
+    @property
+    def _holds(self) -> bool:
+        """Whether some receive of a short message is put off until it is needed."""
+        return any(part is Part.POST for part, _ in self.plain)
+
     @property
     def drains(self) -> bool:
         """Whether copies may still be on their way when the program ends MPI."""
         return Part.SEND in self.copying
 
     def _c_support(self) -> str:
-        parts = [_C_HEAD.substitute(slots=self.slots)] if self.slots else []
+        parts = [self._c_head()] if self.slots else []
         if self.progresses:
             parts.append(_C_PROGRESS.substitute(stem=self.stem))
+        if self._is_typed:
+            parts.append(_C_BYTES)
         if self.copying:
             parts.append(_C_ROOM)
         if Part.SEND in self.copying:
             parts.append(_C_SEND)
+        if (Part.SEND, True) in self.plain:
+            parts.append(_C_SEND_SHORT)
+        if self._holds:
+            parts.append(_C_HOLD)
         if Part.POST in self.copying:
+            parts.append(_C_POST.substitute(held=_C_HELD if (Part.POST, True) in self.plain else ""))
+        if (Part.POST, True) in self.plain:
+            parts.append(_C_POST_SHORT)
+        if self.direct:
             parts.append(_C_RECEIVE)
         if self.drains:
             parts.append(_C_DRAIN.substitute(name=drain_name(self.stem), slots=self.slots))
@@ -313,28 +381,35 @@ class Emitter:
         use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(self.interface or "")
         include = None if use else "include 'mpif.h'"
         f08 = self.interface == "mpi_f08"
+        handles = handle_types(f08)
         values = {
             "stem": self.stem,
             "slots": str(self.slots),
-            **handle_types(f08),
-            "request": "type(MPI_Request)" if f08 else "integer",
+            **handles,
             "status": "type(MPI_Status) :: status" if f08 else "integer :: status(MPI_STATUS_SIZE)",
-            "found": "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)",
-            "copies": _COPIES,
-            "touches": _TOUCHES,
+            "found": _found(f08),
+            "fields": self._fortran_fields(handles, f08),
+            "interfaces": self._interfaces(),
         }
-        texts = [*([_F_MODULE] if self.slots else []), *([_F_ROOM] if self.copying else [])]
+        texts = [*([_F_MODULE] if self.slots else []), *([_F_BYTES] if self._is_typed else [])]
+        if self.copying:
+            texts.append(_F_ROOM)
         if self.progresses:
             texts.append(_F_PROGRESS)
+        if self._holds:
+            texts.append(_F_HOLD)
         if Part.POST in self.copying:
-            texts += [_F_POST, _F_STATUS]
+            texts.append(_F_POST)
+        if (Part.POST, True) in self.plain:
+            texts.append(_F_POST_SHORT)
+        if Part.POST in self.copying or self.direct:
+            texts.append(_F_STATUS)
         for text, number in self.types.items():
             more = {"type": text.partition(" ::")[0], "number": str(number)}
             more["shape"] = "(*)" if text.endswith("*") else ""
-            if Part.SEND in self.copying:
-                texts.append(Template(_F_SEND).safe_substitute(more))
-            if Part.ARRIVE in self.copying:
-                texts.append(Template(_F_ARRIVE).safe_substitute(more))
+            more["held"] = Template(_HELD).safe_substitute(more) if more["shape"] and self._holds else ""
+            for template in self._typed_support(bool(more["shape"])):
+                texts.append(Template(template).safe_substitute(more))
         if self.drains:
             texts += [_F_SETTLE, _F_DRAIN]
         texts += self.collectives.support(f"lapwing_{self.stem}")
@@ -359,6 +434,30 @@ class Emitter:
                 written = statement_lines(line.strip(), indent, form)
                 lines.append(written if written.endswith("\n") else written + "\n")
         return "".join(lines)
+
+    def _typed_support(self, array: bool) -> Iterable[str]:
+        """Templates of the procedures that buffers of one type need."""
+        if Part.SEND in self.copying:
+            yield _F_SEND
+        if (Part.SEND, True) in self.plain and array:
+            yield _F_SEND_SHORT
+        if self._holds and array:
+            yield _F_RECEIVE_HELD
+        if Part.ARRIVE in self.copying:
+            yield _F_ARRIVE
+        if self.direct and array:
+            yield from (_F_RECEIVE, _F_RECEIVED)
+        if (Part.POST, False) in self.plain and array:
+            yield _F_RECEIVE_SHORT
+
+
+def _found(f08: bool) -> str:
+    return "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)"
+
+
+def _ending(phase: Phase) -> str:
+    """Of the support procedure's name: whether short messages need no copy."""
+    return "_if_long" if phase.plain_if_short else ""
 
 
 def drain_name(stem: str) -> str:
@@ -391,9 +490,8 @@ _SENT = (
 _C_HEAD = Template(
     """
 /* lapwing: what overlapped communication needs. A slot is one call's request and, if it needs one, its copy of the data. */
-#include <stdlib.h>
-#include <string.h>
-struct lapwing_slot { MPI_Request request; char *copy; size_t bytes; MPI_Datatype type; int pending; };
+${includes}struct lapwing_slot {
+$fields};
 static struct lapwing_slot lapwing_slots[$slots];
 """
 )
@@ -419,13 +517,19 @@ static void lapwing_${stem}_progress(void)
 }
 """
 )
+# The types are MPI's own (motions/blocking_calls.py): one handle means one size for ever.
+_C_BYTES = """
+static size_t lapwing_bytes(struct lapwing_slot *slot, int count, MPI_Datatype type)
+{
+    if (slot->type_size == 0 || slot->type != type) MPI_Type_size(type, &slot->type_size);
+    slot->type = type;
+    return count > 0 ? (size_t)count * (size_t)slot->type_size : 0;
+}
+"""
 _C_ROOM = """
 static size_t lapwing_room(struct lapwing_slot *slot, int count, MPI_Datatype type)
 {
-    int size;
-    size_t bytes;
-    MPI_Type_size(type, &size);
-    bytes = count > 0 ? (size_t)count * (size_t)size : 0;
+    size_t bytes = lapwing_bytes(slot, count, type);
     if (slot->bytes < bytes) {
         free(slot->copy);
         slot->copy = (char *)malloc(bytes);
@@ -447,25 +551,68 @@ static int lapwing_send(struct lapwing_slot *slot, const void *data, int count, 
     return MPI_Isend(slot->copy, count, type, dest, tag, comm, &slot->request);
 }
 """
-_C_RECEIVE = """
+_C_SEND_SHORT = f"""
+static int lapwing_send_if_long(struct lapwing_slot *slot, const void *data, int count, MPI_Datatype type, int dest, int tag,
+                                MPI_Comm comm)
+{{
+    if (lapwing_bytes(slot, count, type) <= {SHORT_MESSAGE}) return MPI_Send((void *)data, count, type, dest, tag, comm);
+    return lapwing_send(slot, data, count, type, dest, tag, comm);
+}}
+"""
+_C_HOLD = f"""
+static int lapwing_hold(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+{{
+    slot->held = lapwing_bytes(slot, count, type) <= {SHORT_MESSAGE};
+    slot->count = count;
+    slot->source = source;
+    slot->tag = tag;
+    slot->comm = comm;
+    return slot->held;
+}}
+"""
+_C_HELD = """\
+    if (slot->held) return MPI_Recv(data, slot->count, slot->type, slot->source, slot->tag, slot->comm, status);
+"""
+_C_POST = Template(
+    """
 static void lapwing_post(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
 {
     lapwing_room(slot, count, type);
-    slot->type = type;
     MPI_Irecv(slot->copy, count, type, source, tag, comm, &slot->request);
 }
 
 static int lapwing_arrive(struct lapwing_slot *slot, void *data, MPI_Status *status)
 {
     MPI_Status found;
-    int count, size, error;
+    int count, error;
+${held}\
     error = MPI_Wait(&slot->request, &found);
     MPI_Get_count(&found, slot->type, &count);
-    MPI_Type_size(slot->type, &size);
-    if (count > 0) memcpy(data, slot->copy, (size_t)count * (size_t)size);
+    if (count > 0) memcpy(data, slot->copy, (size_t)count * (size_t)slot->type_size);
     if (status != MPI_STATUS_IGNORE) *status = found;
     return error;
 }
+"""
+)
+_C_POST_SHORT = """
+static void lapwing_post_if_long(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+{
+    if (!lapwing_hold(slot, count, type, source, tag, comm)) lapwing_post(slot, count, type, source, tag, comm);
+}
+"""
+_C_RECEIVE = f"""
+static void lapwing_receive_if_long(struct lapwing_slot *slot, void *data, int count, MPI_Datatype type, int source, int tag,
+                            MPI_Comm comm)
+{{
+    if (lapwing_hold(slot, count, type, source, tag, comm)) return;
+    MPI_Irecv(data, count, type, source, tag, comm, &slot->request);
+}}
+
+static int lapwing_received(struct lapwing_slot *slot, void *data, MPI_Status *status)
+{{
+{_C_HELD}\
+    return MPI_Wait(&slot->request, status);
+}}
 """
 _C_DRAIN = Template(
     """
@@ -489,19 +636,10 @@ module lapwing_$stem
    implicit none
    @include
    type lapwing_slot
-      integer(1), allocatable :: copy(:)
-      $request :: request
-      $kind :: kind
-      $found
-      logical :: pending = .false.
+$fields
    end type
    type(lapwing_slot), save, target, asynchronous :: slots($slots)
-   interface lapwing_copy
-$copies
-   end interface
-   interface lapwing_touch
-$touches
-   end interface
+$interfaces
 end module
 """
 # What takes any type, and keeps the compiler from assuming that the buffer is untouched. Arrays and scalars need one each.
@@ -517,26 +655,49 @@ _F_TOUCH = """\
          type(*) :: $data
          integer(c_intptr_t) :: place
       end function"""
-_COPIES = "\n".join(
-    Template(_F_COPY).substitute(name=name, to=to, **{"from": start})
-    for name, to, start in (("array", "to(*)", "from(*)"), ("in", "to(*)", "from"), ("out", "to", "from(*)"))
+_COPIES = (
+    "   interface lapwing_copy\n"
+    + "\n".join(
+        Template(_F_COPY).substitute(name=name, to=to, **{"from": start})
+        for name, to, start in (("array", "to(*)", "from(*)"), ("in", "to(*)", "from"), ("out", "to", "from(*)"))
+    )
+    + "\n   end interface"
 )
-_TOUCHES = "\n".join(
-    Template(_F_TOUCH).substitute(name=name, data=data) for name, data in (("array", "data(*)"), ("scalar", "data"))
+_TOUCHES = (
+    "   interface lapwing_touch\n"
+    + "\n".join(
+        Template(_F_TOUCH).substitute(name=name, data=data) for name, data in (("array", "data(*)"), ("scalar", "data"))
+    )
+    + "\n   end interface"
 )
+_F_BYTES = """
+integer function lapwing_${stem}_bytes(slot, count, kind)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, count, error
+   $kind :: kind
+   logical :: known
+   known = slots(slot)%size_of_one /= 0
+   @f08 if (known) known = slots(slot)%kind%MPI_VAL == kind%MPI_VAL
+   @bare if (known) known = slots(slot)%kind == kind
+   if (.not. known) call MPI_TYPE_SIZE(kind, slots(slot)%size_of_one, error)
+   slots(slot)%kind = kind
+   lapwing_${stem}_bytes = max(count * slots(slot)%size_of_one, 0)
+end function
+"""
 _F_ROOM = """
 integer function lapwing_${stem}_room(slot, count, kind)
    use lapwing_$stem
    implicit none
-   integer :: slot, count, bytes, size_of_one, error
+   integer :: slot, count, bytes
+   integer, external :: lapwing_${stem}_bytes
    $kind :: kind
-   call MPI_TYPE_SIZE(kind, size_of_one, error)
-   bytes = max(count * size_of_one, 1)
+   lapwing_${stem}_room = lapwing_${stem}_bytes(slot, count, kind)
+   bytes = max(lapwing_${stem}_room, 1)
    if (allocated(slots(slot)%copy)) then
       if (size(slots(slot)%copy) < bytes) deallocate(slots(slot)%copy)
    end if
    if (.not. allocated(slots(slot)%copy)) allocate(slots(slot)%copy(bytes))
-   lapwing_${stem}_room = max(count * size_of_one, 0)
 end function
 """
 # The program may pass MPI other types, without an interface, in the same file: so there is one here that takes any.
@@ -556,20 +717,73 @@ subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
    $kind :: kind
    $comm :: comm
    bytes = lapwing_${stem}_room(slot, count, kind)
-   slots(slot)%kind = kind
    call MPI_IRECV(slots(slot)%copy, count, kind, source, tag, comm, slots(slot)%request, error)
 end subroutine
+"""
+_F_HOLD = f"""
+logical function lapwing_${{stem}}_hold(slot, count, kind, source, tag, comm)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, count, source, tag
+   integer, external :: lapwing_${{stem}}_bytes
+   $kind :: kind
+   $comm :: comm
+   slots(slot)%held = lapwing_${{stem}}_bytes(slot, count, kind) <= {SHORT_MESSAGE}
+   slots(slot)%count = count
+   slots(slot)%source = source
+   slots(slot)%tag = tag
+   slots(slot)%comm = comm
+   lapwing_${{stem}}_hold = slots(slot)%held
+end function
+"""
+_F_POST_SHORT = """
+subroutine lapwing_${stem}_post_if_long(slot, count, kind, source, tag, comm)
+   @f08 use lapwing_$stem
+   implicit none
+   integer :: slot, count, source, tag
+   logical, external :: lapwing_${stem}_hold
+   $kind :: kind
+   $comm :: comm
+   if (.not. lapwing_${stem}_hold(slot, count, kind, source, tag, comm)) then
+      call lapwing_${stem}_post(slot, count, kind, source, tag, comm)
+   end if
+end subroutine
+"""
+# As above, with an interface that takes any type.
+_F_RECEIVE_HELD = """
+subroutine lapwing_${stem}_receive_held_$number(slot, data)
+   @f08 use lapwing_$stem
+   @bare use lapwing_$stem, only: slots
+   implicit none
+   @bare interface
+      @bare subroutine MPI_RECV(data, count, kind, source, tag, comm, status, error)
+         @bare type(*) :: data(*)
+         @bare integer :: count, kind, source, tag, comm, status(*), error
+      @bare end subroutine
+   @bare end interface
+   integer :: slot, error
+   $type :: data$shape
+   associate (held => slots(slot))
+      call MPI_RECV(data, held%count, held%kind, held%source, held%tag, held%comm, held%found, error)
+   end associate
+end subroutine
+"""
+_HELD = """\
+   if (slots(slot)%held) then
+      call lapwing_${stem}_receive_held_$number(slot, data)
+      return
+   end if
 """
 _F_ARRIVE = """
 subroutine lapwing_${stem}_arrive_$number(slot, data)
    use lapwing_$stem
    implicit none
-   integer :: slot, count, size_of_one, error
+   integer :: slot, count, error
    $type :: data$shape
+$held\
    call MPI_WAIT(slots(slot)%request, slots(slot)%found, error)
    call MPI_GET_COUNT(slots(slot)%found, slots(slot)%kind, count, error)
-   call MPI_TYPE_SIZE(slots(slot)%kind, size_of_one, error)
-   call lapwing_copy(data, slots(slot)%copy, int(max(count, 0), c_size_t) * size_of_one)
+   call lapwing_copy(data, slots(slot)%copy, int(max(count, 0), c_size_t) * slots(slot)%size_of_one)
 end subroutine
 """
 _F_STATUS = """
@@ -612,6 +826,74 @@ subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm
    call lapwing_copy(slots(slot)%copy, data, int(length, c_size_t))
    slots(slot)%pending = .true.
    call MPI_ISEND(slots(slot)%copy, count, kind, dest, tag, comm, slots(slot)%request, error)
+end subroutine
+"""
+# As above, with an interface that takes any type.
+_F_SEND_SHORT = f"""
+subroutine lapwing_${{stem}}_send_if_long_$number(slot, data, count, kind, dest, tag, comm)
+   @f08 use lapwing_$stem
+   implicit none
+   @bare interface
+      @bare subroutine MPI_SEND(data, count, kind, dest, tag, comm, error)
+         @bare type(*) :: data(*)
+         @bare integer :: count, kind, dest, tag, comm, error
+      @bare end subroutine
+   @bare end interface
+   integer :: slot, count, dest, tag, error
+   integer, external :: lapwing_${{stem}}_bytes
+   $kind :: kind
+   $comm :: comm
+   $type :: data$shape
+   if (lapwing_${{stem}}_bytes(slot, count, kind) <= {SHORT_MESSAGE}) then
+      call MPI_SEND(data, count, kind, dest, tag, comm, error)
+   else
+      call lapwing_${{stem}}_send_$number(slot, data, count, kind, dest, tag, comm)
+   end if
+end subroutine
+"""
+_F_RECEIVE = """
+subroutine lapwing_${stem}_receive_$number(slot, data, count, kind, source, tag, comm)
+   @f08 use lapwing_$stem
+   @bare use lapwing_$stem, only: slots
+   implicit none
+   @bare interface
+      @bare subroutine MPI_IRECV(data, count, kind, source, tag, comm, request, error)
+         @bare type(*) :: data(*)
+         @bare integer :: count, kind, source, tag, comm, request, error
+      @bare end subroutine
+   @bare end interface
+   integer :: slot, count, source, tag, error
+   $kind :: kind
+   $comm :: comm
+   $type :: data$shape
+   call MPI_IRECV(data, count, kind, source, tag, comm, slots(slot)%request, error)
+end subroutine
+"""
+_F_RECEIVE_SHORT = """
+subroutine lapwing_${stem}_receive_if_long_$number(slot, data, count, kind, source, tag, comm)
+   @f08 use lapwing_$stem
+   implicit none
+   integer :: slot, count, source, tag
+   logical, external :: lapwing_${stem}_hold
+   $kind :: kind
+   $comm :: comm
+   $type :: data$shape
+   if (.not. lapwing_${stem}_hold(slot, count, kind, source, tag, comm)) then
+      call lapwing_${stem}_receive_$number(slot, data, count, kind, source, tag, comm)
+   end if
+end subroutine
+"""
+# To ask for the buffer's address tells the compiler that MPI may have changed what it holds.
+_F_RECEIVED = """
+subroutine lapwing_${stem}_received_$number(slot, data)
+   use lapwing_$stem
+   implicit none
+   integer :: slot, error
+   integer(c_intptr_t) :: place
+   $type :: data$shape
+$held\
+   call MPI_WAIT(slots(slot)%request, slots(slot)%found, error)
+   error = lapwing_touch(data, place)
 end subroutine
 """
 _F_PROGRESS = """

@@ -67,6 +67,10 @@ class FortranCollectives:
             name = self._ends.setdefault(tuple(filter(None, signature)), f"{self.prefix}_end_{len(self._ends) + 1}")
         return f"call {name}({', '.join([str(phase.slot), *given])})"
 
+    @property
+    def used(self) -> bool:
+        return bool(self._starts)
+
     def support(self, module: str) -> list[str]:
         """Templates of the procedures; ``module`` holds the slots."""
         texts = [_start(name, key[0], key[1:], module) for key, name in self._starts.items()]

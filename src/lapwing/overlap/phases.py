@@ -20,6 +20,10 @@ NOWHERE = Span(-1, 0, 0)
 """The span of a statement that was made: it has no text of its own and takes no comments along."""
 
 
+SHORT_MESSAGE = 2048
+"""Bytes that MPI keeps in memory of its own until they are received: the widely used MPIs keep about 4 KiB, or more."""
+
+
 class Part(enum.Enum):
     POST = "post"  # a receive is posted
     ARRIVE = "arrive"  # its message is there, in the buffer
@@ -33,7 +37,8 @@ class Phase(Statement):
     """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
 
     ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``sends``:
-    text that stands for the send buffer.
+    text that stands for the send buffer. ``plain_if_short``: a short message is sent where the send is, or received where
+    the receive ends, by a blocking call as the program has it (motions/direct_messages.py).
     """
 
     part: Part
@@ -44,6 +49,7 @@ class Phase(Statement):
     status: Expression | None = field(default=None, compare=False)
     comment: str | None = field(default=None, compare=False)
     sends: str | None = field(default=None, compare=False)
+    plain_if_short: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

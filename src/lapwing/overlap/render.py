@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Level, Part, PartialLoop, Phase, Progress, Written
-from lapwing.overlap.program import Assign, Block, Compound, If, Operation, Procedure, Source, Span, Statement
+from lapwing.overlap.program import Assign, Block, Compound, If, Loop, Operation, Procedure, Source, Span, Statement
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,20 @@ class Renderer:
         pieces = [self._above(loop.span) if loop.span != NOWHERE else "", self.comment(f"lapwing: {what}", indent)]
         start, end = self._chunks[(loop.whole.span.start, loop.whole.span.end)]
         at = max(start, self._line_start(loop.whole.span.start))
-        for level in loop.box:
+        for number, level in enumerate(loop.box):
             body = level.loop.body.span
             if loop.inside and level.divides:
                 pieces.append(self._new_header(at, level))
             else:
                 pieces.append(self.text(at, body.start))
+            if number == 0 and _lets_progress(loop) and loop.whole.body.form == "single":
+                pieces.append("{\n" + " " * self._column(body.start))
             at = body.start
         innermost = loop.box[-1].loop
         if self._is_two_loops(loop):
             return "".join([*pieces[:-1], *self._two_loops(loop), self.text(innermost.span.end, end)])
         if loop.inside:
-            return "".join([*pieces, self.text(at, end)])
+            return "".join([*pieces, *self._interior(loop, loop.whole, at, end)])
         guard = self.lines(self._emitter.guard(loop.box), self._indent_of_block(innermost.body))
         if innermost.body.form == "single":
             inside = self.text(innermost.body.span.start, innermost.body.span.end)
@@ -182,6 +184,21 @@ class Renderer:
         opened = pieces[-1].endswith("\n")
         rest = self.text(at, end)
         return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])
+
+    def _interior(self, loop: PartialLoop, whole: Loop, at: int, end: int) -> Iterable[str]:
+        """The interior's text from its innermost body on, with a call that lets MPI work at the end of the nest's body."""
+        if not _lets_progress(loop):
+            yield self.text(at, end)
+            return
+        progress = next(n for n, s in enumerate(loop.body.statements) if isinstance(s, Progress))
+        body, single = whole.body, whole.body.form == "single"
+        place = body.span.end if single else self._chunk(body.statements[progress - 1])[1]
+        before = self.text(at, place)
+        yield before if before.endswith("\n") else before + "\n"
+        yield self._made(loop.body.statements[progress], self._indent_of_block(body))
+        if single:
+            yield " " * self._column(whole.span.start) + "}"
+        yield self.text(place, end)
 
     def _is_two_loops(self, loop: PartialLoop) -> bool:
         """Whether the turns outside are a loop before the interior's limits and one after them: no turn need be tested."""
@@ -306,6 +323,10 @@ def _closing(text: str) -> int:
     return len(text) - 1
 
 
+def _lets_progress(loop: PartialLoop) -> bool:
+    return any(isinstance(s, Progress) for s in loop.body.statements)
+
+
 def _is_made(statement: Statement) -> bool:
     return statement.span == NOWHERE or isinstance(statement, Phase | DividedCall)
 
@@ -320,7 +341,7 @@ def comment_of(statement: Phase | DividedCall) -> str:
     return {
         Part.POST: f"lapwing: {call} starts here ({number})",
         Part.ARRIVE: f"lapwing: what {call} brings must be here now ({number})",
-        Part.SEND: f"lapwing: {call} does not wait: a copy travels ({number})",
+        Part.SEND: f"lapwing: {call} does not wait{'' if statement.plain_if_short else ': a copy travels'} ({number})",
         Part.START: f"lapwing: {call} starts here ({number})",
         Part.END: f"lapwing: what {call} brings must be here now ({number})",
     }[statement.part]

@@ -17,9 +17,10 @@ from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
 from lapwing.overlap.motions.collectives import Collectives
 from lapwing.overlap.motions.context import Context, procedures_with_messages
+from lapwing.overlap.motions.direct_messages import DirectMessages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
-from lapwing.overlap.motions.progress import started_in, with_progress_calls
+from lapwing.overlap.motions.progress import UnderWay, started_in, with_progress_calls
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
@@ -49,6 +50,7 @@ class _Rewriter:
         self.splits = SplitProcedures(self.context)
         self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
+        self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
 
     @property
     def now(self) -> Program:
@@ -76,6 +78,7 @@ class _Rewriter:
         for key in self.read.procedures:
             self._settle(self.now.procedures[key])
         self._use_halves()
+        self._leave_out_copies()
         self._drain()
         self._say_divided()
         self._progress()
@@ -165,6 +168,8 @@ class _Rewriter:
             self._replace(replace(self.now.procedures[procedure.key], body=body))
             for move in arranger.moved:
                 self._say(move)
+                if move.motion in ("start-earlier", "together", "split-producer"):
+                    self._moves.append((procedure, move.statement))
 
     def _say(self, move: Move) -> None:
         line = self._line(move.past)
@@ -181,22 +186,62 @@ class _Rewriter:
         for site in _sites(move.past):
             self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
 
-    def _progress(self) -> None:
-        """Progress calls into loops that run while something is under way."""
+    def _leave_out_copies(self) -> None:
+        """Of messages that turn out to need none."""
         self.context.analysis.forget_all()
-        halves = {half.name: half for half in self._halves()}
-        for key in self.read.procedures:
-            if key not in self._halved:
-                procedure = with_progress_calls(self.context, self.now.procedures[key], halves)
-                if procedure is not self.now.procedures[key]:
-                    self._replace(procedure)
-        for key, divisions in self._halved.items():
-            self._halved[key] = [self._with_progress_calls(d, halves) for d in divisions]
+        # A pipelined loop changes the order of all that is in it.
+        blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
+        messages = DirectMessages(self.context.analysis, blocking, self._moved_slots())
+        for key in self._written():
+            changed = messages.change(self.now.procedures[key])
+            if changed is not self.now.procedures[key]:
+                self._replace(changed)
 
-    def _with_progress_calls(self, divided: DividedProcedure, halves: dict[str, Procedure]) -> DividedProcedure:
-        first = with_progress_calls(self.context, divided.first, halves)
-        last = with_progress_calls(self.context, divided.last, halves, started_in(divided.last))
-        return replace(divided, first=first, last=last)
+    def _moved_slots(self) -> frozenset[tuple[int, int]]:
+        """Source and slot of all communications that were put before others, themselves or with a call of their procedure."""
+        found: set[tuple[int, int]] = set()
+        seen: set[str] = set()
+        waiting = [(statement, procedure) for procedure, statement in self._moves]
+        while waiting:
+            statement, procedure = waiting.pop()
+            for inner in statement.walk():
+                if isinstance(inner, Phase):
+                    found.add((procedure.source, inner.slot))
+                for name in called_in(inner):
+                    callee = self.now.resolve(name, procedure)
+                    if callee is not None and callee.key not in seen:
+                        seen.add(callee.key)
+                        waiting += [(s, callee) for s in callee.body.statements]
+        return frozenset(found)
+
+    def _written(self) -> list[str]:
+        """Keys of the procedures that have a body in the end; the others are divided."""
+        keys = [*self.read.procedures, *(half.key for half in self._halves())]
+        return [key for key in keys if key not in self._halved]
+
+    def _progress(self) -> None:
+        """Progress calls into loops that run while something is under way; callers first, who say what is for their callees."""
+        self.context.analysis.forget_all()
+        halves = {half.name: self.now.procedures[half.key] for half in self._halves()}
+        lasts = {d.last.name for divisions in self._halved.values() for d in divisions}
+        under_way: dict[str, UnderWay] = {}
+        for key in self._top_down(self._written()):
+            procedure = self.now.procedures[key]
+            begun = under_way.get(procedure.name, {}) if procedure.name in halves else {}
+            if procedure.name in lasts:
+                begun = started_in(procedure, self.context, halves) | begun
+            changed, meanwhile = with_progress_calls(self.context, procedure, halves, begun)
+            for name, messages in meanwhile.items():
+                under_way.setdefault(name, {}).update(messages)
+            if changed is not procedure:
+                self._replace(changed)
+
+    def _top_down(self, keys: Sequence[str]) -> list[str]:
+        """Callers before what they call; halves stand where the whole stood."""
+        analysis = self.context.analysis
+        rank = {key: number for number, key in enumerate(analysis.graph.bottom_up)}
+        whole = {key: analysis.origin(self.now.procedures[key]).key for key in keys}
+        return sorted(keys, key=lambda key: rank.get(whole[key], 0), reverse=True)
 
     def _say_divided(self) -> None:
         """Of every blocking call that stayed taken apart."""

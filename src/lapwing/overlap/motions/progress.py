@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.motions.context import Context, argument_of
-from lapwing.overlap.phases import NOWHERE, DividedCall, Part, Phase, Progress
+from lapwing.overlap.phases import NOWHERE, DividedCall, Part, PartialLoop, Phase, Progress
 from lapwing.overlap.program import (
     Block,
     Call,
@@ -52,6 +52,7 @@ class ProgressCalls:
     context: Context
     procedure: Procedure
     halves: dict[str, Procedure]
+    meanwhile: dict[str, UnderWay] = field(default_factory=dict)  # when halves are called, by their names
     _found: set[Span] = field(default_factory=set)
 
     def body(self, under_way: UnderWay | None = None) -> Block:
@@ -115,8 +116,12 @@ class ProgressCalls:
         calls = [s for block in loop.blocks() for s in block.walk() if self._calls_work(s)]
         if loop.body.form == "chain" or not (inner or calls):
             return loop
+        if isinstance(loop, PartialLoop) and not loop.inside:
+            return loop  # the boundary is short, and its text is the whole nest's
         turns = _turns(loop)
         if turns is not None and turns <= _FEW_TURNS:
+            if isinstance(loop, PartialLoop):
+                return loop
             return with_blocks(loop, [self._block(block, dict(under_way)) for block in loop.blocks()])
         # Copies of sends have mostly left when they are made: short loops need not help them.
         waiting = any(not isinstance(key, str) or not key.startswith("send") for key in under_way)
@@ -136,56 +141,97 @@ class ProgressCalls:
     # ---- what is under way --------------------------------------------------------------------------------------------
 
     def _follow(self, statement: Statement, under_way: UnderWay) -> None:
-        match statement:
-            case Phase():
-                self._follow_phase(statement, self.procedure.source, (statement.call.span,), under_way)
-            case DividedCall(name=str(name)) if name in self.halves:
-                self._follow_half(name, under_way)
-            case Call():
-                self._follow_call(statement, under_way)
+        if isinstance(statement, DividedCall) and statement.name in self.halves:
+            self.meanwhile.setdefault(statement.name, {}).update(under_way)
+        events = _events_of(statement, self.procedure, self.context, self.halves, frozenset())
+        sites = tuple({event.site for event in events})
+        for event in events:
+            _happens(event, sites, under_way)
 
-    def _follow_half(self, name: str, under_way: UnderWay) -> None:
-        half = self.halves[name]
-        phases = [s for s in half.body.walk() if isinstance(s, Phase)]
-        for phase in phases:
-            self._follow_phase(phase, half.source, tuple({s.call.span for s in phases}), under_way)
 
-    @staticmethod
-    def _follow_phase(phase: Phase, source: int, sites: tuple[Span, ...], under_way: UnderWay) -> None:
-        if phase.part not in _ENDINGS:
-            kind = "send" if phase.part is Part.SEND else "slot"
-            under_way[f"{kind} {source}:{phase.slot}"] = sites
-            return
+@dataclass(frozen=True)
+class _Event:
+    """Something starts, or ends. ``key``: None for any request, or for ``every`` one, in a procedure that is called."""
+
+    starts: bool
+    site: Span
+    key: Key | None = None
+    every: bool = False
+
+
+def _happens(event: _Event, sites: tuple[Span, ...], under_way: UnderWay) -> None:
+    if event.starts:
+        under_way[event.key if event.key is not None else f"request {event.site}"] = sites
+        return
+    if isinstance(event.key, str):
         # Copies of sends that are not waited for are mostly gone when what others sent has come.
-        for key in [k for k in under_way if isinstance(k, str) and k.startswith("send")]:
-            del under_way[key]
-        under_way.pop(f"slot {source}:{phase.slot}", None)
-
-    def _follow_call(self, call: Call, under_way: UnderWay) -> None:
-        message = message_of(call)
-        if message is None:
-            return
-        request = argument_of(call, mpi.Role.REQUEST)
-        if message.kind is mpi.Kind.COMPLETION and message.blocking:
-            for key in [k for k in under_way if isinstance(k, Expression) and request in (None, k)]:
-                del under_way[key]
-        elif request is not None and not message.blocking and message.kind in _TRANSFERS:
-            under_way[request] = (call.span,)
+        for sent in [k for k in under_way if isinstance(k, str) and k.startswith("send")]:
+            del under_way[sent]
+        under_way.pop(event.key, None)
+        return
+    requests = [k for k in under_way if isinstance(k, Expression) or k.startswith("request")]
+    if event.key is not None:
+        requests = [k for k in requests if k == event.key]
+    for request in requests if event.every else requests[:1]:
+        del under_way[request]
 
 
-def started_in(half: Procedure) -> UnderWay:
-    """What of a divided procedure is under way when its last part begins: what ends there and does not start there."""
-    own = {s.slot for s in half.body.walk() if isinstance(s, Phase) and s.part not in _ENDINGS}
-    endings = [s for s in half.body.walk() if isinstance(s, Phase) and s.part in _ENDINGS]
-    return {f"slot {half.source}:{s.slot}": (s.call.span,) for s in endings if s.slot not in own}
+def _events_of(
+    statement: Statement, procedure: Procedure, context: Context, halves: dict[str, Procedure], inside: frozenset[str]
+) -> list[_Event]:
+    """What starts and ends in a statement without blocks; ``inside``: names of the procedures it is called in."""
+    if isinstance(statement, Phase):
+        kind = "send" if statement.part is Part.SEND else "slot"
+        key = f"{kind} {procedure.source}:{statement.slot}"
+        return [_Event(statement.part not in _ENDINGS, statement.call.span, key)]
+    if not isinstance(statement, Call):
+        return []
+    message = message_of(statement)
+    if message is not None:
+        return _events_of_message(message, statement, bool(inside))
+    name = statement.name or ""
+    callee = halves.get(name) or context.analysis.program.resolve(name, procedure)
+    if callee is None or callee.key in inside or not context.analysis.communicates(statement, procedure):
+        return []
+    called = (
+        _events_of(s, callee, context, halves, inside | {callee.key}) for s in callee.body.walk() if not s.blocks()
+    )
+    return [event for events in called for event in events]
+
+
+def _events_of_message(message: mpi.MpiCall, call: Call, inside: bool) -> list[_Event]:
+    request = argument_of(call, mpi.Role.REQUEST)
+    if message.kind is mpi.Kind.COMPLETION and message.blocking:
+        # What a procedure calls its request means nothing where it is called from.
+        return [_Event(False, call.span, None if inside else request, every=request is None)]
+    if request is not None and not message.blocking and message.kind in _TRANSFERS:
+        return [_Event(True, call.span, None if inside else request)]
+    return []
+
+
+def started_in(half: Procedure, context: Context, halves: dict[str, Procedure]) -> UnderWay:
+    """What of a divided procedure is under way when its last part begins: what ends there and does not start there before."""
+    own: UnderWay = {}
+    under_way: UnderWay = {}
+    for statement in half.body.walk():
+        if statement.blocks():
+            continue
+        for event in _events_of(statement, half, context, halves, frozenset({half.key})):
+            missing = not event.starts and (not own if event.key is None else event.key not in own)
+            if missing:
+                under_way[event.key if event.key is not None else f"request {event.site}"] = (event.site,)
+            _happens(event, (event.site,), own)
+    return under_way
 
 
 def with_progress_calls(
-    context: Context, procedure: Procedure, halves: dict[str, Procedure], under_way: UnderWay | None = None
-) -> Procedure:
-    """The procedure with progress calls in its long loops; itself if there are none."""
-    body = ProgressCalls(context, procedure, halves).body(under_way)
-    return procedure if body is procedure.body else replace(procedure, body=body)
+    context: Context, procedure: Procedure, halves: dict[str, Procedure], under_way: UnderWay
+) -> tuple[Procedure, dict[str, UnderWay]]:
+    """The procedure with progress calls in its long loops (itself if there are none), and what is under way when it calls halves.
+    ``under_way``: when it begins."""
+    calls = ProgressCalls(context, procedure, halves)
+    body = calls.body(under_way)
+    return (procedure if body is procedure.body else replace(procedure, body=body)), calls.meanwhile
 
 
 def _is_mpi(statement: Statement) -> bool:
