@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap import known, mpi
-from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Memory
+from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import Target, is_external, language_of
 from lapwing.overlap.communicators import Communicators, same_values
@@ -101,8 +101,33 @@ class Memories:
 
     at: dict[tuple[int, str], tuple[Expression, frozenset[str]]] = field(default_factory=dict)
     reads: dict[tuple[int, str], tuple[Expression, tuple[tuple[str, str], ...] | None]] = field(default_factory=dict)
-    known: dict[str, Memory] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    escaped: set[str] = field(default_factory=set)  # of the known
     named: dict[str, frozenset[str]] = field(default_factory=dict)
+    jumps: dict[str, tuple[dict[str, int], bool]] = field(default_factory=dict)
+    own: dict[str, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
+
+    def learn(self, memory: Memory, aliases: Aliases) -> None:
+        if memory.key not in self.known:
+            self.known.add(memory.key)
+            if aliases.escaped(memory):
+                self.escaped.add(memory.key)
+
+    def jumps_of(self, procedure: Procedure) -> tuple[dict[str, int], bool]:
+        """Labels that jumps go forward to, by where they stand; and whether there are other jumps."""
+        if procedure.key not in self.jumps:
+            labels = _forward_labels(procedure)
+            self.jumps[procedure.key] = labels, _has_other_jumps(procedure, labels)
+        return self.jumps[procedure.key]
+
+    def own_of(self, procedure: Procedure) -> tuple[frozenset[str], frozenset[str]]:
+        """Keys of a procedure's dummy arguments, and of its variables that nobody else comes to."""
+        if procedure.key not in self.own:
+            self.own[procedure.key] = (
+                frozenset(p.key for p in procedure.parameters),
+                frozenset(s.key for s in procedure.symbols.values() if s.storage is Storage.LOCAL and not s.target),
+            )
+        return self.own[procedure.key]
 
 
 class Variance:
@@ -127,6 +152,7 @@ class Variance:
         self._heads: dict[int, State] = {}
         self._broken: dict[int, Divergence] = {}  # loops that not all ranks leave at the same time
         self._left: dict[str, Divergence] = {}  # procedures, the same
+        self._memories = memories
         self._memory, self._reads, self._known, self._named = (
             memories.at, memories.reads, memories.known, memories.named
         )  # fmt: skip
@@ -222,8 +248,8 @@ class Variance:
         """Once through a procedure; the state at its end."""
         key = procedure.key
         kept = self._state, self._control, getattr(self, "_frame", None)
-        frame = _Frame(procedure, language_of(self._program, procedure) == "fortran", _forward_labels(procedure))
-        frame.loose = _has_other_jumps(procedure, frame.labels)
+        labels, loose = self._memories.jumps_of(procedure)
+        frame = _Frame(procedure, language_of(self._program, procedure) == "fortran", labels, loose=loose)
         self._frame = frame
         entry = self._heads.setdefault(id(procedure), set()) if frame.loose else set()
         self._state = entry | self._entries[key]
@@ -572,13 +598,15 @@ class Variance:
                 place.symbol.storage is Storage.ARGUMENT and not place.symbol.by_value and not self._frame.fortran
             )
             if not reference:
-                self._known.setdefault(place.symbol.key, Memory(place.symbol.key, place.symbol))
+                if place.symbol.key not in self._known:
+                    self._memories.learn(Memory(place.symbol.key, place.symbol), self._aliases)
                 return frozenset({place.symbol.key})
         entry = self._memory.get((id(place), "to" if pointed else "at"))
         if entry is None:
             procedure = self._frame.procedure
             found = self._aliases.pointees(place, procedure) if pointed else self._aliases.objects(place, procedure)
-            self._known.update((m.key, m) for m in found)
+            for memory in found:
+                self._memories.learn(memory, self._aliases)
             entry = (place, frozenset(m.key for m in found))
             self._memory[(id(place), "to" if pointed else "at")] = entry
         return entry[1]
@@ -639,7 +667,7 @@ class Variance:
 
     def _escaped(self) -> set[str]:
         """Memory that code which is in no source may write."""
-        return self._visible | {key for key, memory in self._known.items() if self._aliases.escaped(memory)}
+        return self._visible | self._memories.escaped
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
@@ -757,8 +785,7 @@ class Variance:
         self, callee: Procedure, exits: State, places: Sequence[tuple[Symbol, Expression]], fortran: bool
     ) -> None:
         """What the callee wrote is as it left it."""
-        dummies = {p.key for p in callee.parameters}
-        own = {s.key for s in callee.symbols.values() if s.storage is Storage.LOCAL and not s.target}
+        dummies, own = self._memories.own_of(callee)
         written = self._written.get(callee.key, set())
         lasting = written - dummies
         if not self._graph.recursive(callee.key):

@@ -286,15 +286,18 @@ class SplitProcedures:
             if any(hidden_name(r, inner) for r in rest):
                 rest.append(inner)
                 continue
-            simple = not analysis.communicates(inner, callee) and not isinstance(inner, Declare) and early(inner)
-            if not rest and (isinstance(inner, Declare) or simple):
+            if not rest and isinstance(inner, Declare):
                 first.append(inner)
                 continue
-            if not works([inner], analysis.program, callee) or analysis.communicates(inner, callee):
+            work = works([inner], analysis.program, callee)
+            if analysis.communicates(inner, callee) or (rest and not work):
                 rest.append(inner)
                 continue
             if early(inner):
                 first.append(inner)
+                continue
+            if not work:
+                rest.append(inner)
                 continue
             halves = split_loop(analysis, inner, callee, early) if isinstance(inner, Loop) else None
             if halves is not None:
