@@ -123,6 +123,8 @@ class Arranger:
     lean: bool = True
     moved: list[Move] = field(default_factory=list)
     _body: Block | None = None
+    # Work that could not be divided: itself and what it would have had to pass, by their ids.
+    _whole: dict[tuple[int, ...], tuple[Statement, Ends]] = field(default_factory=dict)
 
     def body(self) -> Block:
         """The procedure's body with every list in it arranged, inner ones first."""
@@ -453,8 +455,13 @@ class Arranger:
         """A piece of work of which some is independent of what it would pass."""
         assert part.values is not None
         ends = Ends([p.effects for p in passed], [p.statement for p in passed], part.values)
+        # A list is gone through once for itself and once more as part of each that holds it: of the same objects.
+        asked = tuple(map(id, (part.statement, ends.values, *ends.effects, *ends.statements)))
+        if asked in self._whole:
+            return None
         halves = self.divide_against(part.statement, ends, self.procedure)
         if halves is None:
+            self._whole[asked] = part.statement, ends
             return None
         one, two = Item(halves.first[0], values=part.values), Item(halves.last[0], late=True)
         one.effects, two.effects = self.analysis.after(part.values, [one.statement, two.statement], self.procedure)

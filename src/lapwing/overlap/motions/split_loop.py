@@ -274,8 +274,8 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ea
     """The statements of the body that can be early, in a loop of their own."""
     first: list[Statement] = []
     last: list[Statement] = []
-    if any(isinstance(s, Declare) for s in loop.body.statements):
-        return None
+    if len(loop.body.statements) < 2 or any(isinstance(s, Declare) for s in loop.body.statements):
+        return None  # nothing to divide, or variables that both parts would need
     for statement in loop.body.statements:
         alone = replace(loop, body=replace(loop.body, statements=(statement,)))
         effects = analysis.walk([*last, statement], procedure)
