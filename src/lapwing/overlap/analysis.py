@@ -23,6 +23,7 @@ from lapwing.overlap.program import (
     Program,
     Statement,
     Storage,
+    Symbol,
 )
 from lapwing.overlap.walk import Walker, in_sequence
 
@@ -62,6 +63,7 @@ class Analysis:
         self._plain: dict[int, tuple[Statement, Effects]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
         self._walks: dict[str, _Walked] = {}
+        self._scalars: dict[tuple[int, bool], Access] = {}
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
 
@@ -121,6 +123,15 @@ class Analysis:
             self._open.discard(procedure.key)
             self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
         return self._summaries[procedure.key]
+
+    def scalar(self, symbol: Symbol, *, writes: bool) -> Access:
+        """A scalar in memory of its own is read or written. Remembered, as most accesses are such."""
+        access = self._scalars.get((id(symbol), writes))
+        if access is None:
+            access = Access(symbol, None, writes, writes, False, frozenset({Memory(symbol.key, symbol)}))
+            hash(access)  # all copies have it then
+            self._scalars[id(symbol), writes] = access
+        return access
 
     def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
         """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""

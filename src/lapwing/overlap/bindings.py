@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lapwing.overlap.aliases import Memory
 from lapwing.overlap.effects import Access, Anchor, MessageOperation
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.program import (
@@ -48,20 +47,19 @@ class Bindings:
             access = replace(access, anchor=anchor)
             section, must = (None, False) if anchor is None else (section, False)
         if symbol is None or symbol.key not in self.actual:
-            memory = self._memory(access)
             stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
             must = must and (section is None or self.walker._runs_through(section))
-            return replace(access, section=None if stale else section, must=must and not stale, memory=memory)
+            section, must = (None, False) if stale else (section, must)
+            if section is access.section and must == access.must:
+                return access  # most are of globals, the same for all callers
+            return access.within(section, must)
         return self._through_dummy(access, section, must)
 
     def coarse(self, access: Access) -> Access | None:
         symbol = access.symbol
         if symbol is not None and symbol.key in self.actual:
             return self._through_dummy(access, None, False)
-        return replace(access, section=None, must=False, memory=self._memory(access))
-
-    def _memory(self, access: Access) -> frozenset[Memory]:
-        return access.memory
+        return access.within(None, False) if access.must or access.section is not None else access
 
     def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
         assert access.symbol is not None
@@ -232,7 +230,7 @@ class Bindings:
     def _translated(self, section: Section) -> Section:
         if section not in self._sections:
             self._learn(section.names())
-            known = section.substitute(self._values, frozenset(self._unknown))
+            known = section.substitute(self._values, self._unknown)
             self._sections[section] = self.walker._bound(known)
         return self._sections[section]
 

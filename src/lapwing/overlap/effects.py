@@ -71,8 +71,14 @@ class Access:
             return self
         return Access(self.symbol, self.section, self.writes, False, self.through, self.memory, self.where, self.anchor)
 
+    def within(self, section: Section | None, must: bool) -> Access:
+        return Access(self.symbol, section, self.writes, must, self.through, self.memory, self.where, self.anchor)
+
     def at(self, where: Span | None) -> Access:
-        return Access(self.symbol, self.section, self.writes, self.must, self.through, self.memory, where, self.anchor)
+        # A copy with its hash: far more are made so than in any other way, and ``where`` is not compared.
+        copy = object.__new__(Access)
+        copy.__dict__.update(self.__dict__, where=where)
+        return copy
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,8 @@ class Walker:
         self.environment = environment
         self.sectionless = sectionless
         self._found: list[Access] = []
+        # Found already in the statement: most of what it reads are subscripts, again and again.
+        self._scalars: set[tuple[int, bool]] = set()
         self._depth = 0  # of blocks around the statement
         self._operations: list[MessageOperation] = []
         self._io = False
@@ -120,7 +122,7 @@ class Walker:
         return self._simple(lambda: self._do(statement), statement.span)
 
     def _simple(self, work: object, span: Span) -> Effects:
-        self._found, self._operations, self._states = [], [], set()
+        self._found, self._scalars, self._operations, self._states = [], set(), [], set()
         self._io, self._barrier, self._where = False, None, span
         work()  # type: ignore[operator]
         return Effects(
@@ -166,7 +168,7 @@ class Walker:
         if access.section is None:
             return access.uncertain()
         section = self._bound(access.section.constrained((), (condition,)))
-        return replace(access, section=section, must=access.must and self._runs_through(section))
+        return access.within(section, access.must and self._runs_through(section))
 
     @staticmethod
     def _impossible(condition: Condition) -> bool:
@@ -228,7 +230,7 @@ class Walker:
         section = access.section
         if name not in section.bound:
             section = section.constrained(*self.environment.terms.needed(frozenset({name})))
-        return replace(access, section=section, must=self._runs_through(section))
+        return access.within(section, self._runs_through(section))
 
     def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
         parts = tuple(parts)
@@ -409,9 +411,14 @@ class Walker:
         return section.constrained(bound, conditions) if bound else section
 
     def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
-        elsewhere = symbol.target or symbol.pointer or (symbol.storage is Storage.ARGUMENT and not symbol.by_value)
-        memory = self._objects(Name(symbol)) if elsewhere else frozenset({Memory(symbol.key, symbol, None)})
-        self._found.append(Access(symbol, None, writes, writes, False, memory, self._where))
+        if (id(symbol), writes) in self._scalars:
+            return
+        self._scalars.add((id(symbol), writes))
+        if symbol.target or symbol.pointer or (symbol.storage is Storage.ARGUMENT and not symbol.by_value):
+            memory = self._objects(Name(symbol))
+            self._found.append(Access(symbol, None, writes, writes, False, memory, self._where))
+        else:
+            self._found.append(self.analysis.scalar(symbol, writes=writes).at(self._where))
         if symbol.volatile:
             self._states.add(_VOLATILE)
 
