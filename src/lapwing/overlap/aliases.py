@@ -193,6 +193,7 @@ class _Model:
         self.references: dict[str, int] = {}
         self.returned: dict[str, int] = {}
         self.languages = {key: language_of(program, p) for key, p in program.procedures.items()}
+        self.cpp = {key: is_cpp(program, p) for key, p in program.procedures.items()}
         self.mixed = len(set(self.languages.values())) > 1
         self.dummies: frozenset[str] = frozenset(
             symbol.key
@@ -211,7 +212,8 @@ class _Model:
         return self.objects[memory.key]
 
     def variable(self, symbol: Symbol) -> int:
-        return self.object(Memory(symbol.key, symbol))
+        node = self.objects.get(symbol.key)
+        return self.object(Memory(symbol.key, symbol)) if node is None else node
 
     def reference(self, symbol: Symbol) -> int:
         if symbol.key not in self.references:
@@ -277,7 +279,7 @@ class _Denotation(ABC, Generic[V]):
         self.model = model
         self.procedure = procedure
         self.fortran = procedure is not None and model.languages[procedure.key] == "fortran"
-        self.cpp = procedure is not None and is_cpp(model.program, procedure)
+        self.cpp = procedure is not None and model.cpp[procedure.key]
 
     @abstractmethod
     def fixed(self, objects: Iterable[int]) -> V:

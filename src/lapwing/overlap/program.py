@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -571,5 +571,14 @@ class Program:
         for key in (*(f"{host}::{name}" for host in hosts), f"{path}::{name}", name):
             if key in self.procedures:
                 return self.procedures[key]
-        found = [p for key, p in self.procedures.items() if key.startswith("module ") and p.name == name]
+        found = self._in_modules.get(name, ())
         return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _in_modules(self) -> Mapping[str, Sequence[Procedure]]:
+        """The modules' procedures by name."""
+        found: dict[str, list[Procedure]] = {}
+        for key, procedure in self.procedures.items():
+            if key.startswith("module "):
+                found.setdefault(procedure.name, []).append(procedure)
+        return found

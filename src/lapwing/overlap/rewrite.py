@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
@@ -335,8 +335,12 @@ class _Rewriter:
 
     def _stem(self, number: int) -> str:
         """The file's name as an identifier, with its number where two files have the same one."""
-        stems = [re.sub(r"\W", "_", s.path.stem.lower()) for s in self.read.sources]
-        return stems[number] if stems.count(stems[number]) == 1 else f"{stems[number]}_{number}"
+        stem = self._stems[number]
+        return stem if self._stems.count(stem) == 1 else f"{stem}_{number}"
+
+    @cached_property
+    def _stems(self) -> Sequence[str]:
+        return [re.sub(r"\W", "_", source.path.stem.lower()) for source in self.read.sources]
 
     def _halved_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[DividedProcedure]) -> Edit:
         source = renderer.source

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -127,11 +127,11 @@ class Section:
                 for linear, _ in conjunction:
                     yield linear
 
-    def substitute(self, values: Mapping[str, Linear], unknown: frozenset[str] = frozenset()) -> Section:
+    def substitute(self, values: Mapping[str, Linear], unknown: Set[str] = frozenset()) -> Section:
         """The section with terms replaced by what they are worth; those ``unknown`` may be anything."""
         renamed = {name: Linear.term(fresh_term()) for name in unknown & self.names()}
-        values = {**values, **renamed}
-        if not values.keys() & self.names():
+        values = {name: values[name] for name in self.names() if name in values} | renamed
+        if not values:
             return self
         return Section(
             tuple(_substitute(s, values) for s in self.subscripts),

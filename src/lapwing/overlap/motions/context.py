@@ -18,7 +18,6 @@ from lapwing.overlap.program import (
     Name,
     Procedure,
     Span,
-    Statement,
     Symbol,
     Unread,
     without_casts,
@@ -46,7 +45,7 @@ class Context:
 
     analysis: Analysis
     options: Options
-    notes: list[Note] = field(default_factory=list)
+    notes: dict[Note, None] = field(default_factory=dict)  # in order, without doubles
     slots: dict[int, int] = field(default_factory=dict)
     _type_values: dict[str, frozenset[str] | None] = field(default_factory=dict)
 
@@ -58,16 +57,12 @@ class Context:
         return self.slots[source]
 
     def made(self, site: Span, motion: str, text: str) -> None:
-        self._note(Note(site, motion, text, True))
+        self.notes[Note(site, motion, text, True)] = None
 
     def refuse(
         self, site: Span, motion: str, obligation: str, found: str, advice: str, where: Span | None = None
     ) -> None:
-        self._note(Note(site, motion, found, False, obligation, where, advice))
-
-    def _note(self, note: Note) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
+        self.notes[Note(site, motion, found, False, obligation, where, advice)] = None
 
     # ---- questions several motions ask --------------------------------------------------------------------------------
 
@@ -90,16 +85,17 @@ class Context:
         if symbol.target or symbol.overlay is not None or symbol.pointer:
             return None
         found: set[str] = set()
+        name = Name(symbol)
         for procedure in self.analysis.program.procedures.values():
             for statement in procedure.body.walk():
-                if isinstance(statement, Assign) and statement.target == Name(symbol):
+                if isinstance(statement, Assign) and statement.target == name:
                     value = statement.value
                     if statement.operator is not None or not isinstance(value, Constant):
                         return None
                     if value.name not in mpi.TYPE_SIZES:
                         return None
                     found.add(value.name)
-                elif _hands_out(statement, symbol):
+                elif isinstance(statement, Call) and _hands_out(statement, name):
                     return None
         return frozenset(found) or None
 
@@ -141,16 +137,14 @@ def is_repeatable(call: Call, language: str) -> bool:
     return all(plain(e) for top in call.expressions() for e in top.walk())
 
 
-def _hands_out(statement: Statement, symbol: Symbol) -> bool:
+def _hands_out(call: Call, variable: Name) -> bool:
     """Whether someone else could write the variable: it is an argument of a call that may write it."""
-    message = message_of(statement)
-    if not isinstance(statement, Call):
-        return False
-    for number, argument in enumerate(statement.arguments):
-        if argument != Name(symbol):
+    for number, argument in enumerate(call.arguments):
+        if argument != variable:
             continue
+        message = message_of(call)
         if message is None:
-            return not symbol.by_value and symbol.type.base == "integer"
+            return not variable.symbol.by_value and variable.symbol.type.base == "integer"
         parameters = mpi.fortran_parameters(message)
         if number < len(parameters) and parameters[number].writes:
             return True
