@@ -80,6 +80,10 @@ State = set[str]
 """Keys of the memory whose contents may differ."""
 
 
+# By the id of an expression: keys and names of the memory it is made of; None if it does more than read it.
+_Reads = dict[int, tuple[Expression, tuple[tuple[str, str], ...] | None]]
+
+
 @dataclass
 class _Frame:
     """One run through a procedure. ``loops``: those around, innermost last. ``left``: why some ranks may have left already."""
@@ -87,6 +91,7 @@ class _Frame:
     procedure: Procedure
     fortran: bool
     labels: dict[str, int]  # labels that jumps go forward to, by where they stand
+    reads: _Reads
     loops: list[Statement] = field(default_factory=list)
     jumps: dict[str, tuple[State, Divergence | None]] = field(default_factory=dict)
     returned: State = field(default_factory=set)
@@ -100,7 +105,7 @@ class Memories:
     as walks come to it; ids are of expressions that are kept."""
 
     at: dict[tuple[int, str], tuple[Expression, frozenset[str]]] = field(default_factory=dict)
-    reads: dict[tuple[int, str], tuple[Expression, tuple[tuple[str, str], ...] | None]] = field(default_factory=dict)
+    reads: dict[str, _Reads] = field(default_factory=dict)  # by procedure
     known: set[str] = field(default_factory=set)
     escaped: set[str] = field(default_factory=set)  # of the known
     named: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -153,9 +158,7 @@ class Variance:
         self._broken: dict[int, Divergence] = {}  # loops that not all ranks leave at the same time
         self._left: dict[str, Divergence] = {}  # procedures, the same
         self._memories = memories
-        self._memory, self._reads, self._known, self._named = (
-            memories.at, memories.reads, memories.known, memories.named
-        )  # fmt: skip
+        self._memory, self._known, self._named = memories.at, memories.known, memories.named
         self._overlays = _overlays(program)
         self._alone = _alone(program)
         self._visible = {k for k, s in program.globals.items() if self._aliases.escaped(Memory(k, s))}
@@ -249,7 +252,8 @@ class Variance:
         key = procedure.key
         kept = self._state, self._control, getattr(self, "_frame", None)
         labels, loose = self._memories.jumps_of(procedure)
-        frame = _Frame(procedure, language_of(self._program, procedure) == "fortran", labels, loose=loose)
+        reads = self._memories.reads.setdefault(key, {})
+        frame = _Frame(procedure, language_of(self._program, procedure) == "fortran", labels, reads, loose=loose)
         self._frame = frame
         entry = self._heads.setdefault(id(procedure), set()) if frame.loose else set()
         self._state = entry | self._entries[key]
@@ -485,13 +489,16 @@ class Variance:
 
     def _value(self, expression: Expression) -> str | None:
         """What of the expression differs between ranks, in words; None if nothing does. What it assigns is assigned."""
-        entry = self._reads.get((id(expression), self._frame.procedure.key))
+        entry = self._frame.reads.get(id(expression))
         if entry is None:
             entry = (expression, self._all_read(expression))
-            self._reads[(id(expression), self._frame.procedure.key)] = entry
+            self._frame.reads[id(expression)] = entry
         if entry[1] is None:
             return self._value_with_effects(expression)
-        return next((name for key, name in entry[1] if key in self._state), None)
+        for key, name in entry[1]:
+            if key in self._state:
+                return name
+        return None
 
     def _all_read(self, expression: Expression) -> tuple[tuple[str, str], ...] | None:
         """Keys and names of the memory an expression is made of; None if it does more than read it."""
