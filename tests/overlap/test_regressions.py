@@ -122,6 +122,21 @@ if (rank == 1) {
         "for (k = 0; k < N; k++) { p = c + k; d[k] = p[0] + e[k]; }\n",
         "",
     ),
+    "what the second half of a conditional needs is written by what its first half passes": (
+        """\
+int tag;
+if (rank == step % 2) { tag = rank + 1; MPI_Send(d, 4, MPI_DOUBLE, MPI_PROC_NULL, tag, MPI_COMM_WORLD); }
+if (size > 1) {
+  tag = 2010;
+  if (rank + 1 == size) MPI_Send(a, 4, MPI_DOUBLE, 0, tag, MPI_COMM_WORLD);
+  if (rank == 0) {
+    MPI_Recv(b, 4, MPI_DOUBLE, size - 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    c[0] = b[0] + tag;
+  }
+}
+""",
+        "",
+    ),
     "procedure that two callers divide differently": (
         "left(); right();\n",
         "static void work(void) { int i; for (i = 0; i < N; i++) d[i] = 0.5 * d[i] + a[i];\n"
@@ -222,6 +237,44 @@ contains
 end program
 """
 
+# A conditional whose halves share a variable that is assigned before it, too.
+SHARED = """\
+program main
+  use mpi
+  implicit none
+  integer :: me, np, ierr, step
+  call mpi_init(ierr)
+  call mpi_comm_rank(MPI_COMM_WORLD, me, ierr)
+  call mpi_comm_size(MPI_COMM_WORLD, np, ierr)
+  do step = 1, 3
+    call ring(mod(step, np))
+  end do
+  call mpi_finalize(ierr)
+contains
+  subroutine ring(first)
+    integer, intent(in) :: first
+    integer :: tag, error, value, got
+    value = me + first
+    got = 0
+    if (me == first) then
+      tag = me + 1
+      call mpi_send(value, 1, MPI_INTEGER, MPI_PROC_NULL, tag, MPI_COMM_WORLD, error)
+    end if
+    if (np > 1) then
+      tag = 2010
+      if (me + 1 == np) then
+        call mpi_send(value, 1, MPI_INTEGER, 0, tag, MPI_COMM_WORLD, error)
+      end if
+      if (me == 0) then
+        call mpi_recv(got, 1, MPI_INTEGER, np - 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)
+        got = got + tag
+      end if
+    end if
+    if (me == 0) print *, first, got
+  end subroutine
+end program
+"""
+
 
 def check(files: dict[str, str], directory: Path) -> None:
     original = Reference(write(files, directory / "sources"), directory)
@@ -240,7 +293,7 @@ def test_c(name: str, tmp_path: Path) -> None:
     check({"program.c": C.replace("@functions@", functions).replace("@body@", body)}, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "text"), [("program.f", FIXED), ("program.f90", GAPS)])
+@pytest.mark.parametrize(("name", "text"), [("program.f", FIXED), ("program.f90", GAPS), ("program.f90", SHARED)])
 def test_fortran(name: str, text: str, tmp_path: Path) -> None:
     if toolchain("fortran") is None:
         pytest.skip("no MPI for Fortran here")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 
 from lapwing.overlap import mpi
@@ -128,29 +129,22 @@ class Arranger:
 
     def body(self) -> Block:
         """The procedure's body with every list in it arranged, inner ones first."""
-        self._body = self.procedure.body
-        return self._arranged(self.procedure.body)
+        return self._arranged(self.procedure.body, lambda body: body)
 
-    def _arranged(self, block: Block) -> Block:
+    def _arranged(self, block: Block, around: Callable[[Block], Block]) -> Block:
+        """``around``: the procedure's body as it is now, with a block in the place of this one."""
         if not any(self.analysis.communicates(s, self.procedure) for s in block.statements):
             return block
-        statements = []
-        for statement in block.statements:
-            inner = [self._arranged(b) for b in statement.blocks()]
-            statements.append(with_blocks(statement, inner) if inner else statement)
-        new = with_statements(block, statements)
-        if new is not block:
-            assert self._body is not None
-            self._body = substitute_block(self._body, block, new)
+        new = block
+        for place, statement in enumerate(block.statements):
+            for branch, inner in enumerate(statement.blocks()):
+                within = partial(_with_branch, new, place, branch)
+                new = within(self._arranged(inner, _composed(around, within)))
         if block.form == "chain":
             return new
+        self._body = around(new)
         halves = self.halves(new)
-        if halves is None:
-            return new
-        result = replace(new, statements=(*halves.first, *halves.last))
-        assert self._body is not None
-        self._body = substitute_block(self._body, new, result)
-        return result
+        return new if halves is None else replace(new, statements=(*halves.first, *halves.last))
 
     # ---- one list -----------------------------------------------------------------------------------------------------
 
@@ -420,7 +414,9 @@ class Arranger:
         """For every part, the local variables whose values it neither takes from before nor gives to anyone after."""
         body = self._body if self._body is not None else self.procedure.body
         expanded = replace(block, statements=tuple(p.statement for p in parts))
-        procedure = replace(self.procedure, body=substitute_block(body, block, expanded))
+        whole = substitute_block(body, block, expanded)
+        assert whole is not body, block.span  # else what the other half of a statement needs would be missed
+        procedure = replace(self.procedure, body=whole)
         liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure))
         result = {}
         for part in parts:
@@ -475,6 +471,19 @@ class Arranger:
         if part.work is None:
             part.work = works([part.statement], self.analysis.program, self.procedure)
         return part.work
+
+
+def _composed(outer: Callable[[Block], Block], inner: Callable[[Block], Block]) -> Callable[[Block], Block]:
+    return lambda block: outer(inner(block))
+
+
+def _with_branch(block: Block, place: int, branch: int, inner: Block) -> Block:
+    """The block with ``inner`` as block number ``branch`` of its statement number ``place``."""
+    statements = list(block.statements)
+    blocks = list(statements[place].blocks())
+    blocks[branch] = inner
+    statements[place] = with_blocks(statements[place], blocks)
+    return with_statements(block, statements)
 
 
 def _cut(order: Sequence[Item]) -> int | None:
