@@ -671,7 +671,7 @@ _TOUCHES = (
     + "\n   end interface"
 )
 _F_BYTES = """
-integer function lapwing_${stem}_bytes(slot, count, kind)
+integer(c_size_t) function lapwing_${stem}_bytes(slot, count, kind)
    use lapwing_$stem
    implicit none
    integer :: slot, count, error
@@ -682,29 +682,30 @@ integer function lapwing_${stem}_bytes(slot, count, kind)
    @bare if (known) known = slots(slot)%kind == kind
    if (.not. known) call MPI_TYPE_SIZE(kind, slots(slot)%size_of_one, error)
    slots(slot)%kind = kind
-   lapwing_${stem}_bytes = max(count * slots(slot)%size_of_one, 0)
+   lapwing_${stem}_bytes = int(max(count, 0), c_size_t) * slots(slot)%size_of_one
 end function
 """
 _F_ROOM = """
-integer function lapwing_${stem}_room(slot, count, kind)
+integer(c_size_t) function lapwing_${stem}_room(slot, count, kind)
    use lapwing_$stem
    implicit none
-   integer :: slot, count, bytes
-   integer, external :: lapwing_${stem}_bytes
+   integer :: slot, count
+   integer(c_size_t), external :: lapwing_${stem}_bytes
+   integer(c_size_t) :: bytes
    $kind :: kind
-   lapwing_${stem}_room = lapwing_${stem}_bytes(slot, count, kind)
-   bytes = max(lapwing_${stem}_room, 1)
+   bytes = lapwing_${stem}_bytes(slot, count, kind)
    if (allocated(slots(slot)%copy)) then
-      if (size(slots(slot)%copy) < bytes) deallocate(slots(slot)%copy)
+      if (size(slots(slot)%copy, kind=c_size_t) < bytes) deallocate(slots(slot)%copy)
    end if
-   if (.not. allocated(slots(slot)%copy)) allocate(slots(slot)%copy(bytes))
+   if (.not. allocated(slots(slot)%copy)) allocate(slots(slot)%copy(max(bytes, 1_c_size_t)))
+   lapwing_${stem}_room = bytes
 end function
 """
 # The program may pass MPI other types, without an interface, in the same file: so there is one here that takes any.
 _F_POST = """
 subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
    @f08 use lapwing_$stem
-   @bare use lapwing_$stem, only: slots
+   @bare use lapwing_$stem, only: c_size_t, slots
    implicit none
    @bare interface
       @bare subroutine MPI_IRECV(data, count, kind, source, tag, comm, request, error)
@@ -712,8 +713,9 @@ subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
          @bare integer :: count, kind, source, tag, comm, request, error
       @bare end subroutine
    @bare end interface
-   integer :: slot, count, source, tag, bytes, error
-   integer, external :: lapwing_${stem}_room
+   integer :: slot, count, source, tag, error
+   integer(c_size_t) :: bytes
+   integer(c_size_t), external :: lapwing_${stem}_room
    $kind :: kind
    $comm :: comm
    bytes = lapwing_${stem}_room(slot, count, kind)
@@ -725,7 +727,7 @@ logical function lapwing_${{stem}}_hold(slot, count, kind, source, tag, comm)
    use lapwing_$stem
    implicit none
    integer :: slot, count, source, tag
-   integer, external :: lapwing_${{stem}}_bytes
+   integer(c_size_t), external :: lapwing_${{stem}}_bytes
    $kind :: kind
    $comm :: comm
    slots(slot)%held = lapwing_${{stem}}_bytes(slot, count, kind) <= {SHORT_MESSAGE}
@@ -816,14 +818,15 @@ subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm
          @bare integer :: count, kind, dest, tag, comm, request, error
       @bare end subroutine
    @bare end interface
-   integer :: slot, count, dest, tag, length, error
-   integer, external :: lapwing_${stem}_room
+   integer :: slot, count, dest, tag, error
+   integer(c_size_t) :: length
+   integer(c_size_t), external :: lapwing_${stem}_room
    $kind :: kind
    $comm :: comm
    $type :: data$shape
    call lapwing_${stem}_settle(slot)
    length = lapwing_${stem}_room(slot, count, kind)
-   call lapwing_copy(slots(slot)%copy, data, int(length, c_size_t))
+   call lapwing_copy(slots(slot)%copy, data, length)
    slots(slot)%pending = .true.
    call MPI_ISEND(slots(slot)%copy, count, kind, dest, tag, comm, slots(slot)%request, error)
 end subroutine
@@ -832,6 +835,7 @@ end subroutine
 _F_SEND_SHORT = f"""
 subroutine lapwing_${{stem}}_send_if_long_$number(slot, data, count, kind, dest, tag, comm)
    @f08 use lapwing_$stem
+   @bare use lapwing_$stem, only: c_size_t
    implicit none
    @bare interface
       @bare subroutine MPI_SEND(data, count, kind, dest, tag, comm, error)
@@ -840,7 +844,7 @@ subroutine lapwing_${{stem}}_send_if_long_$number(slot, data, count, kind, dest,
       @bare end subroutine
    @bare end interface
    integer :: slot, count, dest, tag, error
-   integer, external :: lapwing_${{stem}}_bytes
+   integer(c_size_t), external :: lapwing_${{stem}}_bytes
    $kind :: kind
    $comm :: comm
    $type :: data$shape

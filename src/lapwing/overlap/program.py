@@ -520,7 +520,8 @@ class Procedure:
     ``declarations_end`` where a declaration may (Fortran: before the first executable statement; C: after the opening brace).
     ``mpi_interface``: "mpif.h", "mpi", "mpi_f08" or None. ``host``: the module or procedure it is contained in.
     ``line_length``: of
-    its source form (72, 132) or None.
+    its source form (72, 132) or None. ``open_hosts``: hosts like that of which it sees every procedure that is not private, one
+    that is added, too.
     """
 
     name: str
@@ -539,6 +540,7 @@ class Procedure:
     host: str | None = None
     variadic: bool = False
     line_length: int | None = None
+    open_hosts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

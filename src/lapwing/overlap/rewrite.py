@@ -13,6 +13,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
+from lapwing.overlap.external import external_statements
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
 from lapwing.overlap.motions.collectives import Collectives
@@ -340,7 +341,7 @@ class _Rewriter:
 
     @cached_property
     def _stems(self) -> Sequence[str]:
-        return [re.sub(r"\W", "_", source.path.stem.lower()) for source in self.read.sources]
+        return [re.sub(r"\W", "_", source.path.stem.lower())[:_LONGEST_STEM] for source in self.read.sources]
 
     def _halved_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[DividedProcedure]) -> Edit:
         source = renderer.source
@@ -425,6 +426,8 @@ class _Rewriter:
         source = self.read.sources[number]
         emitter = emitters.get(number)
         mine = list(edits[number])
+        if source.language == "fortran":
+            mine += external_statements(source, [edit.text for edit in mine])
         support = emitter.support() if emitter is not None else ""
         if support:
             place = len(source.data) if source.language == "fortran" else _after_includes(source.data)
@@ -546,6 +549,7 @@ def _after_includes(data: bytes) -> int:
     return place
 
 
+_LONGEST_STEM = 24  # Fortran's names have 63 characters, the longest around it are those of collectives
 _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
 _ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
 _MANY_THREADS = re.compile(rb"MPI_THREAD_(?:MULTIPLE|SERIALIZED)", re.IGNORECASE)

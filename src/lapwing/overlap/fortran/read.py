@@ -303,6 +303,7 @@ class ProgramReader:
             mpi_interface=scope.mpi(),
             host=unit.host.prefix if unit.host is not None else None,
             line_length=LAST_COLUMN if file.source.form == "fixed" else FREE_LINE_LENGTH,
+            open_hosts=frozenset(scope.open_hosts()),
         )
 
     def extent(self, unit: Unit) -> tuple[int, int]:

@@ -240,6 +240,15 @@ class Scope:
         found = {scope.mpi_interface for scope in reached} | {use.module for scope in reached for use in scope.uses}
         return next((interface for interface in ("mpi_f08", "mpi", "mpif.h") if interface in found), None)
 
+    def open_hosts(self) -> set[str]:
+        """Prefixes of the scopes whose procedures can all be named here, but for private ones: no USE with ONLY is between."""
+        found = {self.unit.prefix} | (self.host.open_hosts() if self.host is not None else set())
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            if module is not None and module is not self and use.only is None and not module.private:
+                found |= module.open_hosts()
+        return found
+
     def visible(self) -> dict[str, Entity]:
         """Every variable that can be named here."""
         if self.unit.kind != "module":

@@ -206,15 +206,15 @@ def is_contiguous(buffer: Expression, fortran: bool) -> bool:
         return False
     if isinstance(buffer, Element) and isinstance(buffer.base, Name):
         symbol = buffer.base.symbol
-        whole = not symbol.pointer and (symbol.allocatable or _explicit(symbol.dimensions))
+        whole = not symbol.pointer and (symbol.allocatable or has_explicit_shape(symbol.dimensions))
         return whole and not any(isinstance(i, Slice) for i in buffer.indices)
     if isinstance(buffer, Name):
         symbol = buffer.symbol
-        return not symbol.pointer and (symbol.dimensions is None or symbol.allocatable or _explicit(symbol.dimensions))
+        return not symbol.pointer and (symbol.dimensions is None or symbol.allocatable or has_explicit_shape(symbol.dimensions))
     return False
 
 
-def _explicit(dimensions: object) -> bool:
+def has_explicit_shape(dimensions: object) -> bool:
     """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
     if not isinstance(dimensions, tuple):
         return False

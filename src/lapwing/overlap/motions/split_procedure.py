@@ -5,12 +5,14 @@ after:   subroutine exchange_first(g); post; send; end                  call exc
          subroutine exchange_last(g); arrive; unpack; end               call exchange_last(u)
 
 Obligations. No local variable carries a value from the first part to the second; the procedure has no saved variables, is not a
-function, and has no way out but its end. Arguments mean the same at both calls: those whose value is a known number are given
+function, and has no way out but its end. In Fortran both parts can be named where the procedure is called, and need no interface
+that only the procedure itself has. Arguments mean the same at both calls: those whose value is a known number are given
 as that number, and what the others are made of is read by both calls, so no move changes it between them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,8 +21,10 @@ from lapwing.overlap.arrange import Arranger, Ends, Halves
 from lapwing.overlap.conflicts import Conflict, conflict
 from lapwing.overlap.effects import is_only_read
 from lapwing.overlap.environment import Environment
+from lapwing.overlap.external import wants_external
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.motions.blocking_calls import has_explicit_shape
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.split_loop import Early, split_loop, written_first
 from lapwing.overlap.motions.split_producer import split_producer
@@ -39,6 +43,7 @@ from lapwing.overlap.program import (
     Name,
     Number,
     Procedure,
+    Span,
     Statement,
     Storage,
     Symbol,
@@ -72,6 +77,8 @@ class SplitProcedures:
         program = self.context.analysis.program
         callee = program.resolve(call.name, caller)
         if callee is None or isinstance(call, DividedCall) or call.keywords or call.result is not None:
+            return None
+        if not self._sees_halves(caller, callee):
             return None
         if callee.key not in self.divided:
             self.divided[callee.key] = None  # for one that calls itself
@@ -130,7 +137,27 @@ class SplitProcedures:
         is_procedure = callee.kind == "subroutine" or (callee.kind == "function" and callee.result is None)
         returns = any(j.value is not None for j in jumps)
         fenced = Fences(self.context.analysis.program, callee).any
-        return is_procedure and not fenced and not saved and only_end and not returns and not callee.variadic
+        plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
+        return plain and not fenced and not saved and only_end and not returns
+
+    def _may_be_renamed(self, callee: Procedure) -> bool:
+        """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
+        source = self.context.analysis.program.sources[callee.source]
+        if source.language != "fortran":
+            return True
+        head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
+        return not _TIED_NAME.search(head) and (
+            callee.host is not None or not any(map(_wants_interface, callee.parameters))
+        )
+
+    def _sees_halves(self, caller: Procedure, callee: Procedure) -> bool:
+        """Whether the halves, which stand where the callee does, can be named where the caller does."""
+        sources = self.context.analysis.program.sources
+        if sources[callee.source].language != "fortran":
+            return True
+        if callee.host is None:
+            return not wants_external(sources[caller.source])
+        return callee.host in caller.open_hosts
 
     def _register(self, callee: Procedure, halves: Halves) -> DividedProcedure | None:
         """The two procedures, if no local variable is carried over."""
@@ -216,7 +243,7 @@ class SplitProcedures:
 
     def _named(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> DividedProcedure:
         def part(suffix: str, statements: Sequence[Statement]) -> Procedure:
-            name = self._fresh(callee.name + suffix)
+            name = self._fresh(callee.name[:_LONGEST] + suffix)
             key = callee.key[: len(callee.key) - len(callee.name)] + name
             return replace(callee, name=name, key=key, body=replace(callee.body, statements=tuple(statements)))
 
@@ -226,7 +253,11 @@ class SplitProcedures:
         return result
 
     def _fresh(self, wanted: str) -> str:
-        taken = {p.name.lower() for p in self.context.analysis.program.procedures.values()}
+        program = self.context.analysis.program
+        taken = {p.name.lower() for p in program.procedures.values()} | {
+            s.name.lower() for s in program.globals.values()
+        }
+        taken |= {name.lower() for p in program.procedures.values() for name in p.symbols}
         name, number = wanted, 2
         while name.lower() in taken:
             name, number = f"{wanted}{number}", number + 1
@@ -264,6 +295,8 @@ class SplitProcedures:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
         if callee is None or not self._may_be_divided(callee) or call.keywords or call.result is not None:
+            return None
+        if not self._sees_halves(caller, callee):
             return None
 
         def early(inner: Statement) -> bool:
@@ -352,6 +385,13 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
     return tuple(kept)
 
 
+def _wants_interface(dummy: Symbol) -> bool:
+    """Whether Fortran lets only procedures with an interface have such a dummy argument."""
+    shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
+    special = dummy.optional or dummy.pointer or dummy.allocatable or dummy.target or dummy.by_value or dummy.volatile
+    return shaped or special or dummy.type.base in ("struct", "other")
+
+
 def _is_plain(symbol: Symbol) -> bool:
     """A number written in its place is of the same type."""
     return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
@@ -374,3 +414,6 @@ def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
 
 
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
+_LONGEST = 50  # of 63 characters that a name may have
+# Heads that say what a linker calls the procedure, or that its interface is elsewhere.
+_TIED_NAME = re.compile(r"(?i)\bbind\s*\(|\bmodule\s+(?:recursive\s+)?subroutine\b")

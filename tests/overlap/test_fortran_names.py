@@ -1,0 +1,138 @@
+"""Fortran: what is added can be named where it is called, whatever IMPLICIT, USE, PRIVATE, BIND and interfaces say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _transformed import transformed
+
+EXCHANGE = """\
+  subroutine exchange(u, g, n)@bind@
+    @use@
+    integer, intent(in) :: n
+    double precision, intent(in)@optional@ :: u(n)
+    double precision, intent(inout) :: g(n)
+    integer :: me, np
+    call MPI_Comm_rank(MPI_COMM_WORLD, me)
+    call MPI_Comm_size(MPI_COMM_WORLD, np)
+    call MPI_Sendrecv(u, n, MPI_DOUBLE_PRECISION, mod(me + 1, np), 2, g, n, MPI_DOUBLE_PRECISION, &
+                      mod(me + np - 1, np), 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+  end subroutine
+"""
+MODULE = f"""\
+module halo
+  use mpi_f08
+  implicit none @none@
+  @private@
+contains
+{EXCHANGE}
+end module
+"""
+PROGRAM = """\
+program main
+  use mpi_f08
+  @uses@
+  implicit none @none@
+  @interface@
+  double precision :: u(1000), g(1000), w(1000)
+  integer :: me, np, i, step@names@
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, me)
+  call MPI_Comm_size(MPI_COMM_WORLD, np)
+  u = me
+  g = 0
+  w = 1
+  do step = 1, 3
+    call exchange(u, g, 1000)
+    do i = 1, 1000
+      w(i) = 0.5d0 * w(i) + i
+    end do
+    do i = 1, 1000
+      u(i) = w(i) + 0.25d0 * g(i)
+    end do
+  end do
+  call MPI_Bcast(w, 1000, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+  call MPI_Bcast(np, 1, MPI_INTEGER, 0, MPI_COMM_WORLD)
+  print *, me, np, sum(u), sum(w)
+  call MPI_Finalize()
+end program
+"""
+INTERFACE = f"""\
+interface
+{EXCHANGE.partition("    integer :: me")[0]}
+  end subroutine
+end interface
+"""
+
+# What is filled in: (for @uses@ and the like, whether the procedure is divided)
+HALO = {"parts": MODULE + PROGRAM, "uses": "use halo"}
+CASES: dict[str, tuple[dict[str, str], bool]] = {
+    "module": (HALO, True),
+    "external procedures must be declared": ({**HALO, "none": "(type, external)"}, True),
+    "module used in part": ({**HALO, "uses": "use halo, only: exchange"}, False),
+    "module used with another name": (
+        {**HALO, "parts": HALO["parts"].replace("call exchange", "call swap"), "uses": "use halo, swap => exchange"},
+        True,
+    ),
+    "private module": ({**HALO, "private": "private\n  public :: exchange"}, False),
+    "name for the linker": ({**HALO, "bind": " bind(c, name='exchange')"}, False),
+    "names that variables have": ({**HALO, "names": ", exchange_first"}, True),
+    "name that is almost too long": (
+        {
+            **HALO,
+            "parts": HALO["parts"].replace("exchange", "exchange_of_all_that_lies_beside_the_part_of_this_processor"),
+        },
+        True,
+    ),
+    "external procedure": ({"parts": EXCHANGE + PROGRAM, "use": "use mpi_f08"}, True),
+    "external procedure, others must be declared": (
+        {
+            "parts": EXCHANGE + PROGRAM,
+            "use": "use mpi_f08",
+            "none": "(type, external)",
+            "interface": "external :: exchange",
+        },
+        False,
+    ),
+    "external procedure that needs its interface": (
+        {"parts": EXCHANGE + PROGRAM, "use": "use mpi_f08", "interface": INTERFACE, "optional": ", optional"},
+        False,
+    ),
+}
+
+
+def filled(values: dict[str, str]) -> str:
+    text = values["parts"]
+    defaults = {
+        "optional": "",
+        "none": "",
+        "private": "",
+        "uses": "",
+        "interface": "",
+        "names": "",
+        "bind": "",
+        "use": "",
+    }
+    for _ in range(2):  # an interface has parts of its own
+        for name, default in defaults.items():
+            text = text.replace(f"@{name}@", values.get(name, default))
+    return text
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", CASES)
+def test_compiles_and_behaves_as_before(name: str, tmp_path: Path) -> None:
+    values, divided = CASES[name]
+    result = transformed(filled(values), "program.f90", tmp_path)
+    assert ("_last(" in result.text.partition("what overlapped")[0]) == divided
+    assert result.outcome.changes
+    result.assert_behaves_as_before(tmp_path, (2,))
+
+
+@pytest.mark.mpi
+def test_long_file_name(tmp_path: Path) -> None:
+    name = "the_program_that_tells_in_its_name_all_that_it_does_for_those_who_use_it.f90"
+    result = transformed(filled(HALO), name, tmp_path)
+    assert result.outcome.changes
+    result.assert_behaves_as_before(tmp_path, (2,))
