@@ -269,7 +269,8 @@ class _Rewriter:
 
     def _settle(self, procedure: Procedure) -> None:
         original = self.read.procedures[procedure.key]
-        body = _settled(procedure.body, {id(s) for s in original.body.walk()})
+        calls = {s.span: s for s in original.body.walk() if isinstance(s, Call)}
+        body = _settled(procedure.body, calls)
         restored = _restored(body, original.body)
         if restored is not procedure.body:
             self._replace(replace(procedure, body=restored))
@@ -460,20 +461,13 @@ def _sites(statement: Statement) -> Iterable[Span]:
             yield inner.span
 
 
-def _settled(block: Block, calls: set[int]) -> Block:
-    """Communications whose start and end stand side by side are put together again, if they were one call (of ``calls``)."""
+def _settled(block: Block, calls: dict[Span, Call]) -> Block:
+    """Communications whose start and end stand side by side are put together again, if they were one of the ``calls``."""
     statements: list[Statement] = []
     for statement in block.statements:
-        previous = statements[-1] if statements else None
-        if (
-            isinstance(statement, Phase)
-            and isinstance(previous, Phase)
-            and previous.slot == statement.slot
-            and statement.wait is None
-            and statement.part in (Part.ARRIVE, Part.END)
-            and id(statement.call) in calls
-        ):
-            statements[-1] = statement.call
+        parts = _parts_before(statement, statements)
+        if isinstance(statement, Phase) and parts and statement.call.span in calls:
+            statements[-parts:] = [calls[statement.call.span]]
             continue
         statements.append(statement)
     inner = [_with_settled_blocks(s, calls) for s in statements]
@@ -482,7 +476,20 @@ def _settled(block: Block, calls: set[int]) -> Block:
     return replace(block, statements=tuple(inner))
 
 
-def _with_settled_blocks(statement: Statement, calls: set[int]) -> Statement:
+def _parts_before(end: Statement, before: Sequence[Statement]) -> int:
+    """How many of the last statements are, with this end, all of one blocking call; 0 if they are not."""
+    if not isinstance(end, Phase) or end.wait is not None or end.part not in (Part.ARRIVE, Part.END):
+        return 0
+    for parts in (1, 2):  # MPI_Sendrecv sends, too
+        near = before[-parts:]
+        start, *sends = near if len(near) == parts else (None,)
+        one = all(isinstance(s, Phase) and s.call.span == end.call.span and s.part is Part.SEND for s in sends)
+        if one and isinstance(start, Phase) and start.slot == end.slot:
+            return parts
+    return 0
+
+
+def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
     from lapwing.overlap.tree import with_blocks
 
     blocks = [_settled(b, calls) for b in statement.blocks()]
@@ -490,22 +497,54 @@ def _with_settled_blocks(statement: Statement, calls: set[int]) -> Statement:
 
 
 def _restored(body: Block, original: Block) -> Block:
-    """Pairs of calls whose phases stand where the calls stood become the calls again, if that gives the original."""
-    phases = [s for s in body.walk() if isinstance(s, Phase) and s.wait is not None]
-    if not phases:
+    """Pairs of calls become the calls again where all that stands between their phases is as it was between them."""
+    slots = {s.slot for s in body.walk() if isinstance(s, Phase) and s.wait is not None}
+    if not slots:
         return original if body == original else body
+    plain = _as_calls(body, slots, sends=True)
+    if plain == original:
+        return _as_calls(body, slots)
+    runs = {id(s): block.statements[place:] for block in _blocks(original) for place, s in enumerate(block.statements)}
+    while slots:
+        still = {slot for slot in slots if any(_undisturbed(block, slot, slots, runs) for block in _blocks(body))}
+        if still == slots:
+            return _as_calls(body, slots)
+        slots = still
+    return body
+
+
+def _undisturbed(block: Block, slot: int, slots: set[int], runs: dict[int, tuple[Statement, ...]]) -> bool:
+    """Whether the block holds both phases, and from one to the other what the original has, once ``slots`` are calls again."""
+    places = [
+        n for n, s in enumerate(block.statements) if isinstance(s, Phase) and s.wait is not None and s.slot == slot
+    ]
+    if len(places) != 2:
+        return False
+    start = block.statements[places[0]]
+    assert isinstance(start, Phase)
+    between = replace(block, statements=block.statements[places[0] : places[1] + 1])
+    now = _as_calls(between, slots, sends=True).statements
+    return now == runs.get(id(start.call), ())[: len(now)]
+
+
+def _as_calls(body: Block, slots: set[int], *, sends: bool = False) -> Block:
+    """The body with the phases of these pairs, or all sends, as calls."""
 
     def back(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Phase) and statement.wait is not None:
+        if isinstance(statement, Phase) and statement.wait is not None and statement.slot in slots:
             return (statement.wait if statement.part is Part.ARRIVE else statement.call,)
+        if sends and isinstance(statement, Phase) and statement.part is Part.SEND:
+            return (statement.call,)
         return (statement,)
 
-    plain = rewrite_tree(body, back)
+    return rewrite_tree(body, back)
 
-    def no_sends(statement: Statement) -> Sequence[Statement]:
-        return (statement.call,) if isinstance(statement, Phase) and statement.part is Part.SEND else (statement,)
 
-    return plain if rewrite_tree(plain, no_sends) == original else body
+def _blocks(block: Block) -> Iterable[Block]:
+    yield block
+    for statement in block.statements:
+        for inner in statement.blocks():
+            yield from _blocks(inner)
 
 
 def _fitting(head: str, source: Source) -> str:
