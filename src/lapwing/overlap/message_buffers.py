@@ -14,6 +14,7 @@ from lapwing.overlap.program import (
     Expression,
     Name,
     Number,
+    Slice,
     Symbol,
     without_casts,
 )
@@ -26,7 +27,7 @@ def section_of(
     message: mpi.MpiCall, number: int, arguments: Sequence[Expression], environment: Environment, fortran: bool
 ) -> tuple[Symbol, Section] | None:
     """The array and its elements that argument ``number`` of the call hands to MPI, where that is certain: a basic type as long
-    as an element, and elements that lie one after another along the contiguous dimension, or whole lines of it."""
+    as an element, and elements that lie one after another along the contiguous dimension, whole lines of it, or a section."""
     buffer = next((b for b in message.buffers if b.argument == number), None)
     if buffer is None or buffer.count is None or buffer.per_rank or max(buffer.count, buffer.type) >= len(arguments):
         return None
@@ -40,11 +41,25 @@ def section_of(
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
     if count is None or size is None or size != symbol.type.bytes:
         return None
+    if fortran and any(isinstance(index, Slice) for index in indices):
+        return symbol, Section(tuple(_subscript(index, environment) for index in indices))
     order = list(range(len(symbol.dimensions)))
     if not fortran:
         order.reverse()
     starts = _starts(symbol.dimensions, indices, environment)
     return None if starts is None else _run(symbol, starts, order, count, environment)
+
+
+def _subscript(index: Expression, environment: Environment) -> Subscript:
+    """Of an array section, which is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11)."""
+    if not isinstance(index, Slice):
+        return environment.linear(index)
+    bounds = [None if bound is None else environment.linear(bound) for bound in (index.lower, index.upper)]
+    if any(
+        given is not None and bound is None for given, bound in zip((index.lower, index.upper), bounds, strict=True)
+    ):
+        return None
+    return Range(bounds[0], bounds[1])
 
 
 def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None:

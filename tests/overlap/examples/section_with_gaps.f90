@@ -1,4 +1,4 @@
-! A row of a Fortran array is no contiguous memory: the compiler passes a copy, which is gone when the call returns.
+! A row of a Fortran array is no contiguous memory. The compiler passes a copy, where the message's own copy is filled and emptied.
 program rows
   use mpi
   implicit none
@@ -16,7 +16,7 @@ program rows
   end do
   w = 0d0
   do step = 1, 3
-    ! left: the arguments are copies
+    ! done: nonblocking
     call MPI_Sendrecv(u(m, 1:n), n, MPI_DOUBLE_PRECISION, next, 0, u(0, 1:n), n, MPI_DOUBLE_PRECISION, previous, 0, &
                       MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
     do i = 2, n

@@ -9,10 +9,10 @@ after:   send a copy of b, which is complete before the same call's next
 before:  MPI_Sendrecv(a, …, dest, …, b, …, source, …)
 after:   post b ; send a copy of a ; arrive b
 
-Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an element or a whole
-array, not a section the compiler might pass as a temporary. Receives: no wildcard, and not into memory that the status
-or count is. Sends: standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct
-program can tell. The copy travels while the program goes on; what it finds in its own buffers is as before.
+Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an array, a section of
+an array, or an element of a contiguous one. Receives: no wildcard, and not into memory that the status or count is. Sends:
+standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct program can tell. The copy
+travels while the program goes on; what it finds in its own buffers is as before.
 """
 
 from __future__ import annotations
@@ -135,12 +135,12 @@ class BlockingCalls:
                 "pass an array of a basic type, and give the sources of its modules",
             )
             return False
-        if not is_contiguous(buffer, self._fortran()):
+        if not may_be_copied(buffer, self._fortran()):
             self._refuse(
                 call,
                 "its buffer is contiguous memory",
-                "an array section or an expression",
-                "pass the first element of a contiguous array",
+                "an expression, or an element of what may have gaps",
+                "pass an array, a section of one, or the first element of a contiguous array",
             )
             return False
         return True
@@ -210,8 +210,31 @@ def is_contiguous(buffer: Expression, fortran: bool) -> bool:
         return whole and not any(isinstance(i, Slice) for i in buffer.indices)
     if isinstance(buffer, Name):
         symbol = buffer.symbol
-        return not symbol.pointer and (symbol.dimensions is None or symbol.allocatable or has_explicit_shape(symbol.dimensions))
+        return not symbol.pointer and (
+            symbol.dimensions is None or symbol.allocatable or has_explicit_shape(symbol.dimensions)
+        )
     return False
+
+
+def may_be_copied(buffer: Expression, fortran: bool) -> bool:
+    """Whether what a message holds can be copied from or to the argument. That it may be a temporary, which the compiler copies
+    where a call of Fortran is given a section, does no harm then: whoever copies is such a call itself."""
+    if is_contiguous(buffer, fortran):
+        return True
+    buffer = without_casts(buffer)
+    sliced = isinstance(buffer, Element) and any(isinstance(i, Slice) for i in buffer.indices)
+    base = buffer.base if isinstance(buffer, Element) and sliced else buffer
+    if not fortran or not isinstance(base, Name) or declared_type(base) is None:
+        return False
+    symbol = base.symbol
+    return symbol.dimensions is not None and not symbol.pointer and not _looks_up(buffer)
+
+
+def _looks_up(buffer: Expression) -> bool:
+    """Whether an array says which elements are meant."""
+    indices = buffer.indices if isinstance(buffer, Element) else ()
+    parts = (part for index in indices for part in (index.operands() if isinstance(index, Slice) else (index,)))
+    return any(isinstance(part, Name) and part.symbol.dimensions is not None for part in parts)
 
 
 def has_explicit_shape(dimensions: object) -> bool:

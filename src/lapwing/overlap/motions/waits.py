@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lapwing.overlap import mpi
-from lapwing.overlap.motions.blocking_calls import is_contiguous, is_written_out
+from lapwing.overlap.motions.blocking_calls import is_written_out, may_be_copied
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import Part, Phase
 from lapwing.overlap.program import (
@@ -141,7 +141,7 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
         return False
     if not all(is_repeatable(c, "fortran" if fortran else "c") and is_written_out(c) for c in (call, wait.call)):
         return False
-    if kind is None or buffer is None or context.basic_type(kind) is None or not is_contiguous(buffer, fortran):
+    if kind is None or buffer is None or context.basic_type(kind) is None or not may_be_copied(buffer, fortran):
         return False
     names = {e.symbol.key for condition, _ in receive.guards for e in condition.walk() if isinstance(e, Name)}
     return not names & _written_between(context, procedure, receive.call, wait.call)
