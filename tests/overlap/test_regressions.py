@@ -275,6 +275,53 @@ contains
 end program
 """
 
+# A loop after a receive that not only its own end ends.
+WAYS_OUT = """\
+module all
+  use mpi
+  implicit none
+  integer, parameter :: n = 1200
+  double precision :: a(n), b(n), c(n), d(n)
+  integer :: me, np, next, prev
+contains
+  subroutine turn(step)
+    integer, intent(in) :: step
+    integer :: i, j, error
+    outer: do j = 1, 2
+      call mpi_sendrecv(a, n, MPI_DOUBLE_PRECISION, next, 1, b, n, MPI_DOUBLE_PRECISION, prev, 1, &
+                        MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)
+      do i = 1, n
+        @ways@
+        d(i) = 0.5d0 * d(i) + i
+      end do
+      c = 0.5d0 * c + b
+    end do outer
+  end subroutine
+end module
+program main
+  use all
+  implicit none
+  integer :: ierr, step
+  call mpi_init(ierr)
+  call mpi_comm_rank(MPI_COMM_WORLD, me, ierr)
+  call mpi_comm_size(MPI_COMM_WORLD, np, ierr)
+  next = mod(me + 1, np)
+  prev = mod(me + np - 1, np)
+  a = me + 1
+  b = 2
+  c = 3
+  d = 4
+  do step = 1, 3
+    call turn(step)
+    a = 0.5d0 * a + 0.25d0 * c + 0.125d0 * b
+  end do
+  write(*, '(i3, 4(1x, z16.16))') me, sum(a), sum(b), sum(c), sum(d)
+  call mpi_finalize(ierr)
+end program
+"""
+TO_THE_OUTER = WAYS_OUT.replace("@ways@", "if (i == 200 .and. step == 3) cycle outer")
+EXIT_AND_RETURN = WAYS_OUT.replace("@ways@", "if (d(i) > 1d9) exit\n        if (i == 200 .and. step == 3) return")
+
 
 def check(files: dict[str, str], directory: Path) -> None:
     original = Reference(write(files, directory / "sources"), directory)
@@ -293,8 +340,17 @@ def test_c(name: str, tmp_path: Path) -> None:
     check({"program.c": C.replace("@functions@", functions).replace("@body@", body)}, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "text"), [("program.f", FIXED), ("program.f90", GAPS), ("program.f90", SHARED)])
-def test_fortran(name: str, text: str, tmp_path: Path) -> None:
+FORTRAN = {
+    "labels.f": FIXED,
+    "gaps.f90": GAPS,
+    "shared.f90": SHARED,
+    "to_the_outer.f90": TO_THE_OUTER,
+    "exit_and_return.f90": EXIT_AND_RETURN,
+}
+
+
+@pytest.mark.parametrize("name", FORTRAN)
+def test_fortran(name: str, tmp_path: Path) -> None:
     if toolchain("fortran") is None:
         pytest.skip("no MPI for Fortran here")
-    check({name: text}, tmp_path)
+    check({name: FORTRAN[name]}, tmp_path)

@@ -9,7 +9,7 @@ from functools import cached_property
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Aliases, Memory
 from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.effects import Access, Effects, together
+from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.program import (
@@ -227,8 +227,8 @@ def _outside(effects: Effects, procedure: Procedure) -> Effects:
     lasting = [a for a in effects.accesses if not _dies(a, procedure)]
     if len(lasting) > _MOST_ACCESSES:
         lasting = list(dict.fromkeys(replace(a, section=None, must=False, where=None) for a in lasting))
-    leaves = effects.leaves if effects.leaves != "return" else None
-    return replace(effects, accesses=tuple(lasting), leaves=leaves)
+    inside = effects.leaves == "return" or (effects.leaves or "").startswith(OUT_OF_LOOPS)
+    return replace(effects, accesses=tuple(lasting), leaves=None if inside else effects.leaves)
 
 
 def _dies(access: Access, procedure: Procedure) -> bool:

@@ -171,6 +171,29 @@ def is_only_read(effects: Effects) -> bool:
     return not (any(effects.writes()) or effects.operations or effects.io or effects.states or effects.barrier)
 
 
+OUT_OF_LOOPS = "jump out of several loops"
+
+
+def _furthest(ways: Sequence[str]) -> str | None:
+    """Of ways out, one that leaves no less than any of the others: the program, the procedure, several loops, or one."""
+    out = [way for way in ways if way not in ("break", "continue")]
+    several = {way for way in out if way.startswith(OUT_OF_LOOPS)}
+    for way in out:
+        if way not in ("return", *several):
+            return way
+    if "return" in out:
+        return "return"
+    if len(several) > 1:
+        return OUT_OF_LOOPS
+    return next(iter((*several, *ways)), None)
+
+
+def out_of_loop(way: str | None, label: str | None) -> str | None:
+    """What a way out of the body of a loop with this name is to those around the loop."""
+    ends_here = way in ("break", "continue") or (label is not None and way == f"{OUT_OF_LOOPS} to {label}")
+    return None if ends_here else way
+
+
 def together(parts: Sequence[Effects]) -> Effects:
     """The effects of statements done one after another."""
     accesses = dict.fromkeys(a for part in parts for a in part.accesses)
@@ -179,7 +202,7 @@ def together(parts: Sequence[Effects]) -> Effects:
         tuple(o for part in parts for o in part.operations),
         any(part.io for part in parts),
         frozenset().union(*(part.states for part in parts)),
-        next((part.leaves for part in parts if part.leaves), None),
+        _furthest([part.leaves for part in parts if part.leaves]),
         next((part.barrier for part in parts if part.barrier), None),
         next((part.where for part in parts if part.barrier or part.leaves), None),
     )

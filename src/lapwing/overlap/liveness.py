@@ -1,7 +1,7 @@
 """Which local variables a statement needs from before, and which are still needed after it.
 
-Only local scalars and arrays whose address nobody has are followed; everything else is always needed. A procedure with goto
-is not followed at all: everything is needed everywhere.
+Only local scalars and arrays whose address nobody has are followed; everything else is always needed. A procedure with goto,
+or jumps out of several loops, is not followed at all: everything is needed everywhere.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Liveness:
         self._exposed: dict[int, Keys] = {}
         self._kept: list[Statement] = []  # their ids are not given to others
         self.everything = any(
-            (isinstance(s, Jump) and s.kind == "goto") or isinstance(s, Opaque) for s in procedure.body.walk()
+            (isinstance(s, Jump) and s.to is not None) or isinstance(s, Opaque) for s in procedure.body.walk()
         )
         if not self.everything:
             result = frozenset({procedure.result.key}) if procedure.result is not None else frozenset()

@@ -399,14 +399,14 @@ class Variance:
                 if self._control is not None and not self._ends_here(None):
                     self._leave(self._control)
             case "break" | "continue":
-                if frame.loops:
-                    loop = frame.loops[-1]
+                loops = frame.loops if jump.to is not None else frame.loops[-1:]
+                for loop in loops:
                     head = self._heads[id(loop)]
                     if not self._state <= head:
                         head |= self._state
                         self._changed = True
                 if self._control is not None:
-                    self._break(self._control, frame.loops if jump.to is not None else frame.loops[-1:])
+                    self._break(self._control, loops)
             case "goto":
                 self._goto(jump)
 

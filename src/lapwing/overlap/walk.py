@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lapwing.overlap import known, mpi
 from lapwing.overlap.aliases import UNKNOWN, Memory
 from lapwing.overlap.bindings import Bindings, is_place
-from lapwing.overlap.effects import Access, Effects, MessageOperation, together
+from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, MessageOperation, out_of_loop, together
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.message_buffers import section_of, slots_of
 from lapwing.overlap.phases import Part, Phase, Written
@@ -94,7 +94,7 @@ class Walker:
             case Loop():
                 return self._loop(statement)
             case While(parts=parts, body=body):
-                return self._unknown_turns(parts, body, statement.span)
+                return self._unknown_turns(parts, body, statement)
             case Select(selector=selector, cases=cases):
                 head = self._simple(lambda: self._value(selector), statement.span)
                 before = self.environment
@@ -111,7 +111,9 @@ class Walker:
                 head = Effects()
                 if value is not None:
                     head = self._simple(lambda: self._value(value), statement.span)
-                return replace(head, leaves=kind, where=statement.span)
+                far = kind in ("break", "continue") and statement.to is not None
+                leaves = f"{OUT_OF_LOOPS} to {statement.to}" if far else kind
+                return replace(head, leaves=leaves, where=statement.span)
             case Phase():
                 return self._simple(lambda: self._phase(statement), statement.span)
             case Written():
@@ -217,7 +219,7 @@ class Walker:
         body = self._block(loop.body)
         self.environment = before
         self.environment.assign(loop.variable, None)
-        leaves = body.leaves if body.leaves not in ("break", "continue") else None
+        leaves = out_of_loop(body.leaves, loop.label)
         if body.leaves:
             body = _perhaps(body)
         accesses = tuple(self._in_turns(a, name, exact) for a in body.accesses)
@@ -232,7 +234,8 @@ class Walker:
             section = section.constrained(*self.environment.terms.needed(frozenset({name})))
         return access.within(section, self._runs_through(section))
 
-    def _unknown_turns(self, parts: Iterable[Expression], body: Block, span: Span) -> Effects:
+    def _unknown_turns(self, parts: Iterable[Expression], body: Block, statement: Statement) -> Effects:
+        span, label = statement.span, statement.label
         parts = tuple(parts)
         keys, everything = self.analysis.written(body, self.procedure)
         plain = Walker(self.analysis, self.procedure, Environment(self.environment.terms, lost=True), sectionless=True)
@@ -251,8 +254,7 @@ class Walker:
         before = self.environment.copy()
         inner = self._block(body)
         self.environment = before
-        leaves = inner.leaves if inner.leaves not in ("break", "continue") else None
-        return _perhaps(together([head, replace(inner, leaves=leaves)]))
+        return _perhaps(together([head, replace(inner, leaves=out_of_loop(inner.leaves, label))]))
 
     def _values(self, parts: Iterable[Expression]) -> None:
         for part in parts:
