@@ -131,8 +131,16 @@ def test_compiles_and_behaves_as_before(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_long_file_name(tmp_path: Path) -> None:
-    name = "the_program_that_tells_in_its_name_all_that_it_does_for_those_who_use_it.f90"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "the_program_that_tells_in_its_name_all_that_it_does_for_those_who_use_it.f90",
+        "copy.f90",
+        "slot.f90",
+        "copy_out.f90",
+    ],
+)
+def test_file_names(name: str, tmp_path: Path) -> None:
     result = transformed(filled(HALO), name, tmp_path)
     assert result.outcome.changes
     result.assert_behaves_as_before(tmp_path, (2,))

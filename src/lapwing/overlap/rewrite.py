@@ -336,9 +336,11 @@ class _Rewriter:
         return Emitter(self.read.sources[number], self._stem(number), self._stem)
 
     def _stem(self, number: int) -> str:
-        """The file's name as an identifier, with its number where two files have the same one."""
-        stem = self._stems[number]
-        return stem if self._stems.count(stem) == 1 else f"{stem}_{number}"
+        """The file's name as an identifier, with its number where two files have the same one, or what it names is something
+        else, too."""
+        mine = self._stems[number]
+        free = self._stems.count(mine) == 1 and not _SUPPORT_NAMES.fullmatch(mine)
+        return mine if free else f"{mine}_{number}"
 
     @cached_property
     def _stems(self) -> Sequence[str]:
@@ -589,6 +591,10 @@ def _after_includes(data: bytes) -> int:
 
 
 _LONGEST_STEM = 24  # Fortran's names have 63 characters, the longest around it are those of collectives
+# File names that would make a support module's name that of something in one, or of a procedure beside one.
+_SUPPORT_NAMES = re.compile(
+    r"slot|copy(_array|_in|_out)?|touch(_array|_scalar)?|.*_(post|status|room|settle|drain|progress)"
+)
 _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
 _ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
 _MANY_THREADS = re.compile(rb"MPI_THREAD_(?:MULTIPLE|SERIALIZED)", re.IGNORECASE)
