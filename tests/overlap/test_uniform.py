@@ -246,3 +246,16 @@ def test_the_reason_names_the_variable_and_the_place() -> None:
     assert site.divergence.what == "rank differs between ranks"
     assert site.divergence.where is not None
     assert program.sources[0].text(site.divergence.where).startswith("if (rank == 0)")
+
+
+def test_says_which_unknown_code_may_run_a_collective() -> None:
+    main = f"{FORTRAN_HEAD}call outside(n)\ncall spread\nend\n"
+    text = f"{main}subroutine spread\nuse mpi\ninteger :: ierr\ndouble precision :: x(4)\n{FORTRAN_BCAST}\nend\n"
+    program = read(text, "a.f90")
+    uniformity = Uniformity(Analysis(program))
+    spread = program.procedures["spread"]
+    call = next(s for s in spread.body.walk() if isinstance(s, Call))
+    site = uniformity.site(call, spread)
+    assert site is not None
+    assert site.divergence is not None
+    assert site.divergence.what == "outside, whose source is not given, may call spread"

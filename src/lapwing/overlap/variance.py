@@ -226,8 +226,17 @@ class Variance:
             )
             mentioned = any(key in h.procedures for hidden in self._graph.hidden.values() for h in hidden)
             if named or mentioned:
-                roots[key] = Divergence(f"who calls {procedure.name} is not known", procedure.span)
+                roots[key] = self._called_from_elsewhere(procedure, bool(mains))
         return roots
+
+    def _called_from_elsewhere(self, procedure: Procedure, whole: bool) -> Divergence:
+        """That nobody knows who calls it, with the code that makes it so."""
+        if not whole:
+            return Divergence(f"no main program is given, so who calls {procedure.name} is not known", procedure.span)
+        unknown = next((site for site in self._graph.unknown_calls() if site.name and not site.pointer), None)
+        if unknown is None or procedure.key in self._graph.address_taken:
+            return Divergence(f"who calls {procedure.name} is not known", procedure.span)
+        return Divergence(f"{unknown.name}, whose source is not given, may call {procedure.name}", unknown.statement.span)
 
     def _run(self, procedure: Procedure) -> None:
         """Walks a procedure until nothing changes."""
