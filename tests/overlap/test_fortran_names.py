@@ -144,3 +144,9 @@ def test_file_names(name: str, tmp_path: Path) -> None:
     result = transformed(filled(HALO), name, tmp_path)
     assert result.outcome.changes
     result.assert_behaves_as_before(tmp_path, (2,))
+
+
+@pytest.mark.parametrize("name", ["module used in part", "private module"])
+def test_says_that_parts_cannot_be_named(name: str, tmp_path: Path) -> None:
+    result = transformed(filled(CASES[name][0]), "program.f90", tmp_path)
+    assert any("can be named" in reason for reason in result.refused("call MPI_Sendrecv", "start-earlier"))

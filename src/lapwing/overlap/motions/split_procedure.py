@@ -48,7 +48,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
 )
-from lapwing.overlap.tree import declared_in, hidden_name, variables_of, works
+from lapwing.overlap.tree import declared_in, hidden_name, message_of, variables_of, works
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"
@@ -78,13 +78,28 @@ class SplitProcedures:
         callee = program.resolve(call.name, caller)
         if callee is None or isinstance(call, DividedCall) or call.keywords or call.result is not None:
             return None
-        if not self._sees_halves(caller, callee):
-            return None
         if callee.key not in self.divided:
             self.divided[callee.key] = None  # for one that calls itself
             self.divided[callee.key] = self._divide(callee)
         parts = self.divided[callee.key]
-        return None if parts is None else self._calls(self._with_numbers(call, callee, values), parts, caller)
+        if parts is None:
+            return None
+        if not self._sees_halves(caller, callee):
+            self._refuse_hidden(call, callee)
+            return None
+        return self._calls(self._with_numbers(call, callee, values), parts, caller)
+
+    def _refuse_hidden(self, call: Call, callee: Procedure) -> None:
+        for statement in self.context.analysis.origin(callee).body.walk():
+            if message_of(statement) is not None:
+                self.context.refuse(
+                    statement.span,
+                    MOTION,
+                    "parts of its procedure can be named where it is called",
+                    f"not all that stands beside {callee.name} can be named here",
+                    "use its module without ONLY, and do not make all of it private",
+                    call.span,
+                )
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
         """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
