@@ -150,3 +150,11 @@ def test_file_names(name: str, tmp_path: Path) -> None:
 def test_says_that_parts_cannot_be_named(name: str, tmp_path: Path) -> None:
     result = transformed(filled(CASES[name][0]), "program.f90", tmp_path)
     assert any("can be named" in reason for reason in result.refused("call MPI_Sendrecv", "start-earlier"))
+
+
+def test_two_interfaces_in_a_file(tmp_path: Path) -> None:
+    other = EXCHANGE.replace("exchange", "older").replace("MPI_STATUS_IGNORE)", "MPI_STATUS_IGNORE, np)")
+    text = filled({**HALO, "parts": MODULE + PROGRAM + other, "use": "use mpi"})
+    result = transformed(text, "program.f90", tmp_path)
+    assert not result.outcome.changes
+    assert any("one interface" in reason for reason in result.refused("call MPI_Bcast(w"))

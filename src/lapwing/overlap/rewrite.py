@@ -85,7 +85,8 @@ class _Rewriter:
         self._progress()
 
     def _refuse_unread(self) -> frozenset[int]:
-        """Sources of which an include is missing, which may hold declarations or macros. They are left as they are."""
+        """Sources of which an include is missing, which may hold declarations or macros, and those that use mpi_f08 beside an
+        older interface, whose handles are of another type. They are left as they are."""
         paths = {p.path for p in self.read.problems if "not found" in p.message}
         unread = frozenset(number for number, source in enumerate(self.read.sources) if source.path in paths)
         self._refuse_messages(
@@ -94,7 +95,17 @@ class _Rewriter:
             "an included file was not found",
             "give its folder with -I",
         )
-        return unread
+        interfaces = {
+            (p.source, p.mpi_interface == "mpi_f08") for p in self.read.procedures.values() if p.mpi_interface
+        }
+        mixed = frozenset(number for number, new in interfaces if new and (number, False) in interfaces)
+        self._refuse_messages(
+            [s for p in self.read.procedures.values() if p.source in mixed for s in p.body.walk()],
+            "its file uses one interface of MPI",
+            "mpi_f08 and an older one",
+            "use mpi_f08 everywhere in the file, or nowhere",
+        )
+        return unread | mixed
 
     def _refuse_messages(self, statements: Iterable[Statement], obligation: str, found: str, advice: str) -> None:
         """The same of every MPI call among them."""

@@ -236,7 +236,9 @@ class Variance:
         unknown = next((site for site in self._graph.unknown_calls() if site.name and not site.pointer), None)
         if unknown is None or procedure.key in self._graph.address_taken:
             return Divergence(f"who calls {procedure.name} is not known", procedure.span)
-        return Divergence(f"{unknown.name}, whose source is not given, may call {procedure.name}", unknown.statement.span)
+        return Divergence(
+            f"{unknown.name}, whose source is not given, may call {procedure.name}", unknown.statement.span
+        )
 
     def _run(self, procedure: Procedure) -> None:
         """Walks a procedure until nothing changes."""

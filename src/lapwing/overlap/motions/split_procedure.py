@@ -90,10 +90,11 @@ class SplitProcedures:
         return self._calls(self._with_numbers(call, callee, values), parts, caller)
 
     def _refuse_hidden(self, call: Call, callee: Procedure) -> None:
-        for statement in self.context.analysis.origin(callee).body.walk():
-            if message_of(statement) is not None:
+        for statement in callee.body.walk():
+            message = statement.call if isinstance(statement, Phase) else statement
+            if message_of(message) is not None:
                 self.context.refuse(
-                    statement.span,
+                    message.span,
                     MOTION,
                     "parts of its procedure can be named where it is called",
                     f"not all that stands beside {callee.name} can be named here",
