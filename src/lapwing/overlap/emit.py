@@ -9,6 +9,7 @@ from functools import cached_property
 from string import Template
 
 from lapwing.overlap import mpi
+from lapwing.overlap.c import toolchain
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration, handle_types
 from lapwing.overlap.motions.context import argument_of
@@ -104,6 +105,7 @@ class Emitter:
     types: dict[str, int] = field(default_factory=dict)  # Fortran: element types of buffers, numbered
     interface: str | None = None
     progresses: bool = False
+    drained: set[str] = field(default_factory=set)  # C++: the files' drains that are called
 
     @cached_property
     def collectives(self) -> FortranCollectives:
@@ -190,6 +192,9 @@ class Emitter:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]
         if self.source.language == "fortran":
             return tuple(f"call {name}()" for name in names)
+        if self.is_cpp:
+            self.drained.update(names)
+            return tuple(f"{name}();" for name in names)
         return tuple(f"{{ extern void {name}(void); {name}(); }}" for name in names)
 
     def progress(self) -> tuple[str, ...]:
@@ -300,7 +305,7 @@ class Emitter:
 
     def support(self) -> str:
         """Text to be inserted: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
-        if not self.slots and not self.progresses:
+        if not self.slots and not self.progresses and not self.drained:
             return ""
         return self._fortran_support() if self.source.language == "fortran" else self._c_support()
 
@@ -348,6 +353,10 @@ class Emitter:
         return any(part is Part.POST for part, _ in self.plain)
 
     @property
+    def is_cpp(self) -> bool:
+        return toolchain.is_cpp(self.source.path)
+
+    @property
     def drains(self) -> bool:
         """Whether copies may still be on their way when the program ends MPI."""
         return Part.SEND in self.copying
@@ -373,7 +382,12 @@ class Emitter:
         if self.direct:
             parts.append(_C_RECEIVE)
         if self.drains:
-            parts.append(_C_DRAIN.substitute(name=drain_name(self.stem), slots=self.slots))
+            linkage = 'extern "C" ' if self.is_cpp else ""
+            parts.append(_C_DRAIN.substitute(linkage=linkage, name=drain_name(self.stem), slots=self.slots))
+        # A declaration in a block would be one of the namespace around, and of C++'s linkage: the drain may be a C file's.
+        others = sorted(self.drained - ({drain_name(self.stem)} if self.drains else set()))
+        if others:
+            parts.append("\n" + "".join(f'extern "C" void {name}(void);\n' for name in others))
         return "".join(parts)
 
     def _fortran_support(self) -> str:
@@ -616,7 +630,7 @@ static int lapwing_received(struct lapwing_slot *slot, void *data, MPI_Status *s
 """
 _C_DRAIN = Template(
     """
-void $name(void)
+${linkage}void $name(void)
 {
     int i;
     for (i = 0; i < $slots; i++)

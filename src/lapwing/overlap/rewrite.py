@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
+from lapwing.overlap.c import toolchain
+from lapwing.overlap.c.includes import after_includes
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
 from lapwing.overlap.external import external_statements
@@ -444,9 +446,14 @@ class _Rewriter:
             mine += external_statements(source, [edit.text for edit in mine])
         support = emitter.support() if emitter is not None else ""
         if support:
-            place = len(source.data) if source.language == "fortran" else _after_includes(source.data)
+            place = self._place_of_support(source, mine)
             mine.append(Edit(place, place, support))
         return FileChange(source.path, source.data, apply_edits(source.data, mine))
+
+    def _place_of_support(self, source: Source, edits: Sequence[Edit]) -> int:
+        if source.language == "fortran":
+            return len(source.data)
+        return after_includes(source.data, min(edit.start for edit in edits), toolchain.is_cpp(source.path))
 
 
 def _sets_handler(name: str) -> bool:
@@ -585,26 +592,11 @@ def _as_call(procedure: Procedure) -> Call:
     return Call(procedure.name, (), span=NOWHERE)
 
 
-def _after_includes(data: bytes) -> int:
-    """Past the last #include that stands before any function, at the top level of conditional compilation."""
-    place, depth = 0, 0
-    offset = 0
-    for line in data.splitlines(keepends=True):
-        offset += len(line)
-        stripped = line.strip()
-        if re.match(rb"#\s*if", stripped):
-            depth += 1
-        elif re.match(rb"#\s*endif", stripped):
-            depth -= 1
-        elif re.match(rb"#\s*include", stripped) and depth == 0:
-            place = offset
-    return place
-
-
 _LONGEST_STEM = 24  # Fortran's names have 63 characters, the longest around it are those of collectives
 # File names that would make a support module's name that of something in one, or of a procedure beside one.
 _SUPPORT_NAMES = re.compile(
-    r"slot|copy(_array|_in|_out)?|touch(_array|_scalar)?|.*_(post|status|room|settle|drain|progress)"
+    r"slot|copy(_array|_in|_out)?|touch(_array|_scalar)?|.*_(post|status|room|bytes|hold|settle|drain|progress)(_if_long)?"
+    r"|.*_(send|receive|received|receive_held|arrive)(_if_long)?_\d+"
 )
 _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
 _ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
