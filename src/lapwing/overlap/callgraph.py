@@ -249,7 +249,8 @@ class _Resolver:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._names = {procedure.name for procedure in program.procedures.values()}
+        # C's static functions of other files, and C++'s members of classes and namespaces, are called by their keys.
+        self._names = {procedure.name for procedure in program.procedures.values()} | program.procedures.keys()
         self._found: dict[tuple[str, str], str | None] = {}
         self._numbers = _macros_that_are_numbers(program)
 

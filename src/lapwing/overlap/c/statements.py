@@ -77,6 +77,18 @@ _REASONS = {
 }
 
 
+@dataclass(frozen=True)
+class Given:
+    """The macros that are certain, defined or not; any other may be defined elsewhere, by the build's flags. ``all``: every one is,
+    for the compiler's own command is known."""
+
+    macros: frozenset[str]
+    all: bool = False
+
+    def decide(self, region: Region) -> bool:
+        return self.all or region.macros() <= self.macros
+
+
 class Tangled(Exception):
     """The statement around cannot be read; the message is the reason."""
 
@@ -121,6 +133,7 @@ class Statements:
         uses: Uses,
         errors: Sequence[Diagnostic],
         skipped: Sequence[tuple[int, int]],
+        given: Given,
     ) -> None:
         self._unit = unit
         self._clang = unit._clang
@@ -132,6 +145,7 @@ class Statements:
         self._errors = sorted(errors, key=lambda error: error.offset)
         self._error_offsets = [error.offset for error in self._errors]
         self._skipped = skipped
+        self._given = given
         self._empty: frozenset[int] = frozenset()
         self._written: dict[Node, frozenset[str]] = {}
 
@@ -250,7 +264,8 @@ class Statements:
         return self._text.ends[number]
 
     def _barriers(self, items: Sequence[_Item], start: int, end: int) -> list[_Barrier]:
-        found = [self._conditional(region) for region in self._regions(start, end) if not _holds(items, region)]
+        regions = [region for region in self._regions(start, end) if not _holds(items, region)]
+        found = [self._conditional(region) for region in regions if not self._is_decided(region, items)]
         result = [barrier for barrier in found if barrier is not None]
         for directive in self._directives(start, end):
             if _holds(items, directive):
@@ -275,6 +290,17 @@ class Statements:
     def _is_skipped(self, offset: int) -> bool:
         number = bisect.bisect_right(self._skipped, (offset, 1 << 62)) - 1
         return number >= 0 and offset < self._skipped[number][1] and offset > self._skipped[number][0]
+
+    def _is_decided(self, region: Region, items: Sequence[_Item]) -> bool:
+        """Whether the branches that are left out are so for certain, by what was given, and the one that is not holds whole
+        statements."""
+        if not self._given.decide(region) or self._splits_braces(region):
+            return False
+        touched = [item for item in items if item.start < region.end and region.start < item.end]
+        return all(any(low <= item.start and item.end <= high for low, high in region.branches) for item in touched)
+
+    def _splits_braces(self, region: Region) -> bool:
+        return any(self._depth(self._text.tokens(low, high)) != (0, 0) for low, high in region.branches)
 
     def _conditional(self, region: Region) -> _Barrier | None:
         """The barrier a conditional region is, if any branch that is left out holds something."""

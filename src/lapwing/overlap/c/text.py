@@ -25,6 +25,7 @@ _LINE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 _DIRECTIVE = re.compile(rb"#\s*(\w*)\s*(.*)", re.DOTALL)
 
 
@@ -40,12 +41,17 @@ class Directive:
 
 @dataclass
 class Region:
-    """From ``#if`` to ``#endif``. ``branches``: the text of each, between the directive lines."""
+    """From ``#if`` to ``#endif``. ``branches``: the text of each, between the directive lines; ``conditions``: of all but #else."""
 
     start: int
     end: int
     head: str
     branches: list[tuple[int, int]] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+
+    def macros(self) -> frozenset[str]:
+        """The names that decide which branch is compiled."""
+        return frozenset(_NAME.findall(" ".join(self.conditions))) - {"defined"}
 
 
 class Text:
@@ -119,12 +125,15 @@ def _regions(directives: Sequence[Directive], end: int) -> list[Region]:
     for directive in directives:
         if directive.name in ("if", "ifdef", "ifndef"):
             region = Region(directive.start, directive.end, f"#{directive.name} {directive.rest}")
+            region.conditions.append(directive.rest)
             found.append(region)
             open_.append((region, directive.end))
         elif open_ and directive.name in ("elif", "elifdef", "elifndef", "else", "endif"):
             region, since = open_[-1]
             region.branches.append((since, directive.start))
             region.end = directive.end
+            if directive.name.startswith("elif"):
+                region.conditions.append(directive.rest)
             if directive.name == "endif":
                 open_.pop()
             else:

@@ -13,7 +13,7 @@ from lapwing.overlap.c.constants import MpiConstants
 from lapwing.overlap.c.expressions import Expressions
 from lapwing.overlap.c.fallback import Found, functions_in
 from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Node, Unit, Uses
-from lapwing.overlap.c.statements import Statements
+from lapwing.overlap.c.statements import Given, Statements
 from lapwing.overlap.c.symbols import Declarations, Table
 from lapwing.overlap.c.text import Text
 from lapwing.overlap.program import (
@@ -155,6 +155,10 @@ class _Reader:
         with unit:
             _UnitReader(self, unit, main, path).read()
         self._fall_back(main, file, "a template, or code that libclang does not understand")
+
+    def given(self, path: Path) -> Given:
+        """What is certain of a file's macros."""
+        return Given(frozenset(self._defines), all=path in self._commands)
 
     def _problem(self, path: Path, line: int, message: str) -> None:
         self._problems.append(Problem(path, line, message))
@@ -339,6 +343,7 @@ class _UnitReader:
             uses,
             self._errors.get(path, ()),
             self._skipped(path),
+            self._program.given(path),
         )
         body = statements.body(bodies[-1])
         if cursor.kind in (Kind.CONSTRUCTOR, Kind.DESTRUCTOR):
