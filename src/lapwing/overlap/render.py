@@ -117,6 +117,9 @@ class Renderer:
             return self.statement(block.statements[0], 0)
         outer = self._column(old.span.start)
         indent = outer + (3 if self.source.language == "fortran" else 4)
+        alone = not self.text(self._line_start(old.span.start), old.span.start).strip()
+        if alone and "\n" in self.text(old.span.start, old.span.end):
+            indent = outer  # the other lines of a long statement stay there: compilers warn of one that seems to go on
         inner = []
         for statement in block.statements:
             text = self.statement(statement, indent).strip("\n")

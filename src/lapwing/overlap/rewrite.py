@@ -54,6 +54,7 @@ class _Rewriter:
         self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
         self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
+        self._left = frozenset[int]()  # sources that stay as they are
 
     @property
     def now(self) -> Program:
@@ -63,10 +64,11 @@ class _Rewriter:
         if self._handles_errors() or self._has_threads():
             return
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
-        unread = self._refuse_unread()
-        self.insertions = pipeline_loops(self.context, collectives.divide, unread)
+        self._left = self._refuse_unread() | self._refuse_headers()
+        self.splits.left = self._left
+        self.insertions = pipeline_loops(self.context, collectives.divide, self._left)
         for procedure in list(procedures_with_messages(self.context.analysis)):
-            if procedure.source in unread:
+            if procedure.source in self._left:
                 continue
             body = take_over(self.context, procedure)
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
@@ -75,7 +77,7 @@ class _Rewriter:
         # From here on what procedures do, seen from outside, stays what it is.
         self.context.analysis.forget_all()
         for key in self._bottom_up():
-            if self.now.procedures[key].source not in unread:
+            if self.now.procedures[key].source not in self._left:
                 self._arrange(self.now.procedures[key])
                 self.context.analysis.forget_walks()
         for key in self.read.procedures:
@@ -92,7 +94,7 @@ class _Rewriter:
         paths = {p.path for p in self.read.problems if "not found" in p.message}
         unread = frozenset(number for number, source in enumerate(self.read.sources) if source.path in paths)
         self._refuse_messages(
-            [s for p in self.read.procedures.values() if p.source in unread for s in p.body.walk()],
+            self._statements_of(unread),
             "all its file includes is there",
             "an included file was not found",
             "give its folder with -I",
@@ -108,6 +110,24 @@ class _Rewriter:
             "use mpi_f08 everywhere in the file, or nowhere",
         )
         return unread | mixed
+
+    def _refuse_headers(self) -> frozenset[int]:
+        """C's headers. Every file that includes one would have its own slots, and all would define the same drain."""
+        headers = frozenset(
+            number
+            for number, source in enumerate(self.read.sources)
+            if source.language == "c" and toolchain.is_header(source.path)
+        )
+        self._refuse_messages(
+            self._statements_of(headers),
+            "its file is compiled by itself",
+            "a header, which every file that includes it compiles again",
+            "define the function in a source file, and declare it in the header",
+        )
+        return headers
+
+    def _statements_of(self, sources: frozenset[int]) -> list[Statement]:
+        return [s for p in self.read.procedures.values() if p.source in sources for s in p.body.walk()]
 
     def _refuse_messages(self, statements: Iterable[Statement], obligation: str, found: str, advice: str) -> None:
         """The same of every MPI call among them."""
@@ -132,8 +152,11 @@ class _Rewriter:
 
     def _has_threads(self) -> bool:
         """Programs whose threads may all call MPI: they would share requests and copies."""
-        named = any(_MANY_THREADS.search(source.data) for source in self.read.sources)
         statements = [s for procedure in self.read.procedures.values() for s in procedure.body.walk()]
+        # MPI_Init asks for no level: where nothing else does, or asks which one there is, its name decides nothing.
+        asks = any(_THREAD_CALLS.search(source.data) for source in self.read.sources)
+        plain = any((message := message_of(s)) is not None and message.name == "MPI_Init" for s in statements)
+        named = (asks or not plain) and any(_MANY_THREADS.search(source.data) for source in self.read.sources)
         if not named and all(_thread_level(s) in (None, *_ONE_THREAD) for s in statements):
             return False
         self._refuse_messages(
@@ -241,6 +264,8 @@ class _Rewriter:
         under_way: dict[str, UnderWay] = {}
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
+            if procedure.source in self._left:
+                continue
             begun = under_way.get(procedure.name, {}) if procedure.name in halves else {}
             if procedure.name in lasts:
                 begun = started_in(procedure, self.context, halves) | begun
@@ -601,6 +626,7 @@ _SUPPORT_NAMES = re.compile(
 _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
 _ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
 _MANY_THREADS = re.compile(rb"MPI_THREAD_(?:MULTIPLE|SERIALIZED)", re.IGNORECASE)
+_THREAD_CALLS = re.compile(rb"MPI_(?:Init|Query)_thread", re.IGNORECASE)
 _ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",

@@ -79,8 +79,8 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Given:
-    """The macros that are certain, defined or not; any other may be defined elsewhere, by the build's flags. ``all``: every one is,
-    for the compiler's own command is known."""
+    """The macros that are certain; any other may be defined elsewhere, by the build's flags. ``all``: every one is certain, for
+    the compiler's own command is known."""
 
     macros: frozenset[str]
     all: bool = False

@@ -41,7 +41,7 @@ class Directive:
 
 @dataclass
 class Region:
-    """From ``#if`` to ``#endif``. ``branches``: the text of each, between the directive lines; ``conditions``: of all but #else."""
+    """From ``#if`` to ``#endif``. ``branches``: the text of each, between directive lines; ``conditions``: of all but #else."""
 
     start: int
     end: int

@@ -13,6 +13,7 @@ from pathlib import Path
 from lapwing.errors import RefusedError
 
 CPP_SUFFIXES = frozenset((".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"))
+_COMPILED = frozenset((".c", ".cc", ".cpp", ".cxx", ".c++", ".C"))
 _MPI_COMPILERS = ("mpicc", "mpicc.mpich", "mpicc.openmpi", "smpicc")
 
 # Old C is still C: what newer compilers made errors of is no reason not to read a program.
@@ -25,6 +26,11 @@ _LENIENT = (
     "-Wno-incompatible-function-pointer-types",
     "-Wno-return-type",
 )
+
+
+def is_header(path: Path) -> bool:
+    """Whether a file is there to be included, by its name."""
+    return path.suffix not in _COMPILED
 
 
 def is_cpp(path: Path) -> bool:

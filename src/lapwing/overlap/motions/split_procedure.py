@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Arranger, Ends, Halves
+from lapwing.overlap.callgraph import is_cpp
 from lapwing.overlap.conflicts import Conflict, conflict
 from lapwing.overlap.effects import is_only_read
 from lapwing.overlap.environment import Environment
@@ -65,9 +66,10 @@ class DividedProcedure:
 
 @dataclass
 class SplitProcedures:
-    """Divides procedures when callers ask, each once. ``arranged``: bodies as arranged so far, by key."""
+    """Divides procedures when callers ask, each once. ``left``: sources that stay as they are."""
 
     context: Context
+    left: frozenset[int] = frozenset()
     divided: dict[str, DividedProcedure | None] = field(default_factory=dict)
     by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(
         default_factory=dict
@@ -152,6 +154,8 @@ class SplitProcedures:
         only_end = all(any(j is t for t in trailing) for j in jumps)
         is_procedure = callee.kind == "subroutine" or (callee.kind == "function" and callee.result is None)
         returns = any(j.value is not None for j in jumps)
+        if callee.source in self.left or self._is_declared_elsewhere(callee):
+            return False
         fenced = Fences(self.context.analysis.program, callee).any
         plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
         return plain and not fenced and not saved and only_end and not returns
@@ -174,6 +178,15 @@ class SplitProcedures:
         if callee.host is None:
             return not wants_external(sources[caller.source])
         return callee.host in caller.open_hosts
+
+    def _is_declared_elsewhere(self, callee: Procedure) -> bool:
+        """C++: whether a class or a namespace holds the procedure, its name is overloaded, or its parameters have default values:
+        a declaration made from its head would be another one's, or not allowed."""
+        if not is_cpp(self.context.analysis.program, callee):
+            return False
+        source = self.context.analysis.program.sources[callee.source]
+        head = source.data[callee.span.start : callee.body.span.start]
+        return callee.key not in (callee.name, f"{source.path.name}::{callee.name}") or b"=" in head
 
     def _register(self, callee: Procedure, halves: Halves) -> DividedProcedure | None:
         """The two procedures, if no local variable is carried over."""
