@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from _c_programs import function, said, statement
 
-from lapwing.overlap.c import read_c_text, toolchain
+from lapwing.overlap.c import read_c, read_c_text, toolchain
 from lapwing.overlap.program import (
     Assign,
     Call,
@@ -236,6 +238,43 @@ def test_code_that_is_left_out_is_opaque() -> None:
 
 def test_code_that_is_in_everywhere_is_read() -> None:
     assert conditional("#ifndef A\nn = 1;\n#endif\nn = 2;") == ["Assign: n = 1;", "Assign: n = 2;"]
+
+
+@pytest.mark.parametrize(
+    ("body", "decided"),
+    [
+        ("#ifdef A\nn = 1;\n#else\nn = 3;\n#endif", "n = 1;"),
+        ("#ifndef A\nn = 1;\n#else\nn = 3;\n#endif", "n = 3;"),
+        ("#if A > 1 && defined(A)\nn = 1;\n#elif A\nn = 2;\n#else\nn = 3;\n#endif", "n = 1;"),
+        ("#if 0\nn = 1;\n#else\nn = 3;\n#endif", "n = 3;"),
+        ("#ifdef A\nif (n) { n = 1; }\n#else\nif (n) { n = 3; }\n#endif", "if (n) { n = 1; }"),
+        ("#if defined(A) || defined(B)\nn = 1;\n#else\nn = 3;\n#endif", None),
+        ("#ifdef A\nif (n)\n#else\nif (!n)\n#endif\nn = 1;", None),
+        ("#ifdef A\nif (n) {\n#else\nif (!n) {\n#endif\nn = 1; }", None),
+    ],
+)
+def test_what_is_given_decides_what_is_left_out(body: str, decided: str | None) -> None:
+    """``B`` may be defined by the flags of the build."""
+    text = f"void f(int n) {{\n{body}\n}}\n"
+    program = read_c_text(text, defines={"A": "2"})
+    procedure = program.procedures["f"]
+    opaque = any(isinstance(s, Opaque) for s in procedure.body.walk())
+    assert opaque == (decided is None)
+    if decided is not None:
+        assert program.sources[0].text(procedure.body.statements[0].span) == decided
+
+
+def test_the_compilers_own_command_decides_all(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    source = tmp_path / "program.c"
+    source.write_text("void f(int n) {\n#ifdef A\nn = 1;\n#else\nn = 3;\n#endif\n}\n")
+    commands = tmp_path / "compile_commands.json"
+    commands.write_text(
+        json.dumps([{"directory": str(tmp_path), "file": "program.c", "arguments": ["cc", "-c", "program.c"]}])
+    )
+    (found,) = read_c([source]).procedures["f"].body.statements
+    assert isinstance(found, Opaque)
+    (found,) = read_c([source], compile_commands=commands).procedures["f"].body.statements
+    assert isinstance(found, Assign)
 
 
 @pytest.mark.parametrize(

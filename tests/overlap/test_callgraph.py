@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from _model import DOUBLE, INT, POINTER, Maker, at
 
+from lapwing.overlap.c import read_c, read_c_text
 from lapwing.overlap.callgraph import CallGraph, Target, message_variables
 from lapwing.overlap.program import (
     AddressOf,
@@ -54,6 +57,18 @@ def test_calls_in_statements_expressions_and_blocks_are_found(c: Maker) -> None:
     assert found.callers("h") == {"main"}
     assert [site.procedure for site in found.calls_of("g")] == ["main"]
     assert found.calls_of("g")[0].call == c.apply("g", x)
+
+
+def test_functions_that_go_by_longer_names_are_found(tmp_path: Path) -> None:
+    (tmp_path / "tools.h").write_text("static int twice(int n) { return 2 * n; }\n")
+    main = tmp_path / "main.c"
+    main.write_text('#include "tools.h"\nint main(void) { return twice(2); }\n')
+    found = CallGraph.of(read_c([main]))
+    assert [site.target for site in found.calls_of("tools.h::twice")] == [Target.PROCEDURE]
+    text = "namespace n { void f(int) {} void f(double) {} }\nint main() { n::f(1); n::f(1.0); return 0; }\n"
+    found = CallGraph.of(read_c_text(text, "program.cpp"))
+    assert not found.unknown_calls()
+    assert len(found.callees("main")) == 2
 
 
 def test_calls_are_told_apart(c: Maker) -> None:

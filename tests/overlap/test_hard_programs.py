@@ -28,6 +28,11 @@ PROGRAMS = {
     "counts_from_messages.c": ("a receive whose count, tag or buffer another message brings", True),
     "persistent_requests.c": ("messages that overtake those of persistent requests with the same tag", True),
     "hidden_names.c": ("statements moved to where their names mean other variables", True),
+    "scopes.cpp": ("declarations before those of MPI, drains that the linker does not find", True),
+    "default_arguments.cpp": ("halves whose declarations give default arguments again", True),
+    "branches.c": ("statements moved out of their branches, or past code that is left out", True),
+    "labels.c": ("calls moved out of reach of jumps, or past macros of theirs", True),
+    "labels.f90": ("labels that are lost with their calls", True),
     "kinds.f90": ("declarations with the program's own kinds where they are not known", True),
     "macro_types.F90": ("copies of elements whose type is not known", False),
     "legacy.f": ("COMMON with other layouts, EQUIVALENCE, statement functions, loops by GOTO", True),
@@ -43,7 +48,7 @@ def test_behaves_as_before(name: str, tmp_path: Path) -> None:
     source = tmp_path / "sources" / name
     source.parent.mkdir()
     shutil.copy(HARD / name, source)
-    language = "c" if source.suffix == ".c" else "fortran"
+    language = "c" if source.suffix in (".c", ".cpp") else "fortran"
     if toolchain(language) is None:
         pytest.skip(f"no MPI for {language} here")
     options = ["-ffree-line-length-none"] if source.suffix == ".f90" else ["-pthread"] if language == "c" else []

@@ -118,6 +118,28 @@ def test_programs_with_threads_that_do_not_communicate_change() -> None:
     assert rewrite(read_c_text(STENCIL.replace("MPI_Init(&argc, &argv);", start)), Options()).changes
 
 
+LEVELS = 'static const char *name(int level) { return level == MPI_THREAD_MULTIPLE ? "many" : "one"; }\n'
+
+
+@pytest.mark.parametrize(("asks", "changes"), [("", True), ("int p; MPI_Query_thread(&p); name(p);", False)])
+def test_a_level_of_threads_that_nobody_asks_for_decides_nothing(asks: str, changes: bool) -> None:
+    program = STENCIL.replace("MPI_Init(&argc, &argv);", f"MPI_Init(&argc, &argv);\n  {asks}")
+    program = program.replace("int main", f"{LEVELS}int main")
+    assert bool(rewrite(read_c_text(program), Options()).changes) == changes
+
+
+def test_functions_of_headers_stay(tmp_path: Path) -> None:
+    """Two files that include a header with a drain would define it twice; each would have slots of its own."""
+    start, end = STENCIL.index("static double"), STENCIL.index("int main")
+    (tmp_path / "step.h").write_text("#include <mpi.h>\n" + STENCIL[start:end].replace("void", "static void"))
+    path = tmp_path / "main.c"
+    path.write_text('#include "step.h"\n' + STENCIL[end:])
+    assert rewrite(read_c_text(STENCIL), Options()).changes
+    outcome = rewrite(read_c([path]), Options())
+    assert not outcome.changes
+    assert any(r.obligation == "its file is compiled by itself" for c in outcome.communications for r in c.refusals)
+
+
 def test_files_with_missing_includes_stay(tmp_path: Path) -> None:
     path = tmp_path / "a.c"
     path.write_text('#include "nowhere.h"\n' + STENCIL)

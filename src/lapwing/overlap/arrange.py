@@ -25,7 +25,7 @@ from lapwing.overlap.effects import Effects, is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
-from lapwing.overlap.phases import NOWHERE
+from lapwing.overlap.phases import NOWHERE, home
 from lapwing.overlap.program import (
     Assign,
     Block,
@@ -324,9 +324,13 @@ class Arranger:
                 parts += [Item(s, early=True, whole=statement) for s in halves.first]
                 parts += [Item(s, late=True, whole=statement) for s in halves.last]
         walk = self.analysis.walk_with_values([p.statement for p in parts], self.procedure)
+        seen = {NOWHERE}
         for part, (effects, values) in zip(parts, walk, strict=True):
             part.effects, part.values = effects, values
-            part.fenced = self.fences.before(part.whole or part.statement)
+            place = home(part.whole or part.statement)
+            # Of what one statement was divided into, the first stands behind the line.
+            part.fenced = place not in seen and self.fences.before(place)
+            seen.add(place)
         return parts
 
     def _divided_by_itself(self, statement: Statement, values: Environment) -> Halves | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import bisect
 import re
 
-from lapwing.overlap.program import Jump, Procedure, Program, Statement
+from lapwing.overlap.program import Jump, Procedure, Program, Span, Statement
 
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 
@@ -33,11 +33,11 @@ class Fences:
         place = bisect.bisect_left(self._lines, start)
         return place < len(self._lines) and self._lines[place] < end
 
-    def before(self, statement: Statement) -> bool:
-        """Whether a directive stands between the statement and the one before it in its block, or control may come from
-        elsewhere.
+    def before(self, place: Span) -> bool:
+        """Whether a directive stands between the statement that is, or was, there and the one before it in its block, or control
+        may come from elsewhere.
         """
-        return (statement.span.start, statement.span.end) in self._before
+        return (place.start, place.end) in self._before
 
     def inside(self, statement: Statement) -> bool:
         """Whether a directive, or a label that is jumped to, stands in the statement."""

@@ -61,11 +61,21 @@ class DividedCall(Call):
     original: Call | None = field(default=None, compare=False)
 
 
+def home(statement: Statement) -> Span:
+    """Where the statement stood that this one is, is made of or made for; NOWHERE if there is none."""
+    if statement.span == NOWHERE and isinstance(statement, Phase):
+        return statement.call.span
+    if statement.span == NOWHERE and isinstance(statement, DividedCall) and statement.original is not None:
+        return statement.original.span
+    return statement.place if isinstance(statement, Drain) else statement.span
+
+
 @dataclass(frozen=True)
 class Drain(Statement):
-    """Before MPI is finalised: copies of sends of these source files that may still be on their way are waited for."""
+    """Before MPI is finalised (at ``place``): copies of sends of these files that may still be on their way are waited for."""
 
     sources: tuple[int, ...]
+    place: Span
 
 
 @dataclass(frozen=True)

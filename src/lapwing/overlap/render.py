@@ -7,12 +7,13 @@ without gaps. Rendering puts the chunks of a block in their new order.
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Level, Part, PartialLoop, Phase, Progress, Written
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Level, Part, PartialLoop, Phase, Progress, Written, home
 from lapwing.overlap.program import Assign, Block, Compound, If, Loop, Operation, Procedure, Source, Span, Statement
 
 
@@ -48,6 +49,7 @@ class Renderer:
         self._blocks: dict[tuple[int, int], Block] = {}
         self._chunks: dict[tuple[int, int], tuple[int, int]] = {}
         self._originals: dict[tuple[int, int], Statement] = {}
+        self._shown: set[int] = set()  # the starts of chunks whose lines above the statement are written
         self._learn(procedure.body)
 
     def _learn(self, block: Block) -> None:
@@ -96,20 +98,38 @@ class Renderer:
         opening = self._opening(old)
         pieces = [self.text(block.span.start, opening)]
         ends_in_newline = True
+        outer, self._shown = self._shown, set()
         for statement in block.statements:
-            text = self.statement(statement, indent)
+            text = self._directives_above(statement) + self.statement(statement, indent)
             if not ends_in_newline and text and not text.startswith("\n"):
                 pieces.append("\n" if self._moved(statement, old) else "")
             pieces.append(text)
             ends_in_newline = text.endswith("\n")
+        self._shown = outer
         last = max((self._chunk(s)[1] for s in old.statements), default=opening)
         tail = self.text(last, block.span.end)
         if not ends_in_newline and not tail.startswith(("\n", " ", "\t", ";", "}")):
             pieces.append("\n")
         return "".join([*pieces, tail])
 
-    def _moved(self, statement: Statement, home: Block) -> bool:
-        return all(statement is not s for s in home.statements)
+    def _directives_above(self, statement: Statement) -> str:
+        """Lines of the preprocessor above the statement that this is made of, with what stands between them; once."""
+        place = home(statement)
+        chunk = self._chunks.get((place.start, place.end))
+        if chunk is None:
+            return ""
+        start, line = chunk[0], self._line_start(place.start)
+        if start in self._shown or not _DIRECTIVE.search(self._data, start, max(start, line)):
+            return ""
+        self._shown.add(start)
+        return self.text(start, line)
+
+    def _start_of(self, chunk: tuple[int, int], statement: Statement) -> int:
+        """Where the text of a chunk starts that is still to be written."""
+        return self._line_start(statement.span.start) if chunk[0] in self._shown else chunk[0]
+
+    def _moved(self, statement: Statement, block: Block) -> bool:
+        return all(statement is not s for s in block.statements)
 
     def _opened(self, block: Block, old: Block) -> str:
         """A block of one statement that is written without braces, or on the line of its IF."""
@@ -136,7 +156,7 @@ class Renderer:
         if _is_made(statement):
             return self._above(statement.span) + self._beside(statement.span, indent) + self._made(statement, indent)
         key = (statement.span.start, statement.span.end)
-        start, end = self._chunks[key]
+        start, end = self._start_of(self._chunks[key], statement), self._chunks[key][1]
         if self._originals[key] is statement:
             return self.text(start, end)
         pieces, at = [], start
@@ -235,7 +255,7 @@ class Renderer:
             return ""
         start, _ = self._chunks[(span.start, span.end)]
         line = self._line_start(span.start)
-        return self.text(start, line) if start < line else ""
+        return self.text(start, line) if start < line and start not in self._shown else ""
 
     def _beside(self, span: Span, indent: int) -> str:
         """The comment that stood behind the statement, on a line of its own: what is made may need several lines."""
@@ -314,6 +334,9 @@ class Renderer:
             if statement.label is None and not line.strip():
                 return len(line.expandtabs(8))
         return self._column(block.span.start) + 4
+
+
+_DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 
 
 def _closing(text: str) -> int:

@@ -455,7 +455,7 @@ class _Rewriter:
             message = message_of(statement)
             if message is None or message.name != "MPI_Finalize":
                 return (statement,)
-            return (Drain(tuple(copying), span=NOWHERE), statement)
+            return (Drain(tuple(copying), statement.span, span=NOWHERE), statement)
 
         for key in self.read.procedures:
             procedure = self.now.procedures[key]

@@ -294,13 +294,10 @@ class Statements:
     def _is_decided(self, region: Region, items: Sequence[_Item]) -> bool:
         """Whether the branches that are left out are so for certain, by what was given, and the one that is not holds whole
         statements."""
-        if not self._given.decide(region) or self._splits_braces(region):
+        if not self._given.decide(region):
             return False
         touched = [item for item in items if item.start < region.end and region.start < item.end]
         return all(any(low <= item.start and item.end <= high for low, high in region.branches) for item in touched)
-
-    def _splits_braces(self, region: Region) -> bool:
-        return any(self._depth(self._text.tokens(low, high)) != (0, 0) for low, high in region.branches)
 
     def _conditional(self, region: Region) -> _Barrier | None:
         """The barrier a conditional region is, if any branch that is left out holds something."""

@@ -53,16 +53,13 @@ class BlockingCalls:
         message = message_of(statement)
         if message is None or not isinstance(statement, Call):
             return (statement,)
-        if not self.context.allowed(MOTION) or not self.context.allowed("clone-buffer"):
+        divide = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(message.name)
+        if divide is None or not self.context.allowed(MOTION) or not self.context.allowed("clone-buffer"):
             return (statement,)
-        match message.name:
-            case "MPI_Recv":
-                return self._receive(statement)
-            case "MPI_Send":
-                return self._send(statement)
-            case "MPI_Sendrecv":
-                return self._exchange(statement)
-        return (statement,)
+        if statement.label is not None:
+            self._refuse(statement, *LABELLED)
+            return (statement,)
+        return divide(statement)
 
     def _receive(self, call: Call) -> Sequence[Statement]:
         if not self._may_be_copied(call, mpi.Role.RECV_BUFFER, mpi.Role.TYPE) or self._has_wildcard(call):
@@ -170,6 +167,11 @@ class BlockingCalls:
         return self.context.analysis.program.sources[self.procedure.source].language == "fortran"
 
 
+LABELLED = (
+    "no label stands before it",
+    "a label, which could stand before one part only",
+    "put the label on a statement that does nothing, before the call",
+)
 NOT_WRITTEN_OUT = (
     "its arguments can be written somewhere else",
     "an argument that is put together by a macro",

@@ -18,7 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap import mpi
-from lapwing.overlap.motions.blocking_calls import NOT_REPEATABLE, NOT_WRITTEN_OUT, is_contiguous, is_written_out
+from lapwing.overlap.motions.blocking_calls import (
+    LABELLED,
+    NOT_REPEATABLE,
+    NOT_WRITTEN_OUT,
+    is_contiguous,
+    is_written_out,
+)
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
@@ -93,6 +99,9 @@ class _InProcedure:
     def _may_be_divided(self, call: Call) -> bool:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
+            return False
+        if call.label is not None:
+            self._refuse(call, *LABELLED)
             return False
         if not is_repeatable(call, "fortran" if self._fortran() else "c"):
             self._refuse(call, *NOT_REPEATABLE)

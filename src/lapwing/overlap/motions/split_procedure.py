@@ -78,7 +78,7 @@ class SplitProcedures:
     def divide_call(self, call: Call, caller: Procedure, values: Environment) -> Halves | None:
         program = self.context.analysis.program
         callee = program.resolve(call.name, caller)
-        if callee is None or isinstance(call, DividedCall) or call.keywords or call.result is not None:
+        if callee is None or isinstance(call, DividedCall) or not _may_be_two(call):
             return None
         if callee.key not in self.divided:
             self.divided[callee.key] = None  # for one that calls itself
@@ -323,7 +323,7 @@ class SplitProcedures:
     def _divide_call_against(self, call: Call, caller_early: Early, caller: Procedure) -> Halves | None:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
-        if callee is None or not self._may_be_divided(callee) or call.keywords or call.result is not None:
+        if callee is None or not self._may_be_divided(callee) or not _may_be_two(call):
             return None
         if not self._sees_halves(caller, callee):
             return None
@@ -419,6 +419,11 @@ def _wants_interface(dummy: Symbol) -> bool:
     shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
     special = dummy.optional or dummy.pointer or dummy.allocatable or dummy.target or dummy.by_value or dummy.volatile
     return shaped or special or dummy.type.base in ("struct", "other")
+
+
+def _may_be_two(call: Call) -> bool:
+    """Whether two calls could stand in the place of this one: a label, or a result, would belong to one of them."""
+    return not call.keywords and call.result is None and call.label is None
 
 
 def _is_plain(symbol: Symbol) -> bool:

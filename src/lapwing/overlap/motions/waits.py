@@ -137,6 +137,8 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
     call = receive.call
     kind, buffer = argument_of(call, mpi.Role.TYPE), argument_of(call, mpi.Role.RECV_BUFFER)
     fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    if call.label is not None or wait.call.label is not None:
+        return False
     if call.keywords or wait.call.keywords or receive.guards != wait.guards or context.wildcard(call):
         return False
     if not all(is_repeatable(c, "fortran" if fortran else "c") and is_written_out(c) for c in (call, wait.call)):
