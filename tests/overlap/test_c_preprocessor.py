@@ -248,6 +248,7 @@ def test_code_that_is_in_everywhere_is_read() -> None:
         ("#if A > 1 && defined(A)\nn = 1;\n#elif A\nn = 2;\n#else\nn = 3;\n#endif", "n = 1;"),
         ("#if 0\nn = 1;\n#else\nn = 3;\n#endif", "n = 3;"),
         ("#ifdef A\nif (n) { n = 1; }\n#else\nif (n) { n = 3; }\n#endif", "if (n) { n = 1; }"),
+        ("#if 0\n#ifdef B\n}\n#endif\n{\n#endif\nn = 3;", "n = 3;"),
         ("#if defined(A) || defined(B)\nn = 1;\n#else\nn = 3;\n#endif", None),
         ("#ifdef A\nif (n)\n#else\nif (!n)\n#endif\nn = 1;", None),
         ("#ifdef A\nif (n) {\n#else\nif (!n) {\n#endif\nn = 1; }", None),
@@ -287,7 +288,7 @@ def test_the_compilers_own_command_decides_all(tmp_path) -> None:  # type: ignor
         ("if (n\n#ifdef A\n&& 1\n#endif\n) { n = 1; }\nn = 3;", "if (n\n#ifdef A\n&& 1\n#endif\n) { n = 1; }"),
         ("if (n)\n#ifdef A\nn = 1;\n#else\nn = 2;\n#endif\nn = 3;", "if (n)\n#ifdef A\nn = 1;\n#else\nn = 2;\n#endif"),
         ("#ifdef A\n#define B 1\n#endif\nn = 3;", "#ifdef A\n#define B 1\n#endif"),
-        ("#if 0\n#ifdef A\n}\n#endif\n{\n#endif\nn = 3;", None),
+        ("#ifdef B\n#ifdef A\n}\n#endif\n{\n#endif\nn = 3;", None),
     ],
 )
 def test_code_that_is_left_out_in_the_middle(body: str, opaque: str | None) -> None:

@@ -118,6 +118,23 @@ def test_programs_with_threads_that_do_not_communicate_change() -> None:
     assert rewrite(read_c_text(STENCIL.replace("MPI_Init(&argc, &argv);", start)), Options()).changes
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "double *p; MPI_Win w; MPI_Win_allocate_shared(8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &p, &w);",
+        "extern void *mmap(void *, unsigned long, int, int, int, long); mmap(0, 8, 1, MAP_SHARED, 0, 0);",
+        "MPI_Win w; MPI_Win_create(u, 64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &w); MPI_Win_lock_all(0, w);",
+        "extern void *shmat(int, const void *, int); shmat(1, 0, 0);",
+    ],
+)
+def test_programs_whose_ranks_share_memory_stay(start: str) -> None:
+    program = "#define MAP_SHARED 1\n" if "MAP_SHARED" in start else ""
+    program += STENCIL.replace("MPI_Init(&argc, &argv);", f"MPI_Init(&argc, &argv); {start}")
+    outcome = rewrite(read_c_text(program), Options())
+    assert not outcome.changes
+    assert all(any(r.obligation == "ranks share no memory" for r in c.refusals) for c in outcome.communications)
+
+
 LEVELS = 'static const char *name(int level) { return level == MPI_THREAD_MULTIPLE ? "many" : "one"; }\n'
 
 

@@ -61,7 +61,7 @@ class _Rewriter:
         return self.context.analysis.program
 
     def run(self) -> None:
-        if self._handles_errors() or self._has_threads():
+        if self._handles_errors() or self._has_threads() or self._shares_memory():
             return
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
         self._left = self._refuse_unread() | self._refuse_headers()
@@ -164,6 +164,20 @@ class _Rewriter:
             "one thread calls MPI",
             "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
             "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
+        )
+        return True
+
+    def _shares_memory(self) -> bool:
+        """Programs whose ranks may read what others have written into memory of theirs or into windows, without a call at their
+        own end: a message tells them when, so nothing may change places with it."""
+        found = next((m for source in self.read.sources if (m := _SHARED_MEMORY.search(source.data))), None)
+        if found is None:
+            return False
+        self._refuse_messages(
+            [s for procedure in self.read.procedures.values() for s in procedure.body.walk()],
+            "ranks share no memory",
+            found[0].decode("latin-1"),
+            "nothing: a message may say that other ranks have written what is shared",
         )
         return True
 
@@ -627,6 +641,9 @@ _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
 _ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
 _MANY_THREADS = re.compile(rb"MPI_THREAD_(?:MULTIPLE|SERIALIZED)", re.IGNORECASE)
 _THREAD_CALLS = re.compile(rb"MPI_(?:Init|Query)_thread", re.IGNORECASE)
+_SHARED_MEMORY = re.compile(
+    rb"\b(?:MPI_Win_(?:allocate_shared|shared_query|lock|lock_all)|shm_open|shmget|shmat|MAP_SHARED)\b", re.IGNORECASE
+)
 _ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",
