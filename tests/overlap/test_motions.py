@@ -118,6 +118,55 @@ def test_programs_with_threads_that_do_not_communicate_change() -> None:
     assert rewrite(read_c_text(STENCIL.replace("MPI_Init(&argc, &argv);", start)), Options()).changes
 
 
+STRANGER = """\
+#include <mpi.h>
+void helper(void);
+int largest(int n) { int m; MPI_Allreduce(&n, &m, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD); return m; }
+int main(int argc, char **argv) {
+  int n;
+  MPI_Init(&argc, &argv);
+  helper();
+  n = largest(argc);
+  MPI_Finalize();
+  return n;
+}
+"""
+
+
+def test_the_function_that_is_not_known_is_named() -> None:
+    (call,) = rewrite(read_c_text(STRANGER), Options()).communications
+    (refusal,) = call.refusals
+    assert refusal.found.endswith("helper, which is in no source, may call largest")
+    assert refusal.place is not None
+    assert refusal.place.text == "helper();"
+
+
+CASE = """\
+#include <mpi.h>
+static double a[900], b[900], c[900];
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  switch (argc) {
+    case 1:
+      MPI_Recv(a, 900, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int i = 0; i < 900; i++) c[i] = 0.5 * b[i];
+      break;
+    default:
+      for (int i = 0; i < 900; i++)
+        for (int j = 0; j < 900; j++)
+          b[i] += c[j];
+  }
+  MPI_Finalize();
+  return (int)(a[0] + c[0]);
+}
+"""
+
+
+def test_what_begins_a_case_is_indented_once() -> None:
+    (change,) = rewrite(read_c_text(CASE), Options()).changes
+    assert b"case 1:\n      /* lapwing: MPI_Recv starts here (1) */\n      lapwing_post(" in change.after
+
+
 @pytest.mark.parametrize(
     "start",
     [

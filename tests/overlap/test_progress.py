@@ -217,3 +217,12 @@ def test_a_procedure_that_is_called_meanwhile_lets_mpi_work(tmp_path: Path) -> N
     half = after[after.index("static void relax_first(void) {") :]
     assert CALL in half[: half.index("\n}\n")]
     assert CALL not in half[half.index("\n}\n") :]
+
+
+def test_a_loop_of_several_lines_stays_where_it_was(tmp_path: Path) -> None:
+    """Compilers warn of what stands behind a loop without braces as if it belonged to it."""
+    work = "for (k = 0; k < n; k++)\n        for (i = 0; i < n; i++)\n            for (j = 0; j < n; j++)\n"
+    work += "                grid[i][j] += 1;"
+    text = transformed(C.replace("WORK", work), "program.c", tmp_path).text
+    assert "        {\n        for (i = 0; i < n; i++)\n            for (j" in text
+    assert "\n        lapwing_program_progress();\n        }\n" in text

@@ -101,6 +101,8 @@ class Renderer:
         outer, self._shown = self._shown, set()
         for statement in block.statements:
             text = self._directives_above(statement) + self.statement(statement, indent)
+            if len(pieces) == 1 and _is_made(statement) and self._is_indented(opening):
+                text = text.lstrip(" ")
             if not ends_in_newline and text and not text.startswith("\n"):
                 pieces.append("\n" if self._moved(statement, old) else "")
             pieces.append(text)
@@ -111,6 +113,11 @@ class Renderer:
         if not ends_in_newline and not tail.startswith(("\n", " ", "\t", ";", "}")):
             pieces.append("\n")
         return "".join([*pieces, tail])
+
+    def _is_indented(self, offset: int) -> bool:
+        """Whether the blanks at the beginning of a line are written already."""
+        start = self._line_start(offset)
+        return start < offset and not self.text(start, offset).strip()
 
     def _directives_above(self, statement: Statement) -> str:
         """Lines of the preprocessor above the statement that this is made of, with what stands between them; once."""

@@ -221,24 +221,32 @@ class Variance:
             return dict.fromkeys(mains, Divergence("there are several main programs", span))
         for key in self._graph.entries - set(mains):
             procedure = self._program.procedures[key]
-            named = (
-                not mains or key in self._graph.address_taken or (self._graph.external_code and is_external(procedure))
-            )
             mentioned = any(key in h.procedures for hidden in self._graph.hidden.values() for h in hidden)
-            if named or mentioned:
-                roots[key] = self._called_from_elsewhere(procedure, bool(mains))
+            strange = self._graph.external_code and is_external(procedure)
+            if not mains or key in self._graph.address_taken or mentioned or strange:
+                roots[key] = self._called_from_elsewhere(procedure, bool(mains), mentioned)
         return roots
 
-    def _called_from_elsewhere(self, procedure: Procedure, whole: bool) -> Divergence:
+    def _called_from_elsewhere(self, procedure: Procedure, whole: bool, mentioned: bool) -> Divergence:
         """That nobody knows who calls it, with the code that makes it so."""
         if not whole:
             return Divergence(f"no main program is given, so who calls {procedure.name} is not known", procedure.span)
-        unknown = next((site for site in self._graph.unknown_calls() if site.name and not site.pointer), None)
-        if unknown is None or procedure.key in self._graph.address_taken:
+        if procedure.key in self._graph.address_taken or mentioned:
             return Divergence(f"who calls {procedure.name} is not known", procedure.span)
-        return Divergence(
-            f"{unknown.name}, whose source is not given, may call {procedure.name}", unknown.statement.span
-        )
+        what, where = self._stranger()
+        return Divergence(f"{what} may call {procedure.name}", where or procedure.span)
+
+    def _stranger(self) -> tuple[str, Span | None]:
+        """The first code that is not known: a procedure that is in no source, or what could not be read."""
+        for site in self._graph.unknown_calls():
+            if not site.pointer:
+                return f"{site.name or 'a function'}, whose source is not given,", site.statement.span
+        for key, hidden in self._graph.hidden.items():
+            if any(h.unknown for h in hidden):
+                procedure = self._program.procedures[key]
+                unread = next((s.span for s in procedure.body.walk() if isinstance(s, Opaque)), procedure.span)
+                return "what could not be read here", unread
+        return "code that is not known", None
 
     def _run(self, procedure: Procedure) -> None:
         """Walks a procedure until nothing changes."""
