@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
 def test_the_function_that_is_not_known_is_named() -> None:
     (call,) = rewrite(read_c_text(STRANGER), Options()).communications
     (refusal,) = call.refusals
-    assert refusal.found.endswith("helper, which is in no source, may call largest")
+    assert refusal.found.endswith("helper, whose source is not given, may call largest")
     assert refusal.place is not None
     assert refusal.place.text == "helper();"
 
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
 
 def test_what_begins_a_case_is_indented_once() -> None:
     (change,) = rewrite(read_c_text(CASE), Options()).changes
-    assert b"case 1:\n      /* lapwing: MPI_Recv starts here (1) */\n      lapwing_post(" in change.after
+    assert b"case 1:\n      /* lapwing: MPI_Recv starts here (1) */\n      MPI_Irecv(a, 900, " in change.after
 
 
 @pytest.mark.parametrize(

@@ -524,9 +524,10 @@ def _settled(block: Block, calls: dict[Span, Call]) -> Block:
     """Communications whose start and end stand side by side are put together again, if they were one of the ``calls``."""
     statements: list[Statement] = []
     for statement in block.statements:
-        parts = _parts_before(statement, statements)
-        if isinstance(statement, Phase) and parts and statement.call.span in calls:
-            statements[-parts:] = [calls[statement.call.span]]
+        call = calls.get(statement.call.span) if isinstance(statement, Phase) else None
+        parts = 0 if call is None else _parts_before(statement, statements, call)
+        if call is not None and parts:
+            statements[-parts:] = [call]
             continue
         statements.append(statement)
     inner = [_with_settled_blocks(s, calls) for s in statements]
@@ -535,17 +536,17 @@ def _settled(block: Block, calls: dict[Span, Call]) -> Block:
     return replace(block, statements=tuple(inner))
 
 
-def _parts_before(end: Statement, before: Sequence[Statement]) -> int:
+def _parts_before(end: Statement, before: Sequence[Statement], call: Call) -> int:
     """How many of the last statements are, with this end, all of one blocking call; 0 if they are not."""
     if not isinstance(end, Phase) or end.wait is not None or end.part not in (Part.ARRIVE, Part.END):
         return 0
-    for parts in (1, 2):  # MPI_Sendrecv sends, too
-        near = before[-parts:]
-        start, *sends = near if len(near) == parts else (None,)
-        one = all(isinstance(s, Phase) and s.call.span == end.call.span and s.part is Part.SEND for s in sends)
-        if one and isinstance(start, Phase) and start.slot == end.slot:
-            return parts
-    return 0
+    message = message_of(call)
+    sends = message is not None and message.kind is mpi.Kind.SENDRECV
+    parts = 2 if sends else 1
+    near = [s for s in before[-parts:] if isinstance(s, Phase) and s.call.span == end.call.span]
+    if len(near) < parts or near[0].slot != end.slot:
+        return 0
+    return parts if not sends or near[1].part is Part.SEND else 0
 
 
 def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:

@@ -15,7 +15,7 @@ start and end stand as above, and no other receive or probe between them may mat
 a call waits where the program itself would, and what it waits for starts no later than in the program: where that does not
 deadlock, even if MPI keeps nothing, this does not.
 
-Both, in Fortran: the buffer is an array; of a scalar the copy is nothing.
+Both, in Fortran: the buffer is an array, and no section of one that has gaps; of a scalar the copy is nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import data_conflict, message_conflict
 from lapwing.overlap.effects import Effects
 from lapwing.overlap.fortran_collectives import buffer_declaration
+from lapwing.overlap.motions.blocking_calls import is_contiguous
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.phases import SHORT_MESSAGE, Part, Phase
 from lapwing.overlap.program import Block, Compound, Constant, Evaluate, If, Procedure, Statement
@@ -89,10 +90,11 @@ class DirectMessages:
         return elements is not None and not elements.terms and elements.constant * size > SHORT_MESSAGE
 
     def _is_array(self, phase: Phase, procedure: Procedure) -> bool:
-        """Whether the buffer is an array, as far as the language cares."""
+        """Whether the buffer is an array's own memory, as far as the language cares."""
         buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        fortran = self.analysis.program.sources[procedure.source].language == "fortran"
-        return buffer is not None and (not fortran or buffer_declaration(buffer).endswith("*"))
+        if buffer is None or self.analysis.program.sources[procedure.source].language != "fortran":
+            return buffer is not None
+        return is_contiguous(buffer, fortran=True) and buffer_declaration(buffer).endswith("*")
 
 
 def _receiving(effects: Effects) -> Effects:
