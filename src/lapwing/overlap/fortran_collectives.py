@@ -1,4 +1,4 @@
-"""Fortran: what a changed file needs to start and end its collectives.
+"""Fortran: what a changed file needs to start and end its collectives, and sends without a copy.
 
 Each start and end is a call of an external procedure that is given the buffers, so that the compiler must assume they are
 read and written there, whatever it makes of the code in between (MPI 3.1, 17.1.17). There is one procedure for each collective
@@ -51,16 +51,16 @@ class FortranCollectives:
         """The call that starts or ends this one."""
         message = mpi.lookup(phase.call.name or "")
         assert message is not None
-        assert message.nonblocking is not None
+        nonblocking = message.nonblocking or message.name
         pairs = [
             (parameter, argument)
             for parameter, argument in zip(message.parameters, phase.call.arguments, strict=False)
-            if phase.part is Part.START or parameter.role in _BUFFERS
+            if parameter.role in _BUFFERS or (phase.part is Part.START and parameter.role is not mpi.Role.REQUEST)
         ]
         given = [self.text(argument) for _, argument in pairs if not _in_place(argument)]
         signature = tuple(_declaration(parameter, argument) for parameter, argument in pairs)
         if phase.part is Part.START:
-            key = (message.nonblocking.upper(), *signature)
+            key = (nonblocking.upper(), *signature)
             short = message.name.removeprefix("MPI_").lower()
             name = self._starts.setdefault(key, f"{self.prefix}_{short}_{len(self._starts) + 1}")
         else:

@@ -369,6 +369,7 @@ def comment_of(statement: Phase | DividedCall) -> str:
     if isinstance(statement, DividedCall):
         assert statement.original is not None
         part = "starts early" if statement.span == NOWHERE else "what it brings is needed from here on"
+        part = "is in two parts" if statement.original.span == NOWHERE else part
         return f"lapwing: {statement.original.name} {part}"
     call, number = statement.call.name, statement.slot
     return {

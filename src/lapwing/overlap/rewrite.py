@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
+from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
 from lapwing.overlap.external import external_statements
@@ -24,16 +24,20 @@ from lapwing.overlap.motions.direct_messages import DirectMessages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
 from lapwing.overlap.motions.progress import UnderWay, started_in, with_progress_calls
+from lapwing.overlap.motions.request_arrays import take_over_array
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.waits import take_over
+from lapwing.overlap.needs import Needs
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
-from lapwing.overlap.program import Block, Call, Constant, Name, Procedure, Program, Source, Span, Statement
+from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Span, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
+from lapwing.overlap.settle import settled
 from lapwing.overlap.survey import survey
 from lapwing.overlap.tree import called_in, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
+from lapwing.overlap.unsuitable import Unsuitable
 
 
 def rewrite(program: Program, options: Options) -> Outcome:
@@ -61,16 +65,18 @@ class _Rewriter:
         return self.context.analysis.program
 
     def run(self) -> None:
-        if self._handles_errors() or self._has_threads() or self._shares_memory():
+        unsuitable = Unsuitable(self.context, self.read)
+        if unsuitable.whole():
             return
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
-        self._left = self._refuse_unread() | self._refuse_headers()
+        self._left = unsuitable.sources()
         self.splits.left = self._left
         self.insertions = pipeline_loops(self.context, collectives.divide, self._left)
         for procedure in list(procedures_with_messages(self.context.analysis)):
             if procedure.source in self._left:
                 continue
             body = take_over(self.context, procedure)
+            body = take_over_array(self.context, replace(procedure, body=body))
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
             body = rewrite_tree(body, partial(collectives.divide, procedure=procedure))
             self._replace(replace(procedure, body=body))
@@ -87,99 +93,6 @@ class _Rewriter:
         self._drain()
         self._say_divided()
         self._progress()
-
-    def _refuse_unread(self) -> frozenset[int]:
-        """Sources of which an include is missing, which may hold declarations or macros, and those that use mpi_f08 beside an
-        older interface, whose handles are of another type. They are left as they are."""
-        paths = {p.path for p in self.read.problems if "not found" in p.message}
-        unread = frozenset(number for number, source in enumerate(self.read.sources) if source.path in paths)
-        self._refuse_messages(
-            self._statements_of(unread),
-            "all its file includes is there",
-            "an included file was not found",
-            "give its folder with -I",
-        )
-        interfaces = {
-            (p.source, p.mpi_interface == "mpi_f08") for p in self.read.procedures.values() if p.mpi_interface
-        }
-        mixed = frozenset(number for number, new in interfaces if new and (number, False) in interfaces)
-        self._refuse_messages(
-            [s for p in self.read.procedures.values() if p.source in mixed for s in p.body.walk()],
-            "its file uses one interface of MPI",
-            "mpi_f08 and an older one",
-            "use mpi_f08 everywhere in the file, or nowhere",
-        )
-        return unread | mixed
-
-    def _refuse_headers(self) -> frozenset[int]:
-        """C's headers. Every file that includes one would have its own slots, and all would define the same drain."""
-        headers = frozenset(
-            number
-            for number, source in enumerate(self.read.sources)
-            if source.language == "c" and toolchain.is_header(source.path)
-        )
-        self._refuse_messages(
-            self._statements_of(headers),
-            "its file is compiled by itself",
-            "a header, which every file that includes it compiles again",
-            "define the function in a source file, and declare it in the header",
-        )
-        return headers
-
-    def _statements_of(self, sources: frozenset[int]) -> list[Statement]:
-        return [s for p in self.read.procedures.values() if p.source in sources for s in p.body.walk()]
-
-    def _refuse_messages(self, statements: Iterable[Statement], obligation: str, found: str, advice: str) -> None:
-        """The same of every MPI call among them."""
-        for statement in statements:
-            if message_of(statement) is not None:
-                self.context.refuse(statement.span, "nonblocking", obligation, found, advice)
-
-    def _handles_errors(self) -> bool:
-        """Programs that look at MPI's error codes would see other ones."""
-        for procedure in self.read.procedures.values():
-            for statement in procedure.body.walk():
-                if any(_sets_handler(name) for name in called_in(statement)):
-                    self.context.refuse(
-                        statement.span,
-                        "nonblocking",
-                        "an error of MPI ends the program",
-                        "the program sets an error handler",
-                        "leave MPI's default error handler in place",
-                    )
-                    return True
-        return False
-
-    def _has_threads(self) -> bool:
-        """Programs whose threads may all call MPI: they would share requests and copies."""
-        statements = [s for procedure in self.read.procedures.values() for s in procedure.body.walk()]
-        # MPI_Init asks for no level: where nothing else does, or asks which one there is, its name decides nothing.
-        asks = any(_THREAD_CALLS.search(source.data) for source in self.read.sources)
-        plain = any((message := message_of(s)) is not None and message.name == "MPI_Init" for s in statements)
-        named = (asks or not plain) and any(_MANY_THREADS.search(source.data) for source in self.read.sources)
-        if not named and all(_thread_level(s) in (None, *_ONE_THREAD) for s in statements):
-            return False
-        self._refuse_messages(
-            statements,
-            "one thread calls MPI",
-            "MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED, or a level that is not known",
-            "ask for MPI_THREAD_FUNNELED, by that name, if no more is needed",
-        )
-        return True
-
-    def _shares_memory(self) -> bool:
-        """Programs whose ranks may read what others have written into memory of theirs or into windows, without a call at their
-        own end: a message tells them when, so nothing may change places with it."""
-        found = next((m for source in self.read.sources if (m := _SHARED_MEMORY.search(source.data))), None)
-        if found is None:
-            return False
-        self._refuse_messages(
-            [s for procedure in self.read.procedures.values() for s in procedure.body.walk()],
-            "ranks share no memory",
-            found[0].decode("latin-1"),
-            "nothing: a message may say that other ranks have written what is shared",
-        )
-        return True
 
     def _replace(self, procedure: Procedure) -> None:
         analysis = self.context.analysis
@@ -317,15 +230,10 @@ class _Rewriter:
                 span = inner.original.span
         return 0 if span == NOWHERE else self.read.sources[span.source].line_of(span.start)
 
-    # ---- what gained nothing goes back --------------------------------------------------------------------------------
-
     def _settle(self, procedure: Procedure) -> None:
-        original = self.read.procedures[procedure.key]
-        calls = {s.span: s for s in original.body.walk() if isinstance(s, Call)}
-        body = _settled(procedure.body, calls)
-        restored = _restored(body, original.body)
-        if restored is not procedure.body:
-            self._replace(replace(procedure, body=restored))
+        body = settled(procedure.body, self.read.procedures[procedure.key])
+        if body is not procedure.body:
+            self._replace(replace(procedure, body=body))
 
     # ---- divided procedures -------------------------------------------------------------------------------------------
 
@@ -367,7 +275,7 @@ class _Rewriter:
             number = original.source
             source = self.read.sources[number]
             emitter = emitters.setdefault(number, self._emitter(number))
-            emitter.interface = emitter.interface or original.mpi_interface
+            emitter.needs.interface = emitter.needs.interface or original.mpi_interface
             now = self.now.procedures[key]
             if key not in self._halved and now.body is original.body:
                 continue
@@ -385,7 +293,7 @@ class _Rewriter:
         return tuple(change for change in every if change.after != change.before)
 
     def _emitter(self, number: int) -> Emitter:
-        return Emitter(self.read.sources[number], self._stem(number), self._stem)
+        return Emitter(self.read.sources[number], Needs(self._stem(number)), self._stem)
 
     def _stem(self, number: int) -> str:
         """The file's name as an identifier, with its number where two files have the same one, or what it names is something
@@ -416,18 +324,45 @@ class _Rewriter:
     def _with_halves(
         self, whole: Procedure, divisions: Sequence[DividedProcedure]
     ) -> Iterable[tuple[Procedure, Block]]:
-        """What the procedure was divided into, then the procedure itself, which calls two halves."""
+        """What the procedure was divided into, then the procedure itself, which calls two halves, if anybody may call it."""
+        needed = self._may_be_called(whole)
         for part in (half for divided in divisions for half in (divided.first, divided.last)):
-            if part.key in self._halved:
-                yield from self._with_halves(part, self._halved[part.key])
-            else:
+            if part.key not in self._halved:
                 yield part, self.now.procedures[part.key].body
+                continue
+            *inner, itself = self._with_halves(part, self._halved[part.key])
+            yield from inner
+            if itself[0] is not part or needed or part.name in self._called:
+                yield itself
+        if not needed:
+            return
         arguments = tuple(Name(p) for p in whole.parameters)
         calls = (
             DividedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE)
             for part in (divisions[0].first, divisions[0].last)
         )
         yield whole, replace(whole.body, statements=tuple(calls))
+
+    def _may_be_called(self, whole: Procedure) -> bool:
+        """Whether anybody calls a divided procedure as a whole: C's static functions are seen to be called, or not."""
+        if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
+            return True
+        # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
+        data = self.read.sources[whole.source].data
+        calls = sum(
+            1
+            for procedure in self.read.procedures.values()
+            for statement in procedure.body.walk()
+            for name in called_in(statement)
+            if name == whole.name and procedure.source == whole.source
+        )
+        return len(re.findall(rb"\b%s\b" % whole.name.encode(), data)) != calls + 1
+
+    @cached_property
+    def _called(self) -> frozenset[str]:
+        """Names of what the procedures call in the end."""
+        bodies = (self.now.procedures[key].body for key in self._written())
+        return frozenset(name for body in bodies for statement in body.walk() for name in called_in(statement))
 
     def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
         """C: every file that calls a half declares it before the first function that does, where its types are known."""
@@ -495,19 +430,6 @@ class _Rewriter:
         return after_includes(source.data, min(edit.start for edit in edits), toolchain.is_cpp(source.path))
 
 
-def _sets_handler(name: str) -> bool:
-    message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
-    return message is not None and message.name in _ERROR_HANDLERS
-
-
-def _thread_level(statement: Statement) -> str | None:
-    """The level of threads that MPI_Init_thread is asked for here, "" if it is not one of its constants; None if it is not."""
-    if not any(name.upper().endswith("MPI_INIT_THREAD") for name in called_in(statement)):
-        return None
-    words = (e.name for top in statement.expressions() for e in top.walk() if isinstance(e, Constant))
-    return next((word for word in words if word.startswith("MPI_THREAD_")), "")
-
-
 def _sites(statement: Statement) -> Iterable[Span]:
     """Where the MPI calls, and the calls of divided procedures, stood that the statement is made of."""
     for inner in statement.walk():
@@ -518,93 +440,6 @@ def _sites(statement: Statement) -> Iterable[Span]:
                 yield inner.original.span
         elif message_of(inner) is not None:
             yield inner.span
-
-
-def _settled(block: Block, calls: dict[Span, Call]) -> Block:
-    """Communications whose start and end stand side by side are put together again, if they were one of the ``calls``."""
-    statements: list[Statement] = []
-    for statement in block.statements:
-        call = calls.get(statement.call.span) if isinstance(statement, Phase) else None
-        parts = 0 if call is None else _parts_before(statement, statements, call)
-        if call is not None and parts:
-            statements[-parts:] = [call]
-            continue
-        statements.append(statement)
-    inner = [_with_settled_blocks(s, calls) for s in statements]
-    if len(inner) == len(block.statements) and all(a is b for a, b in zip(inner, block.statements, strict=True)):
-        return block
-    return replace(block, statements=tuple(inner))
-
-
-def _parts_before(end: Statement, before: Sequence[Statement], call: Call) -> int:
-    """How many of the last statements are, with this end, all of one blocking call; 0 if they are not."""
-    if not isinstance(end, Phase) or end.wait is not None or end.part not in (Part.ARRIVE, Part.END):
-        return 0
-    message = message_of(call)
-    sends = message is not None and message.kind is mpi.Kind.SENDRECV
-    parts = 2 if sends else 1
-    near = [s for s in before[-parts:] if isinstance(s, Phase) and s.call.span == end.call.span]
-    if len(near) < parts or near[0].slot != end.slot:
-        return 0
-    return parts if not sends or near[1].part is Part.SEND else 0
-
-
-def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
-    from lapwing.overlap.tree import with_blocks
-
-    blocks = [_settled(b, calls) for b in statement.blocks()]
-    return with_blocks(statement, blocks) if blocks else statement
-
-
-def _restored(body: Block, original: Block) -> Block:
-    """Pairs of calls become the calls again where all that stands between their phases is as it was between them."""
-    slots = {s.slot for s in body.walk() if isinstance(s, Phase) and s.wait is not None}
-    if not slots:
-        return original if body == original else body
-    plain = _as_calls(body, slots, sends=True)
-    if plain == original:
-        return _as_calls(body, slots)
-    runs = {id(s): block.statements[place:] for block in _blocks(original) for place, s in enumerate(block.statements)}
-    while slots:
-        still = {slot for slot in slots if any(_undisturbed(block, slot, slots, runs) for block in _blocks(body))}
-        if still == slots:
-            return _as_calls(body, slots)
-        slots = still
-    return body
-
-
-def _undisturbed(block: Block, slot: int, slots: set[int], runs: dict[int, tuple[Statement, ...]]) -> bool:
-    """Whether the block holds both phases, and from one to the other what the original has, once ``slots`` are calls again."""
-    places = [
-        n for n, s in enumerate(block.statements) if isinstance(s, Phase) and s.wait is not None and s.slot == slot
-    ]
-    if len(places) != 2:
-        return False
-    start = block.statements[places[0]]
-    assert isinstance(start, Phase)
-    between = replace(block, statements=block.statements[places[0] : places[1] + 1])
-    now = _as_calls(between, slots, sends=True).statements
-    return now == runs.get(id(start.call), ())[: len(now)]
-
-
-def _as_calls(body: Block, slots: set[int], *, sends: bool = False) -> Block:
-    """The body with the phases of these pairs, or all sends, as calls."""
-
-    def back(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Phase) and statement.wait is not None and statement.slot in slots:
-            return (statement.wait if statement.part is Part.ARRIVE else statement.call,)
-        if sends and isinstance(statement, Phase) and statement.part is Part.SEND:
-            return (statement.call,)
-        return (statement,)
-
-    return rewrite_tree(body, back)
-
-
-def _blocks(block: Block) -> Iterable[Block]:
-    yield block
-    for statement in block.statements:
-        for inner in statement.blocks():
-            yield from _blocks(inner)
 
 
 def _fitting(head: str, source: Source) -> str:
@@ -639,13 +474,6 @@ _SUPPORT_NAMES = re.compile(
     r"|.*_(send|receive|received|receive_held|arrive)(_if_long)?_\d+"
 )
 _DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
-_ONE_THREAD = frozenset({"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"})
-_MANY_THREADS = re.compile(rb"MPI_THREAD_(?:MULTIPLE|SERIALIZED)", re.IGNORECASE)
-_THREAD_CALLS = re.compile(rb"MPI_(?:Init|Query)_thread", re.IGNORECASE)
-_SHARED_MEMORY = re.compile(
-    rb"\b(?:MPI_Win_(?:allocate_shared|shared_query|lock|lock_all)|shm_open|shmget|shmat|MAP_SHARED)\b", re.IGNORECASE
-)
-_ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",
     "messages": "messages keep their order",

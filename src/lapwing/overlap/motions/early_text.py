@@ -12,6 +12,7 @@ from lapwing.overlap.emit import Emitter
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.shadows import Shadow, Taken
+from lapwing.overlap.needs import Needs
 from lapwing.overlap.phases import NOWHERE, Written
 from lapwing.overlap.program import (
     Call,
@@ -217,7 +218,7 @@ class EarlyText:
             statements.append(statement)
             if shadow is not None:
                 statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
-        renderer = _Renaming(source, procedure, Emitter(source, "", lambda _: ""), self._renames())
+        renderer = _Renaming(source, procedure, Emitter(source, Needs(""), lambda _: ""), self._renames())
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
         take = self._take() if self._shadows else ""

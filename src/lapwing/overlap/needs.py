@@ -1,0 +1,49 @@
+"""What the support text of one file has to hold, as the statements written so far need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lapwing.overlap.phases import Part
+
+
+@dataclass
+class Needs:
+    """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: parts that copy. ``direct``: some receive
+    is without a copy, by procedures of the support. ``plain``: parts that are a blocking call if the message is short; and
+    whether there is a copy else. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.
+    ``drained``: the files' drains that C++ calls.
+    """
+
+    stem: str
+    slots: int = 0
+    copying: set[Part] = field(default_factory=set)
+    direct: bool = False
+    plain: set[tuple[Part, bool]] = field(default_factory=set)
+    types: dict[str, int] = field(default_factory=dict)
+    interface: str | None = None
+    progresses: bool = False
+    drained: set[str] = field(default_factory=set)
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.slots or self.progresses or self.drained)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether slots know the type of what travels."""
+        return bool(self.copying) or self.direct
+
+    @property
+    def holds(self) -> bool:
+        """Whether some receive of a short message is put off until it is needed."""
+        return any(part is Part.POST for part, _ in self.plain)
+
+    @property
+    def drains(self) -> bool:
+        """Whether copies may still be on their way when the program ends MPI."""
+        return Part.SEND in self.copying
+
+
+def drain_name(stem: str) -> str:
+    return f"lapwing_{stem}_drain"
