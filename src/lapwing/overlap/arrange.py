@@ -419,7 +419,8 @@ class Arranger:
         body = self._body if self._body is not None else self.procedure.body
         expanded = replace(block, statements=tuple(p.statement for p in parts))
         whole = substitute_block(body, block, expanded)
-        assert whole is not body, block.span  # else what the other half of a statement needs would be missed
+        if whole is body:  # what the other half of a statement needs would be missed
+            return {id(part): frozenset[str]() for part in parts}
         procedure = replace(self.procedure, body=whole)
         liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure))
         result = {}

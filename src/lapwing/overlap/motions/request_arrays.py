@@ -74,7 +74,13 @@ def _starts(context: Context, procedure: Procedure, before: Sequence[Statement],
     array = _array(argument_of(wait, mpi.Role.REQUESTS))
     count = argument_of(wait, mpi.Role.COUNT)
     statuses = argument_of(wait, mpi.Role.STATUSES)
-    if array is None or not isinstance(count, Number) or wait.result is not None or wait.keywords:
+    if (
+        array is None
+        or not isinstance(count, Number)
+        or wait.result is not None
+        or wait.keywords
+        or wait.label is not None
+    ):
         return None
     if not isinstance(statuses, Constant) or statuses.name != "MPI_STATUSES_IGNORE":
         return None
@@ -94,7 +100,7 @@ def _starts(context: Context, procedure: Procedure, before: Sequence[Statement],
 
 def _may_be_taken_over(context: Context, call: Call, fortran: bool) -> bool:
     buffer = argument_of(call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-    if buffer is None or call.keywords or call.result is not None or context.wildcard(call):
+    if buffer is None or call.keywords or call.result is not None or call.label is not None or context.wildcard(call):
         return False
     if not is_repeatable(call, "fortran" if fortran else "c") or not is_written_out(call):
         return False
