@@ -23,9 +23,10 @@ from lapwing.overlap.motions.context import Context, procedures_with_messages
 from lapwing.overlap.motions.direct_messages import DirectMessages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
-from lapwing.overlap.motions.progress import UnderWay, started_in, with_progress_calls
+from lapwing.overlap.motions.progress import with_progress_calls
 from lapwing.overlap.motions.request_arrays import take_over_array
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
+from lapwing.overlap.motions.under_way import Events, UnderWay
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.needs import Needs
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
@@ -187,6 +188,7 @@ class _Rewriter:
         """Progress calls into loops that run while something is under way; callers first, who say what is for their callees."""
         self.context.analysis.forget_all()
         halves = {half.name: self.now.procedures[half.key] for half in self._halves()}
+        events = Events(self.context, halves)
         lasts = {d.last.name for divisions in self._halved.values() for d in divisions}
         under_way: dict[str, UnderWay] = {}
         for key in self._top_down(self._written()):
@@ -195,8 +197,8 @@ class _Rewriter:
                 continue
             begun = under_way.get(procedure.name, {}) if procedure.name in halves else {}
             if procedure.name in lasts:
-                begun = started_in(procedure, self.context, halves) | begun
-            changed, meanwhile = with_progress_calls(self.context, procedure, halves, begun)
+                begun = events.started_in(procedure) | begun
+            changed, meanwhile = with_progress_calls(self.context, procedure, events, begun)
             for name, messages in meanwhile.items():
                 under_way.setdefault(name, {}).update(messages)
             if changed is not procedure:

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from lapwing.overlap import mpi
-from lapwing.overlap.motions.context import Context, argument_of
-from lapwing.overlap.phases import NOWHERE, DividedCall, Part, PartialLoop, Phase, Progress
+from lapwing.overlap.motions.context import Context
+from lapwing.overlap.motions.under_way import Events, UnderWay, happens
+from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase, Progress
 from lapwing.overlap.program import (
     Block,
     Call,
     Compound,
-    Expression,
     If,
     Jump,
     Loop,
@@ -40,18 +39,14 @@ MOTION = "progress-calls"
 _FEW_TURNS = 8
 _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and that are worth a call
 
-Key = Expression | str
-UnderWay = dict[Key, tuple[Span, ...]]
-"""What may be under way: a phase's slot, a divided call's name or a request, with the sites of the calls it came from."""
-
 
 @dataclass
 class ProgressCalls:
-    """Puts progress calls into one procedure. ``halves``: of divided procedures by the names of the first and of the last."""
+    """Puts progress calls into one procedure."""
 
     context: Context
     procedure: Procedure
-    halves: dict[str, Procedure]
+    events: Events
     meanwhile: dict[str, UnderWay] = field(default_factory=dict)  # when halves are called, by their names
     _found: set[Span] = field(default_factory=set)
 
@@ -141,95 +136,20 @@ class ProgressCalls:
     # ---- what is under way --------------------------------------------------------------------------------------------
 
     def _follow(self, statement: Statement, under_way: UnderWay) -> None:
-        if isinstance(statement, DividedCall) and statement.name in self.halves:
+        if isinstance(statement, DividedCall) and statement.name in self.events.halves:
             self.meanwhile.setdefault(statement.name, {}).update(under_way)
-        events = _events_of(statement, self.procedure, self.context, self.halves, frozenset())
+        events = self.events.of(statement, self.procedure)
         sites = tuple({event.site for event in events})
         for event in events:
-            _happens(event, sites, under_way)
-
-
-@dataclass(frozen=True)
-class _Event:
-    """Something starts, or ends. ``key``: None for any request, or for ``every`` one, in a procedure that is called."""
-
-    starts: bool
-    site: Span
-    key: Key | None = None
-    every: bool = False
-
-
-def _happens(event: _Event, sites: tuple[Span, ...], under_way: UnderWay) -> None:
-    if event.starts:
-        under_way[event.key if event.key is not None else f"request {event.site}"] = sites
-        return
-    if isinstance(event.key, str):
-        # Copies of sends that are not waited for are mostly gone when what others sent has come.
-        for sent in [k for k in under_way if isinstance(k, str) and k.startswith("send")]:
-            del under_way[sent]
-        under_way.pop(event.key, None)
-        return
-    requests = [k for k in under_way if isinstance(k, Expression) or k.startswith("request")]
-    if event.key is not None:
-        requests = [k for k in requests if k == event.key]
-    for request in requests if event.every else requests[:1]:
-        del under_way[request]
-
-
-def _events_of(
-    statement: Statement, procedure: Procedure, context: Context, halves: dict[str, Procedure], inside: frozenset[str]
-) -> list[_Event]:
-    """What starts and ends in a statement without blocks; ``inside``: names of the procedures it is called in."""
-    if isinstance(statement, Phase):
-        kind = "send" if statement.part is Part.SEND else "slot"
-        key = f"{kind} {procedure.source}:{statement.slot}"
-        return [_Event(statement.part not in _ENDINGS, statement.call.span, key)]
-    if not isinstance(statement, Call):
-        return []
-    message = message_of(statement)
-    if message is not None:
-        return _events_of_message(message, statement, bool(inside))
-    name = statement.name or ""
-    callee = halves.get(name) or context.analysis.program.resolve(name, procedure)
-    if callee is None or callee.key in inside or not context.analysis.communicates(statement, procedure):
-        return []
-    called = (
-        _events_of(s, callee, context, halves, inside | {callee.key}) for s in callee.body.walk() if not s.blocks()
-    )
-    return [event for events in called for event in events]
-
-
-def _events_of_message(message: mpi.MpiCall, call: Call, inside: bool) -> list[_Event]:
-    request = argument_of(call, mpi.Role.REQUEST)
-    if message.kind is mpi.Kind.COMPLETION and message.blocking:
-        # What a procedure calls its request means nothing where it is called from.
-        return [_Event(False, call.span, None if inside else request, every=request is None)]
-    if request is not None and not message.blocking and message.kind in _TRANSFERS:
-        return [_Event(True, call.span, None if inside else request)]
-    return []
-
-
-def started_in(half: Procedure, context: Context, halves: dict[str, Procedure]) -> UnderWay:
-    """What of a divided procedure is under way when its last part begins: what ends there and does not start there before."""
-    own: UnderWay = {}
-    under_way: UnderWay = {}
-    for statement in half.body.walk():
-        if statement.blocks():
-            continue
-        for event in _events_of(statement, half, context, halves, frozenset({half.key})):
-            missing = not event.starts and (not own if event.key is None else event.key not in own)
-            if missing:
-                under_way[event.key if event.key is not None else f"request {event.site}"] = (event.site,)
-            _happens(event, (event.site,), own)
-    return under_way
+            happens(event, sites, under_way)
 
 
 def with_progress_calls(
-    context: Context, procedure: Procedure, halves: dict[str, Procedure], under_way: UnderWay
+    context: Context, procedure: Procedure, events: Events, under_way: UnderWay
 ) -> tuple[Procedure, dict[str, UnderWay]]:
     """The procedure with progress calls in its long loops (itself if there are none), and what is under way when it calls halves.
     ``under_way``: when it begins."""
-    calls = ProgressCalls(context, procedure, halves)
+    calls = ProgressCalls(context, procedure, events)
     body = calls.body(under_way)
     return (procedure if body is procedure.body else replace(procedure, body=body)), calls.meanwhile
 
@@ -267,7 +187,3 @@ def _with_call(block: Block) -> Block:
 
 def _must_end(statement: Statement) -> bool:
     return statement.label is not None or isinstance(statement, Jump | Nothing)
-
-
-_ENDINGS = frozenset({Part.ARRIVE, Part.END})
-_TRANSFERS = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
