@@ -24,7 +24,7 @@ PROGRAMS = {
     "shared_file.c": ("a message started before the file is closed that it tells of", True),
     "unions.c": ("a received union read by another member before it is there", True),
     "freed_buffers.c": ("a buffer freed or moved by realloc while its message travels", True),
-    "swapped_pointers.c": ("a halo known by a pointer that the loop swaps", False),
+    "swapped_pointers.c": ("a halo known by a pointer that the loop swaps", True),
     "counts_from_messages.c": ("a receive whose count, tag or buffer another message brings", True),
     "persistent_requests.c": ("messages that overtake those of persistent requests with the same tag", True),
     "hidden_names.c": ("statements moved to where their names mean other variables", True),
