@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from lapwing.export.smpi import Cluster, Curve, host_file, line, platform_xml
 _FLOPS_PER_SECOND = 1e9  # of a host, as platform_xml has it
 _SHOWN_LINES = 20
 _LIMIT_SECONDS = 3600  # after which a run counts as hung
+_ENDING_SECONDS = 10.0  # that a program may take to end once it has printed its results
+_LOOK_SECONDS = 1.0
 _EAGER_BYTES = 65536
 _SECONDS = re.compile(r"Time in seconds\s*=\s*(\S+)")
 _RATE = re.compile(r"Mop/s total\s*=\s*(\S+)")
@@ -154,21 +157,43 @@ def execute(
     environment: dict[str, str] | None = None,
     limit: int = _LIMIT_SECONDS,
 ) -> tuple[int, str]:
-    """Run a command; its status and all it said. What it started ends with it. Raises RunError where it hangs."""
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-    )  # fmt: skip
+    """Run a command; its status and all it said. What it started ends with it. A program that has printed its results and does
+    not end (some MPIs hang in MPI_Finalize) is ended, and counts as done. Raises RunError where it hangs before."""
+    said = folder / "output"
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
     try:
-        output, _ = process.communicate(timeout=limit)
-    except BaseException as error:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise RunError(f"{name} did not end within {limit} s.") from error
-        raise
-    return process.returncode, output
+        status = _wait(process, said, limit)
+    finally:
+        _end(process)
+    if status is None and not _has_results(said):
+        raise RunError(f"{name} did not end within {limit} s.")
+    return status or 0, said.read_text(errors="replace")
+
+
+def _wait(process: subprocess.Popen[bytes], said: Path, limit: int) -> int | None:
+    """Its status; None if it does not end within the limit, or soon after its results."""
+    end = time.monotonic() + limit
+    shown = False
+    while time.monotonic() < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=_LOOK_SECONDS)
+        if not shown and _has_results(said):
+            shown, end = True, min(end, time.monotonic() + _ENDING_SECONDS)
+    return None
+
+
+def _has_results(said: Path) -> bool:
+    return _VERIFICATION.search(said.read_text(errors="replace")) is not None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _linear(curve: Curve) -> str:

@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 
 _ROUND_TRIPS = 10
 _ABORT_SECONDS = 3
+_READING_SECONDS = 0.2  # that launchers get to read why a rank ends: what they have not read when it does is lost
 _LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
 
 
@@ -187,6 +188,7 @@ def _end_all_on_error(mpi: Any) -> None:
         if mpi.COMM_WORLD.Get_size() > 1 and not mpi.Is_finalized():
             sys.stderr.flush()
             sys.stdout.flush()
+            time.sleep(_READING_SECONDS)
             abort(mpi.COMM_WORLD)
 
     sys.excepthook = hook
