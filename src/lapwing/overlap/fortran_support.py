@@ -26,6 +26,10 @@ def fortran_support(needs: Needs, collectives: FortranCollectives, form: str) ->
         "found": _found(f08),
         "fields": _fields(needs, handles, f08),
         "interfaces": _interfaces(needs, collectives.used),
+        "interface_isend": _taking_any("MPI_ISEND", "dest", "request"),
+        "interface_send": _taking_any("MPI_SEND", "dest"),
+        "interface_irecv": _taking_any("MPI_IRECV", "source", "request"),
+        "interface_recv": _taking_any("MPI_RECV", "source", "status(*)"),
     }
     texts = [*([_MODULE] if needs.slots else []), *([_BYTES] if needs.is_typed else [])]
     if needs.copying:
@@ -110,6 +114,19 @@ def _interfaces(needs: Needs, collectives: bool) -> str:
     return "\n".join(interfaces)
 
 
+def _taking_any(call: str, peer: str, *more: str) -> str:
+    """An interface: the program may pass MPI other types, without one, in the same file."""
+    declared = ["count", "kind", peer, "tag", "comm", *more, "error"]
+    named = [name.removesuffix("(*)") for name in declared]
+    return f"""\
+   @bare interface
+      @bare subroutine {call}(data, {", ".join(named)})
+         @bare type(*) :: data(*)
+         @bare integer :: {", ".join(declared)}
+      @bare end subroutine
+   @bare end interface"""
+
+
 def _found(f08: bool) -> str:
     return "type(MPI_Status) :: found" if f08 else "integer :: found(MPI_STATUS_SIZE)"
 
@@ -188,18 +205,12 @@ integer(c_size_t) function lapwing_${stem}_room(slot, count, kind)
    lapwing_${stem}_room = bytes
 end function
 """
-# The program may pass MPI other types, without an interface, in the same file: so there is one here that takes any.
 _POST = """
 subroutine lapwing_${stem}_post(slot, count, kind, source, tag, comm)
    @f08 use lapwing_$stem
    @bare use lapwing_$stem, only: c_size_t, slots
    implicit none
-   @bare interface
-      @bare subroutine MPI_IRECV(data, count, kind, source, tag, comm, request, error)
-         @bare type(*) :: data(*)
-         @bare integer :: count, kind, source, tag, comm, request, error
-      @bare end subroutine
-   @bare end interface
+$interface_irecv
    integer :: slot, count, source, tag, error
    integer(c_size_t) :: bytes
    integer(c_size_t), external :: lapwing_${stem}_room
@@ -238,18 +249,12 @@ subroutine lapwing_${stem}_post_if_long(slot, count, kind, source, tag, comm)
    end if
 end subroutine
 """
-# As above, with an interface that takes any type.
 _RECEIVE_HELD = """
 subroutine lapwing_${stem}_receive_held_$number(slot, data)
    @f08 use lapwing_$stem
    @bare use lapwing_$stem, only: slots
    implicit none
-   @bare interface
-      @bare subroutine MPI_RECV(data, count, kind, source, tag, comm, status, error)
-         @bare type(*) :: data(*)
-         @bare integer :: count, kind, source, tag, comm, status(*), error
-      @bare end subroutine
-   @bare end interface
+$interface_recv
    integer :: slot, error
    $type :: data$shape
    associate (held => slots(slot))
@@ -299,12 +304,7 @@ subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm
    @f08 use lapwing_$stem
    @bare use lapwing_$stem, only: c_size_t, lapwing_copy, slots
    implicit none
-   @bare interface
-      @bare subroutine MPI_ISEND(data, count, kind, dest, tag, comm, request, error)
-         @bare type(*) :: data(*)
-         @bare integer :: count, kind, dest, tag, comm, request, error
-      @bare end subroutine
-   @bare end interface
+$interface_isend
    integer :: slot, count, dest, tag, error
    integer(c_size_t) :: length
    integer(c_size_t), external :: lapwing_${stem}_room
@@ -318,18 +318,12 @@ subroutine lapwing_${stem}_send_$number(slot, data, count, kind, dest, tag, comm
    call MPI_ISEND(slots(slot)%copy, count, kind, dest, tag, comm, slots(slot)%request, error)
 end subroutine
 """
-# As above, with an interface that takes any type.
 _SEND_SHORT = f"""
 subroutine lapwing_${{stem}}_send_if_long_$number(slot, data, count, kind, dest, tag, comm)
    @f08 use lapwing_$stem
    @bare use lapwing_$stem, only: c_size_t
    implicit none
-   @bare interface
-      @bare subroutine MPI_SEND(data, count, kind, dest, tag, comm, error)
-         @bare type(*) :: data(*)
-         @bare integer :: count, kind, dest, tag, comm, error
-      @bare end subroutine
-   @bare end interface
+$interface_send
    integer :: slot, count, dest, tag, error
    integer(c_size_t), external :: lapwing_${{stem}}_bytes
    $kind :: kind
@@ -347,12 +341,7 @@ subroutine lapwing_${stem}_receive_$number(slot, data, count, kind, source, tag,
    @f08 use lapwing_$stem
    @bare use lapwing_$stem, only: slots
    implicit none
-   @bare interface
-      @bare subroutine MPI_IRECV(data, count, kind, source, tag, comm, request, error)
-         @bare type(*) :: data(*)
-         @bare integer :: count, kind, source, tag, comm, request, error
-      @bare end subroutine
-   @bare end interface
+$interface_irecv
    integer :: slot, count, source, tag, error
    $kind :: kind
    $comm :: comm

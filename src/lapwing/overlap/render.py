@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lapwing.overlap import mpi
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Level, Part, PartialLoop, Phase, Progress, Written, home
@@ -377,8 +378,13 @@ def comment_of(statement: Phase | DividedCall) -> str:
         Part.ARRIVE: f"lapwing: what {call} brings must be here now ({number})",
         Part.SEND: f"lapwing: {call} does not wait{'' if statement.plain_if_short else ': a copy travels'} ({number})",
         Part.START: f"lapwing: {call} starts here ({number})",
-        Part.END: f"lapwing: what {call} brings must be here now ({number})",
+        Part.END: f"lapwing: what {call} {'sends has left' if _sends(statement) else 'brings must be here now'} ({number})",
     }[statement.part]
+
+
+def _sends(phase: Phase) -> bool:
+    message = mpi.lookup(phase.call.name or "")
+    return message is not None and message.kind is mpi.Kind.SEND
 
 
 def _one_comment(rest: bytes) -> bool:

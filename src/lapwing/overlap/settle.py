@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -54,8 +55,7 @@ def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> State
 def _restored(body: Block, original: Block) -> Block:
     """Pairs of calls, or what one MPI_Waitall completes, become the calls again where all that stands between their phases is
     as it was between them."""
-    phases = [s for s in body.walk() if isinstance(s, Phase) and s.wait is not None]
-    waits = {id(s.wait): sum(1 for other in phases if other.wait is s.wait) for s in phases}
+    waits: Mapping[int, int] = Counter(id(s.wait) for s in body.walk() if isinstance(s, Phase) and s.wait is not None)
     if not waits:
         return original if body == original else body
     plain = _as_calls(body, waits, sends=True)

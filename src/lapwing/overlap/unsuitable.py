@@ -26,7 +26,7 @@ class Unsuitable:
 
     def sources(self) -> frozenset[int]:
         """Numbers of the sources that stay."""
-        return self._unread() | self._headers()
+        return self._unread() | self._with_two_interfaces() | self._headers()
 
     def _unread(self) -> frozenset[int]:
         """Sources of which an include is missing, which may hold declarations or macros."""
@@ -38,7 +38,7 @@ class Unsuitable:
             "an included file was not found",
             "give its folder with -I",
         )
-        return unread | self._with_two_interfaces()
+        return unread
 
     def _with_two_interfaces(self) -> frozenset[int]:
         """Sources that use mpi_f08 beside an older interface, whose handles are of another type."""
@@ -69,6 +69,9 @@ class Unsuitable:
         )
         return headers
 
+    def _statements(self) -> list[Statement]:
+        return [s for p in self.read.procedures.values() for s in p.body.walk()]
+
     def _statements_of(self, sources: frozenset[int]) -> list[Statement]:
         return [s for p in self.read.procedures.values() if p.source in sources for s in p.body.walk()]
 
@@ -80,22 +83,21 @@ class Unsuitable:
 
     def _handles_errors(self) -> bool:
         """Programs that look at MPI's error codes would see other ones."""
-        for procedure in self.read.procedures.values():
-            for statement in procedure.body.walk():
-                if any(_sets_handler(name) for name in called_in(statement)):
-                    self.context.refuse(
-                        statement.span,
-                        "nonblocking",
-                        "an error of MPI ends the program",
-                        "the program sets an error handler",
-                        "leave MPI's default error handler in place",
-                    )
-                    return True
+        for statement in self._statements():
+            if any(_sets_handler(name) for name in called_in(statement)):
+                self.context.refuse(
+                    statement.span,
+                    "nonblocking",
+                    "an error of MPI ends the program",
+                    "the program sets an error handler",
+                    "leave MPI's default error handler in place",
+                )
+                return True
         return False
 
     def _has_threads(self) -> bool:
         """Programs whose threads may all call MPI: they would share requests and copies."""
-        statements = [s for procedure in self.read.procedures.values() for s in procedure.body.walk()]
+        statements = self._statements()
         # MPI_Init asks for no level: where nothing else does, or asks which one there is, its name decides nothing.
         asks = any(_THREAD_CALLS.search(source.data) for source in self.read.sources)
         plain = any((message := message_of(s)) is not None and message.name == "MPI_Init" for s in statements)
@@ -117,7 +119,7 @@ class Unsuitable:
         if found is None:
             return False
         self._refuse_messages(
-            [s for procedure in self.read.procedures.values() for s in procedure.body.walk()],
+            self._statements(),
             "ranks share no memory",
             found[0].decode("latin-1"),
             "nothing: a message may say that other ranks have written what is shared",

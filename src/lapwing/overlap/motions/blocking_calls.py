@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.fortran_collectives import declared_type
+from lapwing.overlap.fortran_collectives import buffer_declaration, declared_type
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import NOWHERE, Part, Phase
 from lapwing.overlap.program import (
@@ -216,6 +216,11 @@ def is_contiguous(buffer: Expression, fortran: bool) -> bool:
             symbol.dimensions is None or symbol.allocatable or has_explicit_shape(symbol.dimensions)
         )
     return False
+
+
+def is_array_memory(buffer: Expression, fortran: bool) -> bool:
+    """Whether the argument is contiguous, and in Fortran an array, of which support procedures can declare a dummy argument."""
+    return is_contiguous(buffer, fortran) and (not fortran or buffer_declaration(buffer).endswith("*"))
 
 
 def may_be_copied(buffer: Expression, fortran: bool) -> bool:

@@ -27,8 +27,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import data_conflict, message_conflict
 from lapwing.overlap.effects import Effects
-from lapwing.overlap.fortran_collectives import buffer_declaration
-from lapwing.overlap.motions.blocking_calls import is_contiguous
+from lapwing.overlap.motions.blocking_calls import is_array_memory
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.phases import SHORT_MESSAGE, Part, Phase
 from lapwing.overlap.program import Block, Compound, Constant, Evaluate, If, Procedure, Statement
@@ -92,9 +91,8 @@ class DirectMessages:
     def _is_array(self, phase: Phase, procedure: Procedure) -> bool:
         """Whether the buffer is an array's own memory, as far as the language cares."""
         buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        if buffer is None or self.analysis.program.sources[procedure.source].language != "fortran":
-            return buffer is not None
-        return is_contiguous(buffer, fortran=True) and buffer_declaration(buffer).endswith("*")
+        fortran = self.analysis.program.sources[procedure.source].language == "fortran"
+        return buffer is not None and is_array_memory(buffer, fortran)
 
 
 def _receiving(effects: Effects) -> Effects:

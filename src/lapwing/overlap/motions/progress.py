@@ -50,11 +50,11 @@ class ProgressCalls:
     meanwhile: dict[str, UnderWay] = field(default_factory=dict)  # when halves are called, by their names
     _found: set[Span] = field(default_factory=set)
 
-    def body(self, under_way: UnderWay | None = None) -> Block:
+    def body(self, under_way: UnderWay) -> Block:
         """The procedure's body with progress calls; ``under_way``: when it begins."""
         if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
             return self.procedure.body
-        changed = self._block(self.procedure.body, dict(under_way or {}))
+        changed = self._block(self.procedure.body, dict(under_way))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
             self.context.made(site, MOTION, "loops that run meanwhile let MPI work on it")
         return changed

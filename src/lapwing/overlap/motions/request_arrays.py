@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lapwing.overlap import mpi
-from lapwing.overlap.fortran_collectives import buffer_declaration
-from lapwing.overlap.motions.blocking_calls import is_contiguous, is_written_out
+from lapwing.overlap.motions.blocking_calls import is_array_memory, is_written_out
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import Part, Phase
 from lapwing.overlap.program import (
@@ -104,7 +103,7 @@ def _may_be_taken_over(context: Context, call: Call, fortran: bool) -> bool:
         return False
     if not is_repeatable(call, "fortran" if fortran else "c") or not is_written_out(call):
         return False
-    return is_contiguous(buffer, fortran) and (not fortran or buffer_declaration(buffer).endswith("*"))
+    return is_array_memory(buffer, fortran)
 
 
 def _is(statement: Statement, name: str) -> bool:
