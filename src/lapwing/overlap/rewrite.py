@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -163,10 +164,13 @@ class _Rewriter:
                 self._replace(changed)
 
     def _moved_slots(self) -> frozenset[tuple[int, int]]:
-        """Source and slot of all communications that were put before others, themselves or with a call of their procedure."""
+        """Source and slot of all communications that were put before others, themselves or with a call of their procedure, and of
+        all in divided procedures, which are arranged once more when they are divided."""
         found: set[tuple[int, int]] = set()
         seen: set[str] = set()
+        halves = [self.now.procedures[half.key] for half in self._halves()]
         waiting = [(statement, procedure) for procedure, statement in self._moves]
+        waiting += [(statement, half) for half in halves for statement in half.body.statements]
         while waiting:
             statement, procedure = waiting.pop()
             for inner in statement.walk():
@@ -350,15 +354,18 @@ class _Rewriter:
         if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
             return True
         # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
-        data = self.read.sources[whole.source].data
-        calls = sum(
-            1
+        named = re.findall(rb"\b%s\b" % whole.name.encode(), self.read.sources[whole.source].data)
+        return len(named) != self._calls[whole.source, whole.name] + 1
+
+    @cached_property
+    def _calls(self) -> Counter[tuple[int, str]]:
+        """How many calls of each name the sources held."""
+        return Counter(
+            (procedure.source, name)
             for procedure in self.read.procedures.values()
             for statement in procedure.body.walk()
             for name in called_in(statement)
-            if name == whole.name and procedure.source == whole.source
         )
-        return len(re.findall(rb"\b%s\b" % whole.name.encode(), data)) != calls + 1
 
     @cached_property
     def _called(self) -> frozenset[str]:
