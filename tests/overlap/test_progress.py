@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -226,3 +228,212 @@ def test_a_loop_of_several_lines_stays_where_it_was(tmp_path: Path) -> None:
     text = transformed(C.replace("WORK", work), "program.c", tmp_path).text
     assert "        {\n        for (i = 0; i < n; i++)\n            for (j" in text
     assert "\n        lapwing_program_progress();\n        }\n" in text
+
+
+# ---- strips -----------------------------------------------------------------------------------------------------------
+
+STRIPPED = """\
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static double *out, *in, *a, sum;
+static int rank, size, n, m;
+static long far;
+/* before main */
+
+int main(int argc, char **argv)
+{
+    int i, j, k;
+    unsigned u;
+    long l;
+    size_t z;
+    MPI_Request requests[2];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    n = argc > 9 ? 5 : 20000;
+    m = n / 2;
+    far = n;
+    k = 0;
+    a = (double *)malloc(n * sizeof *a);
+    in = (double *)malloc(n * sizeof *a);
+    out = (double *)malloc(n * sizeof *a);
+    for (i = 0; i < n; i++) a[i] = in[i] = out[i] = i * rank;
+    i = j = l = z = u = 7;
+    MPI_Irecv(in, n, MPI_DOUBLE, (rank + size - 1) % size, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, n, MPI_DOUBLE, (rank + 1) % size, 0, MPI_COMM_WORLD, &requests[1]);
+    WORK
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (i = 0; i < n; i++) sum = 0.9 * sum + in[i] + a[i];
+    printf("%d %d %d %a\\n", rank, j, k, sum);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+def stripped(work: str, folder: Path, before: str = "") -> str:
+    text = STRIPPED.replace("WORK", work).replace("/* before main */", before)
+    return transformed(text, "a.c", folder).text.split("int main")[1]
+
+
+def a_loop(chance: random.Random) -> str:
+    """A loop of C whose turns and last value can be seen in what it leaves."""
+    variable = chance.choice(["i", "i", "l", "z", "u"])
+    first = chance.choice(["0", "1", "m", "n", "k % 3", "n + 3"])
+    bound = chance.choice(["n", "m", "n - 1", "far", "4096", "8193", "n - m", "4096 + m", "3 * 4096", "2 * m + k % 2"])
+    step = chance.choice([f"{variable}++", f"++{variable}", f"{variable} += 1", f"{variable} += 3"])
+    compared = chance.choice(["<", "<="])
+    visit = f"k = (k * 31 + (int){variable}) % 65521"
+    body = chance.choice(
+        [
+            f"\n        {visit};",
+            f" {{ {visit}; }}",
+            f"\n    {{\n        /* a turn */\n        {visit};\n    }}",
+            f" {{ // a turn\n        if ({variable} % 5 == 2) continue;\n        {visit};\n    }}",
+        ]
+    )
+    head = f"for ({variable} = {first}; {variable} {compared} {bound}; {step})"
+    return f"{head}{body}\n    j = (j * 17 + (int){variable}) % 65521;"
+
+
+@pytest.mark.mpi
+def test_strips_take_the_same_turns(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    result = transformed(STRIPPED.replace("WORK", "\n    ".join(a_loop(chance) for _ in range(60))), "a.c", tmp_path)
+    assert result.text.split("int main")[1].count(CALL) >= 40
+    result.assert_behaves_as_before(tmp_path, (2,))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "for (i = 1; i < n; i++) a[i] += 0.5 * a[i - 1];",
+        "for (int t = 1; t <= n - 1; t += 2) {\n        a[t] *= 0.5;\n    }",
+        "if (n > 7)\n        for (i = 0; i < n; i++) sum += a[i];",
+        "for (k = 0; k < 3; k++)\n        for (i = 0; i < n; i++) sum += a[i];",
+    ],
+)
+def test_a_long_innermost_loop_runs_in_strips(work: str, tmp_path: Path) -> None:
+    body = stripped(work, tmp_path)
+    assert body.count(CALL) == 1
+    assert body.count("lapwing_end") == 2
+
+
+@pytest.mark.parametrize(
+    ("work", "before"),
+    [
+        ("for (i = 0; i < 8000; i++) sum += a[i];", ""),  # soon over
+        ("for (i = 0; i < n; i++) sum += row[i];", "static double row[8000];"),
+        ("for (i = 0; i < n; i++) sum += grid[i][3];", "static double grid[20000][8];"),  # a row of a grid
+        ("for (i = 0; i < size; i++) sum += a[i];", ""),  # a turn a rank
+        ("for (i = n - 1; i > 0; i--) sum += a[i];", ""),  # downwards
+        ("for (i = 0; i < n; i++) {\n        if (a[i] > 3e9) break;\n        sum += a[i];\n    }", ""),
+        ("for (i = 0; i < n; i++) {\n        if (a[i] > 3e9) return 3;\n        sum += a[i];\n    }", ""),
+        ("for (i = 0; i < n; i++) {\n        if (i == m) n--;\n        sum += a[i];\n    }", ""),  # the bound changes
+        ("for (i = 0; i < *p; i++) a[i] = 1;", "static int *p = &n;"),
+        ("for (i = 0; i < v; i++) sum += a[i];", "static volatile int v = 20000;"),
+        ("for (i = 0, j = 1; i < n; i++) sum += a[i];", ""),  # forms that are not known
+        ("for (i = 0; i < n; i++, j++) sum += a[i];", ""),
+        ("for (i = 0; i < (n > 3 ? n : 3); i++) sum += a[i];", ""),
+        ("for (i = 0; i < n && j; i++) sum += a[i];", ""),
+        ("LOOP sum += a[i];", "#define LOOP for (i = 0; i < n; i++)"),
+        ("#pragma GCC ivdep\n    for (i = 0; i < n; i++) a[i] *= 2;", ""),
+        ("for (i = 0; i < n; i++) {\n        again: a[i] *= 2;\n        if (a[i] < 0.5 && a[i] > 0) goto again;\n    }", ""),
+    ],
+)  # fmt: skip
+def test_no_strips(work: str, before: str, tmp_path: Path) -> None:
+    assert "lapwing_end" not in stripped(work, tmp_path, before)
+
+
+def test_no_strips_for_what_needs_no_help(tmp_path: Path) -> None:
+    text = STRIPPED.replace("WORK", "for (i = 1; i < n; i++) a[i] += 0.5 * a[i - 1];")
+    assert "lapwing_end" in transformed(text, "a.c", tmp_path / "long").text
+    short = text.replace("in, n, MPI_DOUBLE", "in, 4, MPI_DOUBLE").replace("out, n, MPI_DOUBLE", "out, 4, MPI_DOUBLE")
+    assert "lapwing_end" not in transformed(short, "a.c", tmp_path / "short").text
+
+
+FORTRAN_LOOPS = """\
+  do i = 1, n
+    a(i) = a(i) + i
+    k = mod(31 * k + i, 65521)
+  end do
+  k = mod(31 * k + i, 65521)
+  do i = 2, &
+     n - 1, 3 ! every third
+    if (mod(i, 5) == 2) cycle
+    a(i) = 0.5d0 * a(i - 1) + k
+  enddo
+  k = mod(31 * k + i, 65521)
+  do i = n, m
+    a(i) = 1
+  end do
+  k = mod(31 * k + i, 65521)
+  do i = m, 2 * m
+    k = mod(31 * k + i, 65521)
+  end do
+  k = mod(31 * k + i, 65521)
+"""
+FORTRAN_KEPT = """\
+  do 20 i = 1, n
+    a(i) = a(i) + i
+20 continue
+  named: do i = 1, n
+    a(i) = a(i) + i
+  end do named
+  do i = n, 1, -1
+    a(i) = a(i) + i
+  end do
+  do i = 1, n
+    if (a(i) < -1) exit
+    a(i) = a(i) + i
+  end do
+  do i8 = 1, n
+    a(i8) = a(i8) + 1
+  end do
+  do i = 1, n
+    if (i == 9) n = n - 1
+    a(i) = a(i) + i
+  end do
+  do concurrent (i = 1:n)
+    a(i) = a(i) + i
+  end do
+"""
+
+
+def fortran_strips(loops: str) -> str:
+    """Free form, with loops between the start of two messages and their end."""
+    text = FORTRAN.replace("USE", "use mpi").replace("INCLUDE", "").replace("REQUESTS", "integer :: one, two, k, m, n")
+    text = text.replace("integer, parameter :: n = 300", "integer(8) :: i8")
+    text = text.replace("grid(n, n), out(n), in(n)", "grid(300, 300), out(20000), in(20000), a(30000)")
+    text = text.replace(
+        "  do i = 1, n\n", "  n = 20000 + rank\n  n = n - rank\n  m = n / 2\n  k = 0\n  a = rank\n  do i = 1, 300\n"
+    )
+    nest = text[text.index("  do 10") : text.index("10 continue\n") + len("10 continue\n")]
+    text = text.replace("out(i) = i * rank", "out = i * rank").replace("sum(in)", "sum(in) + sum(a) + k")
+    return text.replace(nest, loops)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("form", ["free", "fixed"])
+def test_strips_in_fortran(form: str, tmp_path: Path) -> None:
+    text = fortran_strips(FORTRAN_LOOPS)
+    if form == "fixed":
+        text = "\n".join("      " + line.split("!")[0].strip() for line in text.splitlines()) + "\n"
+        text = text.replace("2, &\n      n", "2,\n     & n").replace(", mod(", ",\n     & mod(")
+    result = transformed(text, "a.f90" if form == "free" else "a.f", tmp_path)
+    assert result.text.split("end program")[0].count("call lapwing_a_progress()") == 4
+    result.assert_behaves_as_before(tmp_path, (2,))
+
+
+def test_no_strips_in_fortran(tmp_path: Path) -> None:
+    result = transformed(fortran_strips(FORTRAN_KEPT), "a.f90", tmp_path)
+    assert "lapwing_a_progress" not in result.text
+
+
+def test_early_work_runs_in_strips(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "examples" / "bucket_sort.c").read_text()
+    text = re.sub(r"(KEYS =? ?)\d+", r"\g<1>20000", text, count=1)
+    after = transformed(text, "a.c", tmp_path).text
+    assert "lapwing_end" in after

@@ -115,6 +115,11 @@ class PartialLoop(Loop):
 
 
 @dataclass(frozen=True)
+class Strips(Loop):
+    """A long innermost loop whose turns run in strips, with a progress call after each (strips.py)."""
+
+
+@dataclass(frozen=True)
 class Written(Statement):
     """Lines of text that a motion wrote, and the memory they touch; ``barrier``: why nothing may pass them."""
 

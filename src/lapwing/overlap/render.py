@@ -14,8 +14,21 @@ from dataclasses import dataclass
 from lapwing.overlap import mpi
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Level, Part, PartialLoop, Phase, Progress, Written, home
+from lapwing.overlap.phases import (
+    NOWHERE,
+    DividedCall,
+    Drain,
+    Level,
+    Part,
+    PartialLoop,
+    Phase,
+    Progress,
+    Strips,
+    Written,
+    home,
+)
 from lapwing.overlap.program import Assign, Block, Compound, If, Loop, Operation, Procedure, Source, Span, Statement
+from lapwing.overlap.strips import closing, heads
 
 
 @dataclass(frozen=True)
@@ -161,6 +174,8 @@ class Renderer:
     def statement(self, statement: Statement, indent: int) -> str:
         if isinstance(statement, PartialLoop):
             return self._partial(statement, indent)
+        if isinstance(statement, Strips):
+            return self._strips(statement)
         if _is_made(statement):
             return self._above(statement.span) + self._beside(statement.span, indent) + self._made(statement, indent)
         key = (statement.span.start, statement.span.end)
@@ -231,6 +246,24 @@ class Renderer:
             yield " " * self._column(whole.span.start) + "}"
         yield self.text(place, end)
 
+    def _strips(self, loop: Strips) -> str:
+        """The loop's text with another head, in a loop over its strips."""
+        start, end = self._start_of(self._chunk(loop), loop), self._chunk(loop)[1]
+        line, column = self._line_start(loop.span.start), self._column(loop.span.start)
+        body, fortran = loop.body.span, self.source.language == "fortran"
+        head = self.text(loop.span.start, body.start)
+        changed = heads(self.source, loop, head)
+        assert changed is not None  # motions/progress.py asked
+        text = self.comment("lapwing: in strips, so that MPI can go on with what is under way", column)
+        text += self.lines([*changed.outer, changed.inner], column)
+        if not fortran:
+            text = text.rstrip("\n") + head[closing(head) + 1 :]
+        text += self.block(loop.body).removeprefix("\n" if fortran else "") + self.text(body.end, loop.span.end) + "\n"
+        text += self.lines([*self._emitter.progress(), "end do" if fortran else "}"], column)
+        if start <= line and not self.text(line, loop.span.start).strip():
+            return self.text(start, line) + text.rstrip("\n") + self.text(loop.span.end, end)
+        return self.text(start, loop.span.start) + text.strip() + self.text(loop.span.end, end)
+
     def _is_two_loops(self, loop: PartialLoop) -> bool:
         """Whether the turns outside are a loop before the interior's limits and one after them: no turn need be tested."""
         only = all(not level.divides for level in loop.box[:-1])
@@ -255,7 +288,7 @@ class Renderer:
             line = max(at, self._line_start(span.start))
             return self.text(at, line) + self.lines([head], span.start - self._line_start(span.start))
         old = self.text(span.start, body.start)
-        return self.text(at, span.start) + head + old[_closing(old) + 1 :]
+        return self.text(at, span.start) + head + old[closing(old) + 1 :]
 
     def _above(self, span: Span) -> str:
         """Comments above the statement that a made one stands for."""
@@ -345,16 +378,6 @@ class Renderer:
 
 
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
-
-
-def _closing(text: str) -> int:
-    """Where the parenthesis that is opened first is closed."""
-    depth = 0
-    for place, character in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == ")" and depth == 0:
-            return place
-    return len(text) - 1
 
 
 def _lets_progress(loop: PartialLoop) -> bool:

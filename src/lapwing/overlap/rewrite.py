@@ -73,7 +73,7 @@ class _Rewriter:
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
         self._left = unsuitable.sources()
         self.splits.left = self._left
-        self.insertions = pipeline_loops(self.context, collectives.divide, self._left)
+        self.insertions = pipeline_loops(self.context, collectives.divide, self._left, self._stem)
         for procedure in list(procedures_with_messages(self.context.analysis)):
             if procedure.source in self._left:
                 continue
@@ -294,6 +294,7 @@ class _Rewriter:
         for inserted in self.insertions:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
             edits.setdefault(inserted.source, []).append(edit)
+            emitters[inserted.source].needs.progresses |= inserted.progresses
         self._prototypes(edits)
         every = (self._changed(number, edits, emitters) for number in sorted(edits))
         return tuple(change for change in every if change.after != change.before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from lapwing.overlap import mpi
@@ -31,11 +31,12 @@ from lapwing.overlap.render import Edit, Renderer
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text that comes into a file (its number) at an offset."""
+    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls."""
 
     source: int
     offset: int
     text: str
+    progresses: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,21 @@ class EarlyText:
         work: EarlyWork,
         shadows: tuple[Shadow, ...],
         transfer: Call,
+        meanwhile: Sequence[Statement],
+        stem_of: Callable[[int], str],
         *,
         shared: bool,
         taken: set[str],
     ) -> None:
-        """``shared``: the loop is in another file. ``taken``: names that are in use; those made here are added."""
+        """``meanwhile``: the early statements as they are to be written. ``stem_of``: files. ``shared``: the loop is in another
+        file. ``taken``: names that are in use; those made here are added."""
         self._program = program
         self._procedure = work.procedure
         self._work = work
         self._shadows = shadows
         self._transfer = transfer
+        self._meanwhile = meanwhile
+        self._stem_of = stem_of
         self._shared = shared
         self._source = program.sources[self._procedure.source]
         self._step = indentation_step(self._source)
@@ -161,9 +167,11 @@ class EarlyText:
         users = [procedure, *(s.allocation.procedure for s in self._shadows if s.allocation is not None)]
         first = min((p for p in users if p.source == number), key=lambda p: p.span.start)
         shadows = "".join(self._declarations())
+        needs = Needs(self._stem_of(number))
+        early = self._early(needs)
         return [
             Insertion(number, self._above(first), shadows + "\n"),
-            Insertion(number, procedure.span.start, self._early()),
+            Insertion(number, procedure.span.start, early, needs.progresses),
         ]
 
     def _declarations(self) -> list[str]:
@@ -196,7 +204,7 @@ class EarlyText:
             *(f"static {symbol.type.text} *{name} = {rooms}[{number}];\n" for number, name in enumerate(names)),
         ]
 
-    def _early(self) -> str:
+    def _early(self, needs: Needs) -> str:
         """The procedure that does the early work, and the one that takes over what it wrote."""
         source, procedure = self._source, self._procedure
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
@@ -207,7 +215,7 @@ class EarlyText:
         statements: list[Statement] = []
         declared = False
         ranged = {id(s.ranges.statement): s for s in self._shadows if s.ranges is not None}
-        for statement in self._work.early:
+        for statement, written in zip(self._work.early, self._meanwhile, strict=True):
             if not declared and not isinstance(statement, Declare):
                 declared = True
                 if copies := self._copies():
@@ -215,10 +223,10 @@ class EarlyText:
             shadow = ranged.get(id(statement))
             if shadow is not None:
                 statements.append(Written((self._keeping(shadow, 0),), span=NOWHERE))
-            statements.append(statement)
+            statements.append(written)
             if shadow is not None:
                 statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
-        renderer = _Renaming(source, procedure, Emitter(source, Needs(""), lambda _: ""), self._renames())
+        renderer = _Renaming(source, procedure, Emitter(source, needs, self._stem_of), self._renames())
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
         take = self._take() if self._shadows else ""

@@ -19,22 +19,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Memory
+from lapwing.overlap.aliases import Memory
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import language_of
-from lapwing.overlap.effects import Access, Effects
+from lapwing.overlap.effects import Access
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines, words
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
+from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
+from lapwing.overlap.motions.progress import done_meanwhile
 from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, is_own, touched
 from lapwing.overlap.phases import NOWHERE, Phase, Written
 from lapwing.overlap.program import (
-    AddressOf,
     Block,
     Call,
     Cast,
-    Constant,
     Declare,
     Expression,
     Jump,
@@ -42,13 +42,11 @@ from lapwing.overlap.program import (
     Name,
     Nothing,
     Number,
-    Operation,
     Procedure,
     Span,
     Statement,
     Storage,
     Symbol,
-    Text,
 )
 from lapwing.overlap.sites import sites_of
 from lapwing.overlap.tree import message_of, rewrite
@@ -78,10 +76,13 @@ class Refused(Exception):
     where: Span | None = None
 
 
-def pipeline_loops(context: Context, divide: Divide, unread: frozenset[int]) -> tuple[Insertion, ...]:
+def pipeline_loops(
+    context: Context, divide: Divide, unread: frozenset[int], stem_of: Callable[[int], str]
+) -> tuple[Insertion, ...]:
     """Pipeline every loop that can be, but for those in the sources ``unread``. The program in ``context``, which must be as it
-    was read, is then the changed one; the insertions are text that belongs to no procedure that was read."""
-    return _Pipeliner(context, divide, unread).run() if context.allowed(MOTION) else ()
+    was read, is then the changed one; the insertions are text that belongs to no procedure that was read. ``stem_of``: how
+    support names the files."""
+    return _Pipeliner(context, divide, unread, stem_of).run() if context.allowed(MOTION) else ()
 
 
 @dataclass
@@ -89,6 +90,7 @@ class _Pipeliner:
     context: Context
     divide: Divide
     unread: frozenset[int]
+    stem_of: Callable[[int], str]
     insertions: list[Insertion] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
@@ -191,7 +193,7 @@ class _Pipeliner:
                     "call it once",
                     statement.span,
                 )
-        if not _is_simple(loop.upper) or not _is_fixed(loop.upper, _written_keys(effects)):
+        if not is_simple(loop.upper) or not is_fixed(loop.upper, written_keys(effects)):
             raise Refused(
                 "the loop's bounds do not change in a turn", "they may", "keep the bound in a local variable", loop.span
             )
@@ -217,7 +219,7 @@ class _Pipeliner:
     def _next_arguments(self, turn: Turn) -> tuple[int, ...]:
         """How much larger each argument is in the next turn."""
         effects = [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements]
-        written = _written_keys(effects)
+        written = written_keys(effects)
         values = Environment(self.analysis.terms)
         variable = self.analysis.terms.of_variable(turn.loop.variable)
         assert isinstance(turn.loop.step, Number)
@@ -231,15 +233,15 @@ class _Pipeliner:
                 turn.call.span,
             )
         for argument, dummy in zip(turn.call.arguments, turn.callee.parameters, strict=True):
-            if _is_simple(argument) and _is_fixed(argument, written | {turn.loop.variable.key}):
+            if is_simple(argument) and is_fixed(argument, written | {turn.loop.variable.key}):
                 differences.append(0)
                 continue
-            counted = _is_simple(argument) and _fits(turn.loop.variable, dummy)
+            counted = is_simple(argument) and _fits(turn.loop.variable, dummy)
             counted = counted and not any(isinstance(e, Cast) for e in argument.walk())
             linear = values.linear(argument) if counted else None
             others = set() if linear is None else set(linear.names()) - {variable}
             origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
-            if linear is None or not _is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
+            if linear is None or not is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
                 raise Refused(
                     "the next turn's arguments are known",
                     f"{dummy.name} is not known a turn ahead",
@@ -386,7 +388,10 @@ class _Pipeliner:
     ) -> None:
         program = self.analysis.program
         external = turn.caller.source != turn.callee.source
-        text = EarlyText(program, work, shadows, turn.transfer, shared=external, taken=self.taken)
+        meanwhile = done_meanwhile(self.context, turn.callee, work.early, turn.transfer)
+        text = EarlyText(
+            program, work, shadows, turn.transfer, meanwhile, self.stem_of, shared=external, taken=self.taken
+        )
         insertions = text.insertions()
         flag = next_turn_lines(program, turn.loop, text.next_name)
         if flag is None:
@@ -524,36 +529,7 @@ def _declares(statement: Statement) -> bool:
     return isinstance(statement, Declare)
 
 
-def _written_keys(effects: Sequence[Effects]) -> set[str]:
-    keys = {a.symbol.key for e in effects for a in e.accesses if a.writes and a.symbol is not None and not a.through}
-    return keys | {m.key for e in effects for a in e.accesses if a.writes for m in a.memory}
-
-
-def _is_fixed(expression: Expression, written: set[str]) -> bool:
-    """Whether the expression's value stays the same where only these variables are written."""
-    names = [e.symbol for e in _valued(expression) if isinstance(e, Name)]
-    if written & {UNKNOWN.key, ANYTHING.key} and any(s.storage is not Storage.LOCAL or s.target for s in names):
-        return False
-    return not any(s.volatile or s.key in written for s in names)
-
-
 def _fits(variable: Symbol, dummy: Symbol) -> bool:
     """Whether every value of the loop's variable is one of the argument's."""
     one, other = variable.type, dummy.type
     return one.base == other.base == "integer" and (one.bytes or 8) <= (other.bytes or 0)
-
-
-def _valued(argument: Expression) -> Iterator[Expression]:
-    """The parts of an argument whose values it depends on: not what only its address is taken of."""
-    if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
-        return
-    if isinstance(argument, Name) and argument.symbol.dimensions is not None:
-        return
-    yield argument
-    for part in argument.operands():
-        yield from _valued(part)
-
-
-def _is_simple(argument: Expression) -> bool:
-    """Without calls or assignments, and reading no memory but variables'."""
-    return all(isinstance(e, Name | Number | Text | Constant | AddressOf | Operation | Cast) for e in argument.walk())

@@ -6,24 +6,31 @@ after:   start … ; for (s …) { for (i …) work ; progress } ; end
 Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks whether there is
 a message (MPI_Iprobe takes none away), and it does so at most every few ten microseconds (emit.py).
 
+An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (strips.py).
+
 Obligations. Something may be under way; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
-Opaque); and it is no innermost loop, whose turns are too short, and which compilers vectorise.
+Opaque). Of strips: the loop's bound stays the same while it runs, and no turn leaves it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap.motions.context import Context
+from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
 from lapwing.overlap.motions.under_way import Events, UnderWay, happens
-from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase, Progress
+from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase, Progress, Strips
 from lapwing.overlap.program import (
     Block,
     Call,
     Compound,
+    Dimension,
+    Element,
     If,
     Jump,
     Loop,
+    Name,
     Nothing,
     Number,
     Opaque,
@@ -31,12 +38,15 @@ from lapwing.overlap.program import (
     Select,
     Span,
     Statement,
+    Symbol,
     While,
 )
+from lapwing.overlap.strips import STRIP, can_strip
 from lapwing.overlap.tree import message_of, with_blocks, with_statements
 
 MOTION = "progress-calls"
 _FEW_TURNS = 8
+_FEW_STRIPS = 2
 _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and that are worth a call
 
 
@@ -50,11 +60,11 @@ class ProgressCalls:
     meanwhile: dict[str, UnderWay] = field(default_factory=dict)  # when halves are called, by their names
     _found: set[Span] = field(default_factory=set)
 
-    def body(self, under_way: UnderWay) -> Block:
-        """The procedure's body with progress calls; ``under_way``: when it begins."""
+    def block(self, block: Block, under_way: UnderWay) -> Block:
+        """A block of the procedure with progress calls; ``under_way``: when it begins."""
         if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
-            return self.procedure.body
-        changed = self._block(self.procedure.body, dict(under_way))
+            return block
+        changed = self._block(block, dict(under_way))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
             self.context.made(site, MOTION, "loops that run meanwhile let MPI work on it")
         return changed
@@ -79,9 +89,8 @@ class ProgressCalls:
                 under_way |= again
                 return with_blocks(statement, [self._block(statement.body, under_way)])
             case If() | Select():
-                after: UnderWay = (
-                    {} if isinstance(statement, If) and statement.otherwise is not None else dict(under_way)
-                )
+                # What ends under a condition was most likely started under it.
+                after: UnderWay = {} if isinstance(statement, If) else dict(under_way)
                 blocks = []
                 for block in statement.blocks():
                     inside = dict(under_way)
@@ -109,7 +118,11 @@ class ProgressCalls:
     def _long_loop(self, loop: Loop | While, under_way: UnderWay) -> Statement:
         inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]
         calls = [s for block in loop.blocks() for s in block.walk() if self._calls_work(s)]
-        if loop.body.form == "chain" or not (inner or calls):
+        # Copies of sends have mostly left when they are made: short loops need not help them.
+        waiting = any(not isinstance(key, str) or not key.startswith("send") for key in under_way)
+        if not (inner or calls):
+            return self._strips(loop, under_way) if waiting and isinstance(loop, Loop) else loop
+        if loop.body.form == "chain":
             return loop
         if isinstance(loop, PartialLoop) and not loop.inside:
             return loop  # the boundary is short, and its text is the whole nest's
@@ -118,13 +131,26 @@ class ProgressCalls:
             if isinstance(loop, PartialLoop):
                 return loop
             return with_blocks(loop, [self._block(block, dict(under_way)) for block in loop.blocks()])
-        # Copies of sends have mostly left when they are made: short loops need not help them.
-        waiting = any(not isinstance(key, str) or not key.startswith("send") for key in under_way)
         enough = _SOME_WORK if waiting else _SOME_WORK**2
         if not calls and max(_work(s) for s in inner) < enough:
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
         return with_blocks(loop, [_with_call(loop.body)])
+
+    def _strips(self, loop: Loop, under_way: UnderWay) -> Loop:
+        """An innermost loop in strips, if it may be long and that is possible."""
+        analysis = self.context.analysis
+        if isinstance(loop, PartialLoop) or _is_short(loop, self.events.rank_counts):
+            return loop
+        written = written_keys([analysis.plain(s, self.procedure) for s in loop.body.statements])
+        if not is_simple(loop.upper) or not is_fixed(loop.upper, written):
+            return loop
+        if any(s.label is not None or (isinstance(s, Jump) and s.kind != "continue") for s in loop.walk()):
+            return loop
+        if not can_strip(analysis.program.sources[self.procedure.source], loop):
+            return loop
+        self._found |= {span for spans in under_way.values() for span in spans}
+        return Strips(loop.variable, loop.lower, loop.upper, loop.step, loop.body, loop.declares, span=loop.span)
 
     def _calls_work(self, statement: Statement) -> bool:
         """Whether it calls a procedure of the program that has loops."""
@@ -150,8 +176,16 @@ def with_progress_calls(
     """The procedure with progress calls in its long loops (itself if there are none), and what is under way when it calls halves.
     ``under_way``: when it begins."""
     calls = ProgressCalls(context, procedure, events)
-    body = calls.body(under_way)
+    body = calls.block(procedure.body, under_way)
     return (procedure if body is procedure.body else replace(procedure, body=body)), calls.meanwhile
+
+
+def done_meanwhile(
+    context: Context, procedure: Procedure, statements: Sequence[Statement], transfer: Call
+) -> tuple[Statement, ...]:
+    """Statements of the procedure that are done while ``transfer`` travels, one for one with progress calls."""
+    block = Block(tuple(statements), procedure.body.span)
+    return ProgressCalls(context, procedure, Events(context, {})).block(block, {"slot": (transfer.span,)}).statements
 
 
 def _is_mpi(statement: Statement) -> bool:
@@ -167,6 +201,31 @@ def _turns(loop: Statement) -> int | None:
         return None
     lower, upper, step = (int(b.value) for b in bounds if isinstance(b, Number))
     return max((upper - lower) // step + 1, 0) if step else None
+
+
+def _is_short(loop: Loop, rank_counts: Collection[Symbol]) -> bool:
+    """Whether the loop's turns are few, as far as its bounds and arrays say: a row of a grid or one turn a rank, for instance."""
+    turns = _turns(loop)
+    if turns is not None:
+        return turns <= _FEW_STRIPS * STRIP
+    if any(isinstance(s, Call) for s in loop.body.walk()):
+        return True  # as a rule those with much to do have loops of their own
+    if any(isinstance(e, Name) and e.symbol in rank_counts for e in loop.upper.walk()):
+        return True
+    counted = Name(loop.variable)
+    for expression in (e for s in loop.body.walk() for top in s.expressions() for e in top.walk()):
+        if isinstance(expression, Element) and counted in expression.indices and isinstance(expression.base, Name):
+            dimensions = expression.base.symbol.dimensions or ()
+            if len(expression.indices) > 1 or len(dimensions) > 1 or any(map(_is_few, dimensions)):
+                return True
+    return False
+
+
+def _is_few(dimension: Dimension) -> bool:
+    lower, upper = dimension.lower, dimension.upper
+    if not isinstance(lower, Number) or not isinstance(upper, Number):
+        return False
+    return upper.value - lower.value < _FEW_STRIPS * STRIP
 
 
 def _work(loop: Statement) -> int:

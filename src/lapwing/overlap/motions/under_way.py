@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.phases import Part, Phase
-from lapwing.overlap.program import Call, Expression, Procedure, Span, Statement
+from lapwing.overlap.program import Call, Expression, Name, Number, Procedure, Span, Statement, Symbol
 from lapwing.overlap.tree import message_of
 
 Key = Expression | str
@@ -34,6 +35,17 @@ class Events:
     halves: dict[str, Procedure]
     _called: dict[str, list[Event]] = field(default_factory=dict)
 
+    @cached_property
+    def rank_counts(self) -> frozenset[Symbol]:
+        """Variables that hold how many ranks there are."""
+        calls = (
+            statement
+            for procedure in self.context.analysis.program.procedures.values()
+            for statement in procedure.body.walk()
+            if isinstance(statement, Call) and statement.name is not None and statement.name.upper() == "MPI_COMM_SIZE"
+        )
+        return frozenset(e.symbol for call in calls for a in call.arguments for e in a.walk() if isinstance(e, Name))
+
     def of(self, statement: Statement, procedure: Procedure) -> list[Event]:
         """What starts and ends in a statement without blocks, in order."""
         message = message_of(statement)
@@ -54,6 +66,8 @@ class Events:
 
     def _of_others(self, statement: Statement, procedure: Procedure) -> list[Event]:
         if isinstance(statement, Phase):
+            if _is_tiny(mpi.lookup(statement.call.name or ""), statement.call):
+                return []
             kind = "send" if statement.part is Part.SEND else "slot"
             key = f"{kind} {procedure.source}:{statement.slot}"
             return [Event(statement.part not in _ENDINGS, statement.call.span, key)]
@@ -105,9 +119,17 @@ def _of_message(message: mpi.MpiCall, call: Call) -> Iterable[Event]:
     request = argument_of(call, mpi.Role.REQUEST)
     if message.kind is mpi.Kind.COMPLETION and message.blocking:
         yield Event(False, call.span, request, every=request is None)
-    elif request is not None and not message.blocking and message.kind in _TRANSFERS:
+    elif request is not None and not message.blocking and message.kind in _TRANSFERS and not _is_tiny(message, call):
         yield Event(True, call.span, request)
 
 
+def _is_tiny(message: mpi.MpiCall | None, call: Call) -> bool:
+    """Whether one rank sends another so little that it arrives without help."""
+    count = argument_of(call, mpi.Role.COUNT)
+    between_two = message is not None and message.kind is not mpi.Kind.COLLECTIVE
+    return between_two and isinstance(count, Number) and count.value <= _FEW
+
+
+_FEW = 16  # elements
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _TRANSFERS = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
