@@ -246,12 +246,14 @@ class Emitter:
         message = mpi.lookup(phase.call.name or "")
         assert message is not None
         name = message.nonblocking or message.name
+        instead = dict(phase.instead)
         kept = [
-            phase.sends if p.role is mpi.Role.SEND_BUFFER and phase.sends is not None else self._text(a)
-            for a, p in zip(phase.call.arguments, message.parameters, strict=False)
+            instead.get(place) or self._text(a)
+            for place, (a, p) in enumerate(zip(phase.call.arguments, message.parameters, strict=False))
             if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
         ]
-        return f"{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].request'])});"
+        condition = "" if phase.unless is None else f"if (!{phase.unless}) "
+        return f"{condition}{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].request'])});"
 
     def _fortran(self, phase: Phase) -> tuple[str, ...]:
         if phase.part in (Part.START, Part.END):

@@ -36,9 +36,10 @@ class Part(enum.Enum):
 class Phase(Statement):
     """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
 
-    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``sends``:
-    text that stands for the send buffer. ``plain_if_short``: a short message is sent where the send is, or received where
-    the receive ends, by a blocking call as the program has it (motions/direct_messages.py).
+    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``instead``:
+    texts that stand for arguments, by their places. ``unless``: C's variable that says it was started before.
+    ``plain_if_short``: a short message is sent where the send is, or received where the receive ends, by a blocking call as the
+    program has it (motions/direct_messages.py).
     """
 
     part: Part
@@ -48,7 +49,8 @@ class Phase(Statement):
     wait: Call | None = field(default=None, compare=False)
     status: Expression | None = field(default=None, compare=False)
     comment: str | None = field(default=None, compare=False)
-    sends: str | None = field(default=None, compare=False)
+    instead: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+    unless: str | None = field(default=None, compare=False)
     plain_if_short: bool = field(default=False, compare=False)
 
 
@@ -121,8 +123,10 @@ class Strips(Loop):
 
 @dataclass(frozen=True)
 class Written(Statement):
-    """Lines of text that a motion wrote, and the memory they touch; ``barrier``: why nothing may pass them."""
+    """Lines of text that a motion wrote, and the memory they touch; ``barrier``: why nothing may pass them. ``starts``: what is
+    under way after them."""
 
     lines: tuple[str, ...]
     accesses: tuple[Access, ...] = field(default=(), compare=False)
     barrier: str | None = None
+    starts: Phase | None = field(default=None, compare=False)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.c.write import declaration, fresh_name, indentation_step
 from lapwing.overlap.emit import Emitter
+from lapwing.overlap.motions.ahead import Ahead
+from lapwing.overlap.motions.ahead_text import AheadText
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.motions.early_work import EarlyWork
-from lapwing.overlap.motions.shadows import Shadow, Taken
+from lapwing.overlap.motions.shadows import Allocation, Shadow, Taken
 from lapwing.overlap.needs import Needs
-from lapwing.overlap.phases import NOWHERE, Written
+from lapwing.overlap.phases import NOWHERE, Phase, Written
 from lapwing.overlap.program import (
     Call,
     Declare,
@@ -27,6 +29,7 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.render import Edit, Renderer
+from lapwing.overlap.tree import message_of
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,16 @@ class EarlyText:
         work: EarlyWork,
         shadows: tuple[Shadow, ...],
         transfer: Call,
+        ahead: Ahead | None,
         meanwhile: Sequence[Statement],
         stem_of: Callable[[int], str],
         *,
         shared: bool,
         taken: set[str],
     ) -> None:
-        """``meanwhile``: the early statements as they are to be written. ``stem_of``: files. ``shared``: the loop is in another
-        file. ``taken``: names that are in use; those made here are added."""
+        """``ahead``: how the transfer starts a turn ahead. ``meanwhile``: the early statements as they are to be written.
+        ``stem_of``: how support names files. ``shared``: the loop is in another file. ``taken``: names that are in use; those
+        made here are added."""
         self._program = program
         self._procedure = work.procedure
         self._work = work
@@ -90,9 +95,11 @@ class EarlyText:
         if self._sent is not None:
             self._keep_name = fresh(f"{name}_keep")
             self._kept_flag = fresh(f"{name}_kept")
+            self._inside_name = fresh(f"{name}_inside")
             self._outgoing_name = fresh(f"{name}_outgoing")
             self._other_name = fresh(f"{self._sent.symbol.name}_sent")
         self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in shadows if _is_copied_memory(s)}
+        self._ahead = AheadText(ahead, name, self._names, fresh) if ahead is not None else None
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
             for s in shadows
@@ -132,28 +139,60 @@ class EarlyText:
         comment = f"/* lapwing: {self._sent.symbol.name} takes over what is on its way */"
         return (comment, f"{self._keep_name}();")
 
-    def allocating(self, shadow: Shadow) -> tuple[str, ...]:
-        """The pointer's allocation once more, for its shadow."""
-        assert shadow.allocation is not None
-        span, target = shadow.allocation.statement.span, shadow.allocation.target
+    def allocating(self, symbol: Symbol, allocation: Allocation) -> tuple[str, ...]:
+        """A pointer's allocation once more, for what has its place meanwhile."""
+        span, target = allocation.statement.span, allocation.target
         data = self._source.data
         lines = ["/* lapwing: the next turn's early work needs room of its own */"]
-        for name in (self._names[shadow.symbol.key], *((self._other_name,) if shadow.sent else ())):
+        for name in self._homes(symbol):
             text = (data[span.start : target.start] + name.encode() + data[target.end : span.end]).decode("latin-1")
             lines += [f"free({name});", *(line.strip() for line in text.splitlines())]
-        if shadow.symbol.key in self._bytes:
-            sizes = " * ".join(f"({self._source.text(size)})" for size in shadow.allocation.sizes)
-            lines.append(f"{self._bytes[shadow.symbol.key]} = (size_t){sizes};")
+        size = self._size_name(symbol)
+        if size is not None:
+            sizes = " * ".join(f"({self._source.text(size)})" for size in allocation.sizes)
+            lines.append(f"{size} = (size_t){sizes};")
         return tuple(lines)
 
-    def sending(self) -> str | None:
-        """What the transfer sends in place of its buffer; None: its buffer."""
+    def _homes(self, symbol: Symbol) -> list[str]:
+        """The names of all that stands for the variable."""
+        names = [self._names[symbol.key]] if symbol.key in self._names else []
+        if self._sent is not None and self._sent.symbol == symbol:
+            names.append(self._other_name)
+        if self._ahead is not None:
+            names += [self._ahead.sent_rows[symbol.key]] if symbol.key in self._ahead.sent_rows else []
+            names += [self._ahead.other] if symbol == self._ahead.received else []
+        return names
+
+    def _size_name(self, symbol: Symbol) -> str | None:
+        """The variable that holds how many bytes the pointer was given."""
+        if self._ahead is not None and symbol == self._ahead.received:
+            return self._ahead.bytes
+        return self._bytes.get(symbol.key)
+
+    def start(self, start: Phase) -> Phase:
+        """The transfer's beginning: it sends the shadow, and may have begun a turn ahead."""
+        message = message_of(start.call)
+        assert message is not None
         if self._sent is None:
-            return None
+            return start
         roles = (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPE, mpi.Role.COMM)
         arguments = (argument_of(self._transfer, role) for role in roles)
         texts = (self._source.text(a.span) for a in arguments if a is not None and a.span is not None)
-        return f"{self._outgoing_name}({', '.join(texts)})"
+        place = mpi.index_of(message, mpi.Role.SEND_BUFFER)
+        assert place is not None
+        return replace(
+            start,
+            instead=((place, f"{self._outgoing_name}({', '.join(texts)})"),),
+            unless=self._ahead.started if self._ahead is not None else None,
+        )
+
+    def starting_ahead(self, start: Phase) -> tuple[str, ...]:
+        """Lines after the transfer's end; none if the next one does not start there."""
+        if self._ahead is None or self._sent is None:
+            return ()
+        emitter = Emitter(self._source, Needs(self._stem_of(self._procedure.source)), self._stem_of)
+        sent = self._names[self._sent.symbol.key]
+        return self._ahead.starting(start, self._done_name, sent, emitter, self._step)
 
     def declaration_for(self, caller: Procedure) -> Insertion:
         """Another file's declaration of the flag."""
@@ -192,7 +231,7 @@ class EarlyText:
                 lines.append(f"static size_t {self._bytes[symbol.key]};\n")
         if self._sent is not None:
             lines.append(f"static int {self._kept_flag};\n")
-        return lines
+        return lines if self._ahead is None else [*lines, *self._ahead.declarations(_sizes)]
 
     def _two_shadows(self, shadow: Shadow) -> list[str]:
         symbol, names = shadow.symbol, (self._names[shadow.symbol.key], self._other_name)
@@ -230,7 +269,9 @@ class EarlyText:
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
         take = self._take() if self._shadows else ""
-        take = self._keep() + self._outgoing() + take if self._sent is not None else take
+        take = self._keep() + self._inside() + self._outgoing() + take if self._sent is not None else take
+        if self._ahead is not None:
+            take += self._ahead.functions(self._inside_name, self._copy, self._function)
         text = renderer.block(block).rstrip()
         kept += "\n" if kept else ""
         return f"{kept}static void {self.early_name}{head[opening:]}{text}\n}}\n\n{take}"
@@ -319,10 +360,10 @@ class EarlyText:
         variables = ["size_t i, n, count;", f"{declaration(kind, 'other')}"]
         return self._function(f"static void {self._keep_name}(void)", variables, lines)
 
-    def _outgoing(self) -> str:
-        """The function that says where the transfer finds what it sends: in the shadow, if the early work wrote all of it."""
+    def _inside(self) -> str:
+        """The function that says whether the early work wrote all that is sent into the shadow."""
         assert self._sent is not None
-        step, symbol, name = self._step, self._sent.symbol, self._names[self._sent.symbol.key]
+        step, symbol = self._step, self._sent.symbol
         before, after = self._kept_name(self._sent, 0), self._kept_name(self._sent, 1)
         lines = [
             f"count = sizeof {before} / sizeof *{before};",
@@ -336,12 +377,21 @@ class EarlyText:
             f"end = (long){after}[count - 1];",
             "for (r = 0; inside && r < ranks; r++)",
             f"{step}inside = counts[r] == 0 || (displs[r] >= first && (long)displs[r] + counts[r] <= end);",
-            f"if (!inside) {self._keep_name}();",
-            f"return inside ? {name} : {symbol.name};",
+            "return inside;",
         ]
         variables = ["size_t i, count;", "long first, end;", "int inter, ranks, size, inside, r;"]
-        parameters = "const int *counts, const int *displs, MPI_Datatype type, MPI_Comm comm"
-        return self._function(f"static const void *{self._outgoing_name}({parameters})", variables, lines)
+        return self._function(f"static int {self._inside_name}({_SENT})", variables, lines)
+
+    def _outgoing(self) -> str:
+        """The function that says where the transfer finds what it sends: in the shadow, or in the variable."""
+        assert self._sent is not None
+        symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
+        lines = [
+            f"if ({self._inside_name}(counts, displs, type, comm)) return {name};",
+            f"{self._keep_name}();",
+            f"return {symbol.name};",
+        ]
+        return self._function(f"static const void *{self._outgoing_name}({_SENT})", [], lines)
 
     def _function(self, head: str, variables: list[str], lines: list[str]) -> str:
         declared = "".join(f"{self._step}{line}\n" for line in variables) + ("\n" if variables else "")
@@ -355,6 +405,7 @@ class EarlyText:
         return found.start() if found else start
 
 
+_SENT = "const int *counts, const int *displs, MPI_Datatype type, MPI_Comm comm"
 _LONGEST_COMMENT = 4000  # bytes
 _COMMENTS_AT_END = re.compile(rb"^(?:[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]*\n)+\Z", re.DOTALL | re.MULTILINE)
 

@@ -24,12 +24,13 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import language_of
 from lapwing.overlap.effects import Access
 from lapwing.overlap.environment import Environment
+from lapwing.overlap.motions.ahead import Ahead, find_ahead
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines, words
 from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
 from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
 from lapwing.overlap.motions.progress import done_meanwhile
-from lapwing.overlap.motions.shadows import Obstacle, Shadow, ShadowFinder, is_own, touched
+from lapwing.overlap.motions.shadows import Allocation, Obstacle, Shadow, ShadowFinder, is_own, touched
 from lapwing.overlap.phases import NOWHERE, Phase, Written
 from lapwing.overlap.program import (
     Block,
@@ -344,15 +345,15 @@ class _Pipeliner:
     def _text(self, statement: Statement, procedure: Procedure) -> str:
         return self.analysis.program.sources[procedure.source].text(statement.span)
 
-    def _between(self, turn: Turn, work: EarlyWork) -> list[Access]:
-        """All that is touched from the transfer's start to where the next turn's work stood."""
+    def _between(self, turn: Turn, work: EarlyWork, *, transfer: bool = True) -> list[Access]:
+        """All that is touched from the transfer's start to where the next turn's work stood; with or without the transfer."""
         analysis, callee = self.analysis, turn.callee
         statements = callee.body.statements
         place = next(n for n, s in enumerate(statements) if s is turn.transfer)
-        own = [analysis.plain(s, callee) for s in statements[place:]]
+        own = [analysis.plain(s, callee) for s in statements[place if transfer else place + 1 :]]
         first = next(s for s in work.early if not _declares(s))
         for statement in work.staying:
-            if _declares(statement) or statement.span.start < first.span.start:
+            if not transfer or _declares(statement) or statement.span.start < first.span.start:
                 own.append(analysis.plain(statement, callee))
         for effects in own:
             if effects.barrier is not None:
@@ -388,9 +389,10 @@ class _Pipeliner:
     ) -> None:
         program = self.analysis.program
         external = turn.caller.source != turn.callee.source
+        ahead = self._ahead(turn, work, shadows)
         meanwhile = done_meanwhile(self.context, turn.callee, work.early, turn.transfer)
         text = EarlyText(
-            program, work, shadows, turn.transfer, meanwhile, self.stem_of, shared=external, taken=self.taken
+            program, work, shadows, turn.transfer, ahead, meanwhile, self.stem_of, shared=external, taken=self.taken
         )
         insertions = text.insertions()
         flag = next_turn_lines(program, turn.loop, text.next_name)
@@ -412,10 +414,14 @@ class _Pipeliner:
             self.insertions.append(text.declaration_for(turn.caller))
         for shadow in shadows:
             if shadow.allocation is not None:
-                self._allocate(turn, text, shadow)
+                self._allocate(turn, text, shadow.symbol, shadow.allocation)
+        if ahead is not None:
+            self._allocate(turn, text, ahead.received, ahead.allocation)
         self.analysis.forget_all()
         self.done.add(turn.callee.key)
         self._say(turn, work)
+        if ahead is not None:
+            self.context.made(turn.transfer.span, MOTION, "starts before the rest of the turn before")
 
     def _new_callee(
         self,
@@ -444,19 +450,46 @@ class _Pipeliner:
                 *head,
                 Written(text.taking_over(), touches, barrier, span=NOWHERE),
                 *tail,
-                replace(start, span=turn.transfer.span, sends=text.sending()),
+                replace(text.start(start), span=turn.transfer.span),
                 Written(text.doing_early(differences), touches, barrier, span=NOWHERE),
                 replace(end, span=NOWHERE),
+                *self._starting_ahead(turn, text, start, touches),
                 *body.statements[place + 1 :],
             ),
         )
 
-    def _allocate(self, turn: Turn, text: EarlyText, shadow: Shadow) -> None:
-        assert shadow.allocation is not None
-        allocation = shadow.allocation
+    def _ahead(self, turn: Turn, work: EarlyWork, shadows: tuple[Shadow, ...]) -> Ahead | None:
+        """How the transfer starts a turn ahead, if it can."""
+        if self._communicates_after(turn):
+            return None
+        rest = self._between(turn, work, transfer=False)
+        found = find_ahead(self.analysis, work, shadows, turn.transfer, rest)
+        if isinstance(found, str):
+            self._refuse(
+                turn,
+                Refused(
+                    "the next turn's transfer may start before the rest of this turn",
+                    found,
+                    "receive into memory of one malloc that the rest of the loop only reads, by its elements",
+                ),
+            )
+            return None
+        return found
+
+    def _starting_ahead(
+        self, turn: Turn, text: EarlyText, start: Phase, touches: tuple[Access, ...]
+    ) -> tuple[Statement, ...]:
+        lines = text.starting_ahead(start)
+        if not lines:
+            return ()
+        own = tuple(touched([self.analysis.plain(turn.transfer, turn.callee)], turn.callee))
+        barrier = "the next turn's collective calls"
+        return (Written(lines, (*touches, *own), barrier, starts=start, span=NOWHERE),)
+
+    def _allocate(self, turn: Turn, text: EarlyText, symbol: Symbol, allocation: Allocation) -> None:
         procedure = self.analysis.program.procedures[allocation.procedure.key]
-        room = Access(None, None, True, False, False, frozenset({Memory(f"shadow of {shadow.symbol.key}")}))
-        made = Written(text.allocating(shadow), (room, _flag(turn.callee)), span=NOWHERE)
+        room = Access(None, None, True, False, False, frozenset({Memory(f"shadow of {symbol.key}")}))
+        made = Written(text.allocating(symbol, allocation), (room, _flag(turn.callee)), span=NOWHERE)
 
         def with_shadow(statement: Statement) -> Sequence[Statement]:
             return (statement, made) if statement is allocation.statement else (statement,)

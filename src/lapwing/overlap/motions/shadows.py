@@ -165,7 +165,7 @@ class ShadowFinder:
             why = "a macro or a header names it"
         if why is not None:
             return self._no_home(symbol, why, users)
-        allocation = self._allocation(symbol) if symbol.pointer else None
+        allocation = allocation_of(self._analysis, symbol, self._procedure.source) if symbol.pointer else None
         if symbol.pointer and allocation is None:
             return self._no_home(symbol, "its memory does not come from one malloc in the same file", users)
         shadow = Shadow(symbol, Taken.COPY, spots or (), allocation=allocation)
@@ -217,13 +217,8 @@ class ShadowFinder:
         )
 
     def _cannot_be_renamed(self, symbol: Symbol, users: Sequence[Statement]) -> str | None:
-        if symbol.name in _NEW_NAMES:
-            return "the new procedures have a variable of that name"
-        if symbol.storage is not Storage.GLOBAL or symbol.overlay is not None or symbol.volatile:
-            return "it is not a global variable of its own"
-        kind = symbol.type.target if symbol.pointer else symbol.type
-        if kind is None or kind.base not in ("integer", "real", "complex", "logical", "character"):
-            return "its elements are not numbers"
+        if (why := not_global_numbers(symbol)) is not None:
+            return why
         if any(not isinstance(d.upper, Number) for d in symbol.dimensions or ()):
             return "its size is not a number"
         for effects in self._work.effects:
@@ -342,21 +337,37 @@ class ShadowFinder:
             ranges.append(Range(lower, upper))
         return Section(tuple(ranges))
 
-    # ---- memory -------------------------------------------------------------------------------------------------------
 
-    def _allocation(self, symbol: Symbol) -> Allocation | None:
-        """The statement that gives the pointer its memory, if nothing else ever gives it any and it can be repeated."""
-        value = self._analysis.aliases.unchanged_pointer(symbol)
-        if value is None or not _is_fresh(value) or value.span is None or value.span.source != self._procedure.source:
-            return None
-        for procedure in self._analysis.program.procedures.values():
-            for statement in procedure.body.walk():
-                target = _given(statement, value.span)
-                if target == Name(symbol) and target.span is not None:
-                    once = _count_words(self._source, statement.span, symbol.name) == 1
-                    sizes = _sizes_of(value)
-                    return Allocation(statement, procedure, target.span, sizes) if once and sizes else None
+# ---- memory -----------------------------------------------------------------------------------------------------------
+
+
+def allocation_of(analysis: Analysis, symbol: Symbol, source: int) -> Allocation | None:
+    """The statement that gives the pointer its memory, if it stands in this source, nothing else ever gives it any and it can be
+    repeated."""
+    value = analysis.aliases.unchanged_pointer(symbol)
+    if value is None or not _is_fresh(value) or value.span is None or value.span.source != source:
         return None
+    text = analysis.program.sources[source]
+    for procedure in analysis.program.procedures.values():
+        for statement in procedure.body.walk():
+            target = _given(statement, value.span)
+            if target == Name(symbol) and target.span is not None:
+                once = _count_words(text, statement.span, symbol.name) == 1
+                sizes = _sizes_of(value)
+                return Allocation(statement, procedure, target.span, sizes) if once and sizes else None
+    return None
+
+
+def not_global_numbers(symbol: Symbol) -> str | None:
+    """Why new procedures cannot name the variable and copy its elements, or those it points to; None if they can."""
+    if symbol.name in _NEW_NAMES:
+        return "the new procedures have a variable of that name"
+    if symbol.storage is not Storage.GLOBAL or symbol.overlay is not None or symbol.volatile:
+        return "it is not a global variable of its own"
+    kind = symbol.type.target if symbol.pointer else symbol.type
+    if kind is None or kind.base not in ("integer", "real", "complex", "logical", "character"):
+        return "its elements are not numbers"
+    return None
 
 
 def _given(statement: Statement, value: Span) -> Expression | None:
@@ -401,9 +412,9 @@ def _calls(statement: Statement) -> Iterator[str | None]:
             yield e.name
 
 
-_NEW_NAMES = frozenset(
-    "i n r count counts displs type comm first end inter ranks size inside other".split()
-)  # early_text.py
+_NEW_NAMES = frozenset(  # early_text.py, ahead_text.py
+    "i n r count counts displs type comm first end inter ranks size inside other brought places kind".split()
+)
 _SENDS_ROWS = frozenset({"MPI_Alltoallv"})  # messages given by counts and displacements
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 

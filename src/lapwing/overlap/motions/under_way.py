@@ -8,7 +8,7 @@ from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.motions.context import Context, argument_of
-from lapwing.overlap.phases import Part, Phase
+from lapwing.overlap.phases import Part, Phase, Written
 from lapwing.overlap.program import Call, Expression, Name, Number, Procedure, Span, Statement, Symbol
 from lapwing.overlap.tree import message_of
 
@@ -65,6 +65,8 @@ class Events:
         return under_way
 
     def _of_others(self, statement: Statement, procedure: Procedure) -> list[Event]:
+        if isinstance(statement, Written):
+            return self._of_others(statement.starts, procedure) if statement.starts is not None else []
         if isinstance(statement, Phase):
             if _is_tiny(mpi.lookup(statement.call.name or ""), statement.call):
                 return []
