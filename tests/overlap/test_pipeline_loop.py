@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     }
     turn(2);
     printf("%d %d\\n", found, checks);
-    for (i = 0; i < room; i++) printf("%d ", buffer[i]);
+    for (i = 0; i < room; i++) printf("%d %d ", buffer[i], received[i]);
     for (i = 0; i < BUCKETS; i++) printf("%d %d %d %d\\n", counts[i], totals[i], firsts[i], pointers[i]);
     MPI_Finalize();
     return 0;
@@ -216,6 +216,122 @@ BEHIND = {
     ),
     "a collective not always called": (("    MPI_Allreduce(counts", "    if (number != 4) MPI_Allreduce(counts"),),
 }
+
+# Turns whose transfer starts a turn ahead, each other than SORT in one respect, and whether only it writes its buffer.
+FEWER = (
+    ("    for (i = 0; i < KEYS; i++)\n        counts", "    for (i = 0; i < KEYS / number; i++)\n        counts"),
+    ("    for (i = 0; i < KEYS; i++) {\n        key", "    for (i = 0; i < KEYS / number; i++) {\n        key"),
+)
+ONLY = (
+    ("received = (int *)malloc(sizeof(int) * room);", "received = (int *)calloc(room, sizeof(int));"),
+    ("buffer[i] = received[i] = i % LARGEST;", "buffer[i] = i % LARGEST;"),
+)
+BACKWARDS = (("for (number = 1; number <= TURNS; number++)", "for (number = TURNS; number >= 1; number--)"),)
+EVEN = (
+    ("for (number = 1; number <= TURNS; number++)", "for (number = 1; number < TURNS; number++)"),
+)  # buffers have swapped
+AHEAD = {
+    "as it is": ((), False),
+    "an even number of turns": (EVEN, False),
+    "only written by the transfer": (ONLY, True),
+    "an even number of turns, fewer keys each": (FEWER + EVEN, False),
+    "an even number of turns, fewer keys each, only written by the transfer": (FEWER + EVEN + ONLY, True),
+    "fewer keys each turn": (FEWER, False),
+    "fewer keys each turn, only written by the transfer": (FEWER + ONLY, True),
+    "more keys each turn": (FEWER + BACKWARDS, False),
+    "more keys each turn, only written by the transfer": (FEWER + BACKWARDS + ONLY, True),
+    "the loop again": (
+        (
+            ("    turn(2);", "    received[5] = 7;\n    for (i = 4; i > 1; i -= 2)\n        turn(i);\n    turn(2);"),
+            *FEWER,
+        ),
+        False,
+    ),
+    "the loop again, only written by the transfer": (
+        (("    turn(2);", "    for (i = 4; i > 1; i -= 2)\n        turn(i);\n    turn(2);"), *FEWER, *ONLY),
+        True,
+    ),
+    "messages placed with gaps": (  # found when it runs
+        (("give_at[0] = take_at[0] = 0;", "give_at[0] = 0;\n    take_at[0] = 3;"),),
+        False,
+    ),
+    "messages placed with gaps, only written by the transfer": (
+        (("give_at[0] = take_at[0] = 0;", "give_at[0] = 0;\n    take_at[0] = number % 2;"), *ONLY, *FEWER),
+        True,
+    ),
+    "rows that are arrays": (
+        (
+            ("int *give, *take, *give_at, *take_at;", "int give[8], take[8], give_at[8], take_at[8];"),
+            ("    give = (int *)malloc(sizeof(int) * size);\n", ""),
+            ("    take = (int *)malloc(sizeof(int) * size);\n", ""),
+            ("    give_at = (int *)malloc(sizeof(int) * size);\n", ""),
+            ("    take_at = (int *)malloc(sizeof(int) * size);\n", ""),
+        ),
+        False,
+    ),
+    "a communicator of the program's own": (
+        (
+            ("double began", "MPI_Comm all;\ndouble began"),
+            ("    allocate();", "    MPI_Comm_dup(MPI_COMM_WORLD, &all);\n    allocate();"),
+            ("take_at, MPI_INT, MPI_COMM_WORLD);", "take_at, MPI_INT, all);"),
+        ),
+        False,
+    ),
+}
+
+# Turns whose transfer cannot start a turn ahead: the change of SORT, and what the refusal says (None: it is not tried).
+NOT_AHEAD = {
+    "the buffer is written in the loop": ((("    found += local;", "    received[3] = 1;\n    found += local;"),), "written in"),
+    "the buffer is written between turns": (
+        (('        printf("%d\\n", number);', "        received[number] = 1;"),),
+        "written in",
+    ),
+    "its address is kept": (
+        (("double began", "int *other;\ndouble began"), ("    turn(1);", "    turn(1);\n    other = received;")),
+        "reached",
+    ),
+    "an element's address is kept": (
+        (("double began", "int *other;\ndouble began"), ("    turn(1);", "    turn(1);\n    other = &received[4];")),
+        "reached",
+    ),
+    "a procedure gets its address": (
+        (
+            ("void start_clock", "void touch(int *some) { some[0] = 1; }\nvoid start_clock"),
+            ("    turn(1);", "    turn(1);\n    touch(received);"),
+        ),
+        "reached",
+    ),
+    "it has two memories": (
+        (("    turn(1);", "    turn(1);\n    received = (int *)malloc(sizeof(int) * room);\n    received[0] = 3;"),),
+        "one malloc",
+    ),
+    "an array": (
+        (
+            ("int *keys, *buffer, *received;", "int *keys, *buffer, received[KEYS * 8];"),
+            ("    received = (int *)malloc(sizeof(int) * room);\n", ""),
+        ),
+        "no allocated memory",
+    ),
+    "a part of the buffer": ((("MPI_INT, received, take,", "MPI_INT, received + 1, take,"),), "no allocated memory"),
+    "a row that changes": ((("    found += local;", "    take_at[size - 1] = 0;\n    found += local;"),), None),
+    "a communicator that changes": (
+        (
+            ("double began", "MPI_Comm all = MPI_COMM_WORLD;\ndouble began"),
+            ("take_at, MPI_INT, MPI_COMM_WORLD);", "take_at, MPI_INT, all);"),
+            ("    found += local;", "    if (local < 0) all = MPI_COMM_SELF;\n    found += local;"),
+        ),
+        "all is written",
+    ),
+    "a collective that stays before it": (
+        (
+            (
+                "    MPI_Alltoall(give,",
+                "    MPI_Allreduce(&found, &checks, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);\n    MPI_Alltoall(give,",
+            ),
+        ),
+        None,
+    ),
+}  # fmt: skip
 
 # Turns whose transfer is not sent from the shadow, each other than SORT in one respect.
 NOT_SENT = {
@@ -435,6 +551,31 @@ def test_collectives_that_need_this_turns_results_stay(tmp_path: Path) -> None:
     work = early(after[0].read_text())
     assert "MPI_Allreduce(" in work
     assert "MPI_Alltoall(" not in work
+    assert_same(text, tmp_path, after)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", AHEAD)
+def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_path: Path) -> None:
+    changes, only = AHEAD[name]
+    text = changed(SORT, changes)
+    _, after = rewritten(text, tmp_path)
+    new = after[0].read_text()
+    assert "if (!turn_started) MPI_Ialltoallv(" in new
+    assert "    turn_same = 1;\n    turn_high = 0;\n" in new or not only
+    assert ("if (end < 0) turn_same = 0;" in new) == only
+    assert_same(text, tmp_path, after)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", NOT_AHEAD)
+def test_the_next_transfer_waits_for_the_rest_of_the_turn(name: str, tmp_path: Path) -> None:
+    changes, why = NOT_AHEAD[name]
+    text = changed(SORT, changes)
+    outcome, after = rewritten(text, tmp_path)
+    assert made(outcome) == 1
+    assert "turn_started" not in after[0].read_text()
+    assert why is None or refused(outcome, "may start before the rest", why)
     assert_same(text, tmp_path, after)
 
 

@@ -5,7 +5,7 @@ before:  transfer; rest; (next turn) transfer         after:  transfer; start of
 The early work has been done by then, so what the next transfer sends is in its shadow. It is received into a second buffer, which
 then changes places with the first; what a transfer does not bring is the same in both (ahead_text.py).
 
-Obligations. Nothing communicates from the transfer to the next turn's early work (pipeline_loop.py asks). The transfer sends a
+Obligations. Nothing but the early work communicates from one transfer to the next (pipeline_loop.py asks). The transfer sends a
 shadow, and its other arguments are known by then: constants, what nobody writes in the loop, and rows of counts with shadows.
 Nobody but the transfer writes the receive buffer in the loop, and nothing but its one pointer leads to it: elsewhere in the
 program that names only elements, or hands it to MPI or to free.
@@ -25,10 +25,13 @@ from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.shadows import Allocation, Shadow, allocation_of, not_global_numbers
 from lapwing.overlap.program import (
     AddressOf,
+    Assign,
+    Assignment,
     Call,
     Constant,
     Element,
     Expression,
+    Member,
     Name,
     Operation,
     Statement,
@@ -41,11 +44,13 @@ from lapwing.overlap.tree import message_of
 
 @dataclass(frozen=True)
 class Ahead:
-    """``received``: the pointer to the transfer's receive buffer; ``rows``: shadows of its counts and displacements."""
+    """``received``: the pointer to the transfer's receive buffer; ``rows``: shadows of its counts and displacements; ``only``:
+    nothing in the program but the transfer writes the buffer."""
 
     received: Symbol
     allocation: Allocation
     rows: tuple[Shadow, ...]
+    only: bool
 
 
 def find_ahead(
@@ -77,7 +82,9 @@ def find_ahead(
         if (access.writes or access.symbol is None) and analysis.aliases.may_overlap(access.memory, memory):
             return f"{received.name} is written in the loop by others, too"
     rows = _rows(analysis, work, shadows, transfer, rest)
-    return rows if isinstance(rows, str) else Ahead(received, allocation, rows)
+    if isinstance(rows, str):
+        return rows
+    return Ahead(received, allocation, rows, not _written_by_others(analysis, received, transfer))
 
 
 def _rows(
@@ -119,6 +126,32 @@ def _leads_alone(analysis: Analysis, pointer: Symbol, allocation: Allocation) ->
                 if any(e == Name(pointer) and id(e) not in harmless for e in top.walk()):
                     return False
     return True
+
+
+def _written_by_others(analysis: Analysis, pointer: Symbol, transfer: Call) -> bool:
+    """Whether something else writes what the pointer, which leads there alone, points to."""
+    for procedure in analysis.program.procedures.values():
+        for statement in procedure.body.walk():
+            if statement is transfer:
+                continue
+            parts = [e for top in statement.expressions() for e in top.walk()]
+            targets = [e.target for e in parts if isinstance(e, Assignment)]
+            if isinstance(statement, Assign):
+                targets.append(statement.target)
+            if isinstance(statement, Call):
+                targets += [statement.result] if statement.result is not None else []
+            if any(target != Name(pointer) and _base(target) == Name(pointer) for target in targets):
+                return True
+            if message_of(statement) is not None and Name(pointer) in parts:
+                return True
+    return False
+
+
+def _base(place: Expression) -> Expression:
+    """The variable whose element, or part of one, a place is."""
+    while isinstance(place, Element | Member):
+        place = place.base
+    return place
 
 
 def _harmless(statement: Statement) -> Iterator[Expression]:

@@ -1,7 +1,8 @@
 """The C text by which a transfer starts a turn ahead, and by which its two receive buffers change places.
 
 The buffers are the same but for their first elements, as many as transfers have brought so far (``high``). When one has come into
-the second buffer, what it did not bring of those is copied from the first, mostly a few elements; then the pointers swap.
+the second buffer, what it did not bring of those is copied from the first, mostly a few elements; then the pointers swap. Where
+others write the buffer, too, all of it is copied once before a loop's first such transfer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from lapwing.overlap.phases import Phase
 from lapwing.overlap.program import Name, Symbol
 from lapwing.overlap.tree import message_of
 
+Write = Callable[[str, list[str], list[str]], str]
+"""Makes a function of its head, variables and lines."""
+
 
 class AheadText:
     """Names and texts of one procedure's transfer, an MPI_Alltoallv."""
@@ -25,6 +29,7 @@ class AheadText:
         """``procedure``: its name. ``shadows``: their names by the keys of their variables. ``fresh``: makes a name new."""
         self.received = ahead.received
         self._rows = ahead.rows
+        self._only = ahead.only
         self._shadows = shadows
         self.started = fresh(f"{procedure}_started")
         self.other = fresh(f"{ahead.received.name}_other")
@@ -32,6 +37,7 @@ class AheadText:
         self._same = fresh(f"{procedure}_same")
         self._high = fresh(f"{procedure}_high")
         self._brought = fresh(f"{procedure}_brought")
+        self._extent = fresh(f"{procedure}_extent")
         self._may_start = fresh(f"{procedure}_may_start")
         self._arrive = fresh(f"{procedure}_arrive")
         self.sent_rows = {row.symbol.key: fresh(f"{row.symbol.name}_sent") for row in ahead.rows}
@@ -51,75 +57,95 @@ class AheadText:
             elif isinstance(argument, Name) and argument.symbol.key in self.sent_rows:
                 instead[place] = self.sent_rows[argument.symbol.key]
         (call,) = emitter.phase(replace(start, instead=tuple(instead.items()), unless=None))
-        buffers = (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER)
-        asked = [
-            instead.get(place) or expression_text(emitter.source, argument)
-            for place, (argument, parameter) in enumerate(zip(start.call.arguments, message.parameters, strict=True))
-            if parameter.role not in buffers
-        ]
+        sent_now = self._asked(start, {}, emitter)
+        sent_next = self._asked(start, instead, emitter)
         return (
-            f"{self._arrive}();",
+            f"{self._arrive}({', '.join(sent_now[3:])});",
             f"/* lapwing: the next turn's {message.name} starts before the rest of this turn */",
-            f"if ({done} && {self._may_start}({', '.join(asked)})) {{",
+            f"if ({done} && {self._may_start}({', '.join(sent_next)})) {{",
             f"{step}{call}",
             f"{step}{self.started} = 1;",
             "}",
         )
+
+    def _asked(self, start: Phase, instead: Mapping[int, str], emitter: Emitter) -> list[str]:
+        """The texts of the transfer's arguments but for its buffers."""
+        message = message_of(start.call)
+        assert message is not None
+        buffers = (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER)
+        return [
+            instead.get(place) or expression_text(emitter.source, argument)
+            for place, (argument, parameter) in enumerate(zip(start.call.arguments, message.parameters, strict=True))
+            if parameter.role not in buffers
+        ]
+
+    def allocated(self) -> tuple[str, ...]:
+        """Lines after both buffers' allocation: nothing is in either yet."""
+        return (f"{self._same} = 1;", f"{self._high} = 0;") if self._only else ()
 
     def declarations(self, sizes: Callable[[Symbol], Sequence[str]]) -> list[str]:
         """``sizes``: an array's."""
         lines = [
             f"static {declaration(self.received.type.text, self.other)}\n",
             f"static int {self.started}, {self._same};\n",
-            f"static size_t {self.bytes}, {self._high}, {self._brought};\n",
+            f"static size_t {self.bytes};\n",
+            f"static long {self._high}, {self._brought};\n",
         ]
         for row in self._rows:
             name = self.sent_rows[row.symbol.key]
             lines.append(f"static {declaration(row.symbol.type.text, name, sizes(row.symbol))}\n")
         return lines
 
-    def functions(
-        self, inside: str, copy: Callable[[str, str, Symbol], str], write: Callable[[str, list[str], list[str]], str]
-    ) -> str:
+    def functions(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
         """``inside``: the function that says whether all that is sent is in the shadow. ``copy``: the line that copies all of a
-        variable. ``write``: makes a function of its head, variables and lines."""
-        return self._asking(inside, copy, write) + self._arriving(write)
+        variable."""
+        return self._measuring(write) + self._asking(inside, copy, write) + self._arriving(write)
 
-    def _asking(
-        self, inside: str, copy: Callable[[str, str, Symbol], str], write: Callable[[str, list[str], list[str]], str]
-    ) -> str:
-        name = self.received.name
-        rows = [copy(self.sent_rows[row.symbol.key], self._shadows[row.symbol.key], row.symbol) for row in self._rows]
+    def _measuring(self, write: Write) -> str:
+        """The function that says how many of the buffer's first elements a transfer brings; -1: it brings others."""
         lines = [
-            *rows,
-            f"if ({self.other} == NULL || !{inside}(counts, displs, type, comm)) return 0;",
+            "MPI_Comm_test_inter(comm, &inter);",
             "MPI_Comm_size(comm, &ranks);",
             "MPI_Type_size(kind, &size);",
-            f"if (size != (int)sizeof *{name}) return 0;",
+            f"if (inter || size != (int)sizeof *{self.received.name}) return -1;",
             "for (r = 0; r < ranks; r++) {",
-            "    if (brought[r] > 0 && (size_t)places[r] != end) return 0;",
-            "    end += (size_t)brought[r];",
+            "    if (brought[r] > 0 && places[r] != end) return -1;",
+            "    end += brought[r];",
             "}",
+            "return end;",
+        ]
+        return write(f"static long {self._extent}({_BROUGHT})", ["long end = 0;", "int inter, ranks, size, r;"], lines)
+
+    def _asking(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
+        """The function that says whether the next transfer may start, and prepares what it needs."""
+        name = self.received.name
+        lines = [
+            *(copy(self.sent_rows[row.symbol.key], self._shadows[row.symbol.key], row.symbol) for row in self._rows),
+            f"{self._brought} = {self._extent}(brought, places, kind, comm);",
+            f"if ({self.other} == NULL || {self._brought} < 0 || !{inside}(counts, displs, type, comm)) return 0;",
             f"if (!{self._same}) {{",
             f"    memcpy({self.other}, {name}, {self.bytes});",
             f"    {self._high} = 0;",
             "}",
             f"{self._same} = 1;",
-            f"{self._brought} = end;",
             "return 1;",
         ]
-        sent, brought = (
-            "const int *counts, const int *displs, MPI_Datatype type",
-            "const int *brought, const int *places",
-        )
-        head = f"static int {self._may_start}({sent},\n    {brought}, MPI_Datatype kind, MPI_Comm comm)"
-        return write(head, ["size_t end = 0;", "int ranks, size, r;"], lines)
+        head = f"static int {self._may_start}(const int *counts, const int *displs, MPI_Datatype type,\n    {_BROUGHT})"
+        return write(head, [], lines)
 
-    def _arriving(self, write: Callable[[str, list[str], list[str]], str]) -> str:
+    def _arriving(self, write: Write) -> str:
+        """The procedure that comes after a transfer's end: what it brought is where the program looks for it."""
         name = self.received.name
+        here = [f"{self._same} = 0;"]
+        if self._only:
+            here = [
+                f"end = {self._extent}(brought, places, kind, comm);",
+                f"if (end < 0) {self._same} = 0;",
+                f"if (end > {self._high}) {self._high} = end;",
+            ]
         lines = [
             f"if (!{self.started}) {{",
-            f"    {self._same} = 0;",
+            *(f"    {line}" for line in here),
             "    return;",
             "}",
             f"{self.started} = 0;",
@@ -127,9 +153,12 @@ class AheadText:
             f"{self.other} = other;",
             f"if ({self._brought} < {self._high})",
             f"    memcpy({name} + {self._brought}, other + {self._brought},",
-            f"           ({self._high} - {self._brought}) * sizeof *other);",
+            f"           (size_t)({self._high} - {self._brought}) * sizeof *other);",
             "else",
             f"    {self._high} = {self._brought};",
         ]
-        variables = [declaration(self.received.type.text, "other").replace(";", f" = {name};")]
-        return write(f"static void {self._arrive}(void)", variables, lines)
+        other = declaration(self.received.type.text, "other").replace(";", f" = {name};")
+        return write(f"static void {self._arrive}({_BROUGHT})", [other, *(["long end;"] if self._only else [])], lines)
+
+
+_BROUGHT = "const int *brought, const int *places, MPI_Datatype kind, MPI_Comm comm"

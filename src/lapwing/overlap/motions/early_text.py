@@ -147,10 +147,12 @@ class EarlyText:
         for name in self._homes(symbol):
             text = (data[span.start : target.start] + name.encode() + data[target.end : span.end]).decode("latin-1")
             lines += [f"free({name});", *(line.strip() for line in text.splitlines())]
-        size = self._size_name(symbol)
-        if size is not None:
+        bytes_name = self._size_name(symbol)
+        if bytes_name is not None:
             sizes = " * ".join(f"({self._source.text(size)})" for size in allocation.sizes)
-            lines.append(f"{size} = (size_t){sizes};")
+            lines.append(f"{bytes_name} = (size_t){sizes};")
+        if self._ahead is not None and symbol == self._ahead.received:
+            lines += self._ahead.allocated()
         return tuple(lines)
 
     def _homes(self, symbol: Symbol) -> list[str]:

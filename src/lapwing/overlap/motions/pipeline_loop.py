@@ -263,11 +263,11 @@ class _Pipeliner:
             return without
         return found if all(any(s is t for t in found[0].early) for s in without[0].early) else without
 
-    def _communicates_after(self, turn: Turn) -> bool:
-        """Whether anything communicates from the transfer to the next turn."""
+    def _communicates_after(self, turn: Turn, staying: Sequence[Statement] = ()) -> bool:
+        """Whether anything communicates from the transfer to the next turn; or of what stays before the next transfer."""
         statements = turn.callee.body.statements
         place = next(n for n, s in enumerate(statements) if s is turn.transfer)
-        effects = [self.analysis.plain(s, turn.callee) for s in statements[place + 1 :]]
+        effects = [self.analysis.plain(s, turn.callee) for s in (*statements[place + 1 :], *staying)]
         effects += [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements if s is not turn.call]
         return any(e.operations or e.states & {"synchronisation"} for e in effects)
 
@@ -460,7 +460,7 @@ class _Pipeliner:
 
     def _ahead(self, turn: Turn, work: EarlyWork, shadows: tuple[Shadow, ...]) -> Ahead | None:
         """How the transfer starts a turn ahead, if it can."""
-        if self._communicates_after(turn):
+        if self._communicates_after(turn, work.staying):
             return None
         rest = self._between(turn, work, transfer=False)
         found = find_ahead(self.analysis, work, shadows, turn.transfer, rest)
