@@ -317,16 +317,30 @@ class Rewritten:
     status: int
 
 
-def overlap(sources: Sequence[Path], directory: Path, arguments: Sequence[str] = (), seconds: float = 300) -> Rewritten:
-    """Copy the directory of the sources and let the tool rewrite the copy."""
+_SHORT_STRIPS = """
+import sys
+from lapwing.cli.main import main
+from lapwing.overlap import strips
+strips.STRIP = int(sys.argv.pop(1))
+main()
+"""
+
+
+def overlap(
+    sources: Sequence[Path],
+    directory: Path,
+    arguments: Sequence[str] = (),
+    seconds: float = 300,
+    strip: int | None = None,
+) -> Rewritten:
+    """Copy the directory of the sources and let the tool rewrite the copy; long loops in strips of ``strip`` turns."""
     shutil.copytree(sources[0].parent, directory)
     copies = tuple(directory / source.name for source in sources)
     report = directory.with_suffix(".json")
+    tool = [sys.executable, "-m", "lapwing"]
     done = subprocess.run(
         [
-            sys.executable,
-            "-m",
-            "lapwing",
+            *(tool if strip is None else [sys.executable, "-c", _SHORT_STRIPS, str(strip)]),
             "overlap",
             *map(str, copies),
             "--in-place",

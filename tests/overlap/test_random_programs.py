@@ -26,9 +26,16 @@ def reference(form: str, seed: int, directory: Path) -> Reference:
     return Reference(write(program.files, directory / "sources"), directory)
 
 
-def check(form: str, seed: int, directory: Path, ranks: Sequence[int], schedules: Sequence[Schedule]) -> None:
+def check(
+    form: str,
+    seed: int,
+    directory: Path,
+    ranks: Sequence[int],
+    schedules: Sequence[Schedule],
+    strip: int | None = None,
+) -> None:
     original = reference(form, seed, directory)
-    rewritten = overlap(original.sources, directory / "rewritten")
+    rewritten = overlap(original.sources, directory / "rewritten", strip=strip)
     assert rewritten.status == 0, rewritten.messages
     json.loads(rewritten.report)
     if rewritten.changed:
@@ -41,10 +48,16 @@ def test_behaves_as_before(form: str, seed: int, tmp_path: Path) -> None:
     check(form, seed, tmp_path, (2, 3), (PLAIN, STRICTLY))
 
 
+@pytest.mark.parametrize("form", ["c", "fixed"])
+def test_short_loops_in_strips(form: str, tmp_path: Path) -> None:
+    """The programs' loops are too short for strips of the usual length."""
+    check(form, 9, tmp_path, (3,), (PLAIN,), strip=3)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("form", "seed"), LONG)
 def test_behaves_as_before_long(form: str, seed: int, tmp_path: Path) -> None:
-    check(form, seed, tmp_path, (2, 3, 4), (PLAIN, STRICTLY, SLOWLY))
+    check(form, seed, tmp_path, (2, 3, 4), (PLAIN, STRICTLY, SLOWLY), strip=3 if seed % 2 else None)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,8 +9,8 @@ Obligations. Between the transfer's start and the next turn's own work nothing i
 writes and others touch there has a shadow (shadows.py). The next turn certainly comes: the loop's bounds are known before the
 turn, nothing leaves the loop or the program in between, and the procedure is called once a turn, under no condition. Its
 arguments are known beforehand. Collectives before the transfer are early, too, if nothing communicates from the transfer to
-them: their order stays. Whether the transfer may become a nonblocking one, collectives.py says; whether it may even start before the
-rest of the turn before, ahead.py.
+them: their order stays. Whether the transfer may become a nonblocking one, collectives.py says; whether it may even start before
+the rest of the turn before, ahead.py.
 """
 
 from __future__ import annotations

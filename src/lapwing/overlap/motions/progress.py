@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from lapwing.overlap import strips
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
 from lapwing.overlap.motions.under_way import Events, UnderWay, happens
@@ -41,7 +42,6 @@ from lapwing.overlap.program import (
     Symbol,
     While,
 )
-from lapwing.overlap.strips import STRIP, can_strip
 from lapwing.overlap.tree import message_of, with_blocks, with_statements
 
 MOTION = "progress-calls"
@@ -147,7 +147,7 @@ class ProgressCalls:
             return loop
         if any(s.label is not None or (isinstance(s, Jump) and s.kind != "continue") for s in loop.walk()):
             return loop
-        if not can_strip(analysis.program.sources[self.procedure.source], loop):
+        if not strips.can_strip(analysis.program.sources[self.procedure.source], loop):
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
         return Strips(loop.variable, loop.lower, loop.upper, loop.step, loop.body, loop.declares, span=loop.span)
@@ -207,7 +207,7 @@ def _is_short(loop: Loop, rank_counts: Collection[Symbol]) -> bool:
     """Whether the loop's turns are few, as far as its bounds and arrays say: a row of a grid or one turn a rank, for instance."""
     turns = _turns(loop)
     if turns is not None:
-        return turns <= _FEW_STRIPS * STRIP
+        return turns <= _FEW_STRIPS * strips.STRIP
     if any(isinstance(s, Call) for s in loop.body.walk()):
         return True  # as a rule those with much to do have loops of their own
     if any(isinstance(e, Name) and e.symbol in rank_counts for e in loop.upper.walk()):
@@ -225,7 +225,7 @@ def _is_few(dimension: Dimension) -> bool:
     lower, upper = dimension.lower, dimension.upper
     if not isinstance(lower, Number) or not isinstance(upper, Number):
         return False
-    return upper.value - lower.value < _FEW_STRIPS * STRIP
+    return upper.value - lower.value < _FEW_STRIPS * strips.STRIP
 
 
 def _work(loop: Statement) -> int:
