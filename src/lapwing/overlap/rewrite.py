@@ -157,7 +157,7 @@ class _Rewriter:
         self.context.analysis.forget_all()
         # A pipelined loop changes the order of all that is in it.
         blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
-        messages = DirectMessages(self.context.analysis, blocking, self._moved_slots())
+        messages = DirectMessages(self.context.analysis, blocking, self._moved_slots(), self._spread_slots())
         for key in self._written():
             changed = messages.change(self.now.procedures[key])
             if changed is not self.now.procedures[key]:
@@ -182,6 +182,15 @@ class _Rewriter:
                         seen.add(callee.key)
                         waiting += [(s, callee) for s in callee.body.statements]
         return frozenset(found)
+
+    def _spread_slots(self) -> frozenset[tuple[int, int]]:
+        """Source and slot of receives whose phases stand in several procedures: a loop's last turn may be in another half."""
+        found: Counter[tuple[int, int]] = Counter()
+        for key in self._written():
+            procedure = self.now.procedures[key]
+            phases = (s for s in procedure.body.walk() if isinstance(s, Phase) and s.part is not Part.SEND)
+            found.update({(procedure.source, phase.slot) for phase in phases})
+        return frozenset(slot for slot, procedures in found.items() if procedures > 1)
 
     def _written(self) -> list[str]:
         """Keys of the procedures that have a body in the end; the others are divided."""

@@ -6,7 +6,7 @@ after:   post b ; work ; arrive                                         (nothing
 before:  post (of MPI_Recv) ; work ; arrive                             before:  send a copy of b (of MPI_Send)
 after:   post unless it is short ; work ; arrive, or receive            after:   send b if it is short, else a copy of it
 
-Obligations. Buffers: start and end of the receive stand once each in one procedure, the end behind the start in the same list of
+Obligations. Buffers: start and end of the receive stand once each, in one procedure, the end behind the start in the same list of
 statements (or in conditionals of it), and nothing between them touches the buffer or changes what its address is made of.
 
 Short messages: MPI libraries keep them in memory of their own, so a blocking call gains as much, and costs less. The program
@@ -37,11 +37,12 @@ from lapwing.overlap.tree import rewrite
 @dataclass
 class DirectMessages:
     """``blocking``: the identities of the program's own MPI_Recv and MPI_Send; ``moved``: source and slot of all that motions put
-    before other communications."""
+    before other communications; ``spread``: of receives with phases in several procedures."""
 
     analysis: Analysis
     blocking: set[int]
     moved: frozenset[tuple[int, int]]
+    spread: frozenset[tuple[int, int]]
 
     def change(self, procedure: Procedure) -> Procedure:
         """The procedure with those messages direct that may be, or plain if they are short; itself if there are none."""
@@ -63,7 +64,9 @@ class DirectMessages:
     def _receives(self, procedure: Procedure) -> Iterable[tuple[int, tuple[bool, bool]]]:
         """Slots of receives that may change: whether copies are needed still, and whether short messages may come at the end."""
         for start, end in _pairs(procedure):
-            between = _between(procedure.body, start, end) if self._is_array(start, procedure) else None
+            if (procedure.source, start.slot) in self.spread or not self._is_array(start, procedure):
+                continue
+            between = _between(procedure.body, start, end)
             if between is None:
                 continue
             lent, *others = self.analysis.walk([replace(start, copies=False), *between], procedure)
