@@ -164,6 +164,16 @@ def test_equivalence_with_common() -> None:
     assert {procedure.symbols[name].overlay for name in "abc"} == {"common blk"}
 
 
+def test_what_is_laid_over_common_or_saved_outlasts_the_call() -> None:
+    declarations = "real a, b, c, d, e, f, g\ncommon /blk/ a\nequivalence (a, b), (c, d), (e, f, g)\nsave d\n"
+    _, procedure = subroutine("", declarations)
+    storages = {name: symbol.storage for name, symbol in procedure.symbols.items()}
+    assert storages["a"] is storages["b"] is Storage.GLOBAL
+    assert storages["c"] is storages["d"] is Storage.SAVED
+    assert storages["e"] is storages["f"] is storages["g"] is Storage.LOCAL
+
+
+
 # ---- modules ----------------------------------------------------------------------------------------------------------------
 
 MODULES = """\

@@ -15,7 +15,8 @@ from _programs import FORMS, random_program
 from _running import PLAIN, SLOWLY, STRICTLY, Reference, Schedule, first_difference, overlap, toolchain, write
 
 pytestmark = pytest.mark.mpi
-EVERYDAY = [(form, 6) for form in FORMS]
+# The last ones were wrong once: a receive whose end is also in another half; a local variable laid over a COMMON block.
+EVERYDAY = [*((form, 6) for form in FORMS), ("c", 62), ("fixed", 65)]
 LONG = [("c", seed) for seed in range(1000, 1220)] + [(FORMS[1 + seed % 3], seed) for seed in range(1000, 1220)]
 
 

@@ -114,7 +114,8 @@ class DeclarationReader:
         self.overlay()
 
     def overlay(self) -> None:
-        """EQUIVALENCE groups that share a member are one; with a COMMON member the block itself is laid over."""
+        """EQUIVALENCE groups that share a member are one; with a COMMON member the block itself is laid over. What outlasts a
+        call keeps all of its group."""
         groups: list[set[str]] = []
         for names in self.equivalences:
             joined = set(names).union(*(group for group in groups if group & set(names)))
@@ -125,8 +126,10 @@ class DeclarationReader:
             if blocks:
                 label = f"common {min(block for block in blocks if block is not None)}"
                 self.scope.world.overlaid.update(block for block in blocks if block is not None)
+            saved = any(self.entity(name).saved or self.entity(name).value is not None for name in group)
             for name in group:
                 self.entity(name).overlay = label
+                self.entity(name).saved |= saved
 
     # ---- types and attributes -----------------------------------------------------------------------------------------------
 

@@ -317,6 +317,8 @@ def storage_of(entity: Entity) -> Storage:
         return Storage.ARGUMENT
     if entity.common is not None or entity.unknown is not None or entity.scope.unit.kind == "module":
         return Storage.GLOBAL
+    if entity.overlay is not None and entity.overlay.startswith("common "):
+        return Storage.GLOBAL
     if entity.saved or entity.value is not None or entity.scope.save_all:
         return Storage.SAVED
     return Storage.LOCAL
