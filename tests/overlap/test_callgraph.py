@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -276,3 +277,52 @@ def test_arguments_that_are_no_buffers_are_not_communicated(c: Maker) -> None:
     c.main(c.call("MPI_Send", a, n, Constant("MPI_DOUBLE"), n, n, COMM))
     program = c.program()
     assert names(message_variables(program, CallGraph.of(program))["main"]) == {"a"}
+
+
+# ---- what runs once -----------------------------------------------------------------------------------------------------
+
+ONCE = """\
+#include <stdio.h>
+static void set_up(void) { puts("set up"); }
+static void twice(void) { puts("twice"); }
+static void turn(void) { puts("turn"); }
+static void again(int n) { puts("again"); if (n) again(n - 1); }
+static void later(void) { puts("later"); }
+static void handler(void) { puts("handler"); }
+void library(void) { puts("library"); }
+static void (*kept)(void) = handler;
+static void deep(void) { set_up(); puts("deep"); }
+int main(int argc, char **argv)
+{
+    deep();
+    twice();
+    if (argc > 1) twice();
+    for (int i = 0; i < argc; i++) { turn(); puts("loop"); }
+    again(2);
+    handler();
+    puts("before");
+back:
+    later();
+    if (argc-- > 7) goto back;
+    if (argc < 0) goto forth;
+    puts("between");
+forth:
+    puts("after");
+    kept();
+    return 0;
+}
+"""
+
+
+def test_what_runs_once() -> None:
+    program = read_c_text(ONCE)
+    found = CallGraph.of(program)
+    once = {
+        word: found.runs_once(statement, procedure)
+        for procedure in program.procedures.values()
+        for statement in procedure.body.walk()
+        if not statement.blocks()
+        for word in re.findall(r'puts\("(.*)"\);?$', program.sources[0].text(statement.span))
+    }
+    assert {word for word, runs_once in once.items() if runs_once} == {"set up", "deep", "before", "between", "after"}
+    assert {"twice", "turn", "loop", "again", "later", "handler", "library"} <= set(once)

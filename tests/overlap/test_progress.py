@@ -125,7 +125,7 @@ def test_switched_off(options: Options, tmp_path: Path) -> None:
 
 
 def test_between_the_parts_of_a_call_that_was_taken_apart(tmp_path: Path) -> None:
-    text = C.replace("WORK", f"MPI_Bcast(out, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);\n    {NEST}\n    sum += out[0];")
+    text = C.replace("WORK", f"MPI_Bcast(out, N, MPI_DOUBLE, 0, MPI_COMM_WORLD);\n    {NEST}\n    sum += out[0];")
     for call in ("MPI_Irecv", "MPI_Isend", "MPI_Waitall"):
         text = "\n".join(line for line in text.splitlines() if call not in line) + "\n"
     result = transformed(text, "a.c", tmp_path)

@@ -18,6 +18,8 @@ from lapwing.overlap.program import (
     Element,
     Expression,
     Invocation,
+    Jump,
+    Loop,
     Member,
     Name,
     Opaque,
@@ -27,6 +29,7 @@ from lapwing.overlap.program import (
     Statement,
     Symbol,
     Unread,
+    While,
 )
 
 
@@ -142,13 +145,31 @@ class CallGraph:
         """Whether a procedure may, directly or not, run code that is in no source or could not be read."""
         return key in self._reaches_unknown
 
+    def runs_once(self, statement: Statement, procedure: Procedure) -> bool:
+        """Whether a statement of a procedure runs at most once in the program's life, as far as calls and loops show."""
+        return not _repeats(statement, procedure) and self._called_once(procedure.key)
+
+    def _called_once(self, key: str) -> bool:
+        known = self._once.get(key)
+        if known is None:
+            self._once[key] = False  # for one that calls itself
+            procedure, calls = self.program.procedures[key], self.calls_of(key)
+            if _is_main(procedure):
+                known = not calls
+            else:
+                one = len(calls) == 1 and key not in self.entries
+                known = one and self.runs_once(calls[0].statement, self.program.procedures[calls[0].procedure])
+            self._once[key] = known
+        return known
+
+    @cached_property
+    def _once(self) -> dict[str, bool]:
+        return {}
+
     @cached_property
     def whole(self) -> bool:
         """Whether the sources hold the main program. Without it they are a library that others call."""
-        return any(
-            procedure.kind == "program" or (procedure.name == "main" and is_external(procedure))
-            for procedure in self.program.procedures.values()
-        )
+        return any(map(_is_main, self.program.procedures.values()))
 
     @cached_property
     def external_code(self) -> bool:
@@ -233,6 +254,25 @@ def is_cpp(program: Program, procedure: Procedure) -> bool:
 def is_external(procedure: Procedure) -> bool:
     """Whether code in other files can name a procedure: all but C's static ones and Fortran's internal ones."""
     return not procedure.key.startswith("procedure ") and not is_static(procedure.key)
+
+
+def _is_main(procedure: Procedure) -> bool:
+    return procedure.kind == "program" or (procedure.name == "main" and is_external(procedure))
+
+
+def _repeats(statement: Statement, procedure: Procedure) -> bool:
+    """Whether a loop, or a jump back, may run a statement of the procedure again."""
+    at = statement.span.start
+    labels = {other.label: other.span.start for other in procedure.body.walk() if other.label is not None}
+    for other in procedure.body.walk():
+        if isinstance(other, Loop | While) and other.span.contains(statement.span):
+            return True
+        if isinstance(other, Opaque):
+            return True
+        back = isinstance(other, Jump) and other.kind == "goto" and labels.get(other.to or "", 0) <= at <= other.span.start
+        if back:
+            return True
+    return False
 
 
 def is_static(key: str) -> bool:

@@ -16,7 +16,7 @@ program parameters
       table(i) = 1d0 / i
     end do
   end if
-  ! overlap: nonblocking
+  ! left: a few bytes, once
   call MPI_Bcast(steps, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, ierr)
   ! overlap: nonblocking
   call MPI_Bcast(table, n, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierr)

@@ -9,7 +9,8 @@ Obligations. A nonblocking collective never matches a blocking one (MPI 3.1, 5.1
 change with it: all ranks of the communicator run this very call in the same turn (uniform.py), and so they do all other
 calls of the same collective on what may be the same communicator. The result does not depend on the order in which ranks' parts
 are combined: MPI may choose another order than the blocking call does, and floating-point sums would round differently. And in
-Fortran the buffers are variables, not sections the compiler might pass as temporaries.
+Fortran the buffers are variables, not sections the compiler might pass as temporaries. A few elements once, at the beginning of
+the program for instance, are not worth it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lapwing.overlap.program import (
     Constant,
     Expression,
     Name,
+    Number,
     Procedure,
     Statement,
     Storage,
@@ -117,7 +119,17 @@ class _InProcedure:
                 "pass the first element of a contiguous array of a basic type",
             )
             return False
-        return self._is_exact(call) and self._matches_itself(call)
+        return self._is_worth_it(call) and self._is_exact(call) and self._matches_itself(call)
+
+    def _is_worth_it(self, call: Call) -> bool:
+        count = argument_of(call, mpi.Role.COUNT)
+        graph = self.whole.context.analysis.graph
+        if not isinstance(count, Number) or count.value > _FEW or not graph.runs_once(call, self.procedure):
+            return True
+        self._refuse(
+            call, "a transfer is worth it", f"{count.value} elements, once", "nothing: there is little to gain"
+        )
+        return False
 
     def _is_memory(self, buffer: Expression) -> bool:
         inner = without_casts(buffer)
@@ -191,6 +203,7 @@ def _buffers_of(call: Call) -> list[Expression]:
     return [call.arguments[b.argument] for b in message.buffers if b.argument < len(call.arguments)]
 
 
+_FEW = 8  # elements
 _ORDERLESS = frozenset(
     "MPI_MAX MPI_MIN MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR MPI_MAXLOC MPI_MINLOC".split()
 )
