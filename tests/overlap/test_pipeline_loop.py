@@ -322,6 +322,14 @@ NOT_AHEAD = {
         ),
         "all is written",
     ),
+    "a type of the program's own": (
+        (
+            ("take, take_at, MPI_INT,", "take, take_at, kind,"),
+            ("double began", "MPI_Datatype kind = MPI_INT;\ndouble began"),
+        ),
+        "may have gaps",
+    ),
+    "an argument that is computed": ((("take, take_at, MPI_INT,", "take, take_at + 0 * number, MPI_INT,"),), "written in"),
     "a collective that stays before it": (
         (
             (

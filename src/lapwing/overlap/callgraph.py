@@ -269,7 +269,9 @@ def _repeats(statement: Statement, procedure: Procedure) -> bool:
             return True
         if isinstance(other, Opaque):
             return True
-        back = isinstance(other, Jump) and other.kind == "goto" and labels.get(other.to or "", 0) <= at <= other.span.start
+        back = (
+            isinstance(other, Jump) and other.kind == "goto" and labels.get(other.to or "", 0) <= at <= other.span.start
+        )
         if back:
             return True
     return False

@@ -99,6 +99,8 @@ def _rows(
     for argument, parameter in zip(transfer.arguments, message.parameters, strict=True):
         if parameter.role in (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER) or isinstance(argument, Constant):
             continue
+        if parameter.role is mpi.Role.TYPE:
+            return "a type of the program's own, which may have gaps"
         if not isinstance(argument, Name) or argument.symbol.storage is not Storage.GLOBAL:
             return f"an argument of {message.name} is not known a turn ahead"
         shadow = by_symbol.get(argument.symbol)
