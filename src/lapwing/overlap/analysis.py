@@ -59,13 +59,14 @@ class Analysis:
         self.terms = Terms()
         self._summaries: dict[str, Effects] = {}
         self._open: set[str] = set()
-        self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
-        self._plain: dict[int, tuple[Statement, Effects]] = {}
+        self._written: dict[int, tuple[Block, frozenset[str], bool, str]] = {}  # the last is the procedure, as in:
+        self._plain: dict[int, tuple[Statement, Effects, str]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
         self._walks: dict[str, _Walked] = {}
         self._scalars: dict[tuple[int, bool], Access] = {}
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
+        self._remembered = program.procedures  # what was not forgotten since
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
@@ -109,7 +110,7 @@ class Analysis:
         entry = self._plain.get(id(statement))
         if entry is None:
             walker = Walker(self, procedure, Environment(self.terms, lost=True), sectionless=True)
-            entry = (statement, walker.statement(statement))
+            entry = (statement, walker.statement(statement), self.origin(procedure).key)
             self._plain[id(statement)] = entry
         return entry[1]
 
@@ -199,11 +200,19 @@ class Analysis:
         """Lists that were walked are not asked for again soon; they hold more memory than all else."""
         self._walks.clear()
 
-    def forget_all(self) -> None:
-        """Procedures have changed."""
-        self._summaries.clear()
-        self._written.clear()
-        self._plain.clear()
+    def forget_changed(self) -> None:
+        """Procedures have changed: all is forgotten that may be another now.
+
+        What a procedure does stays the same if neither it nor any that it calls has changed, and if none of them calls MPI:
+        what MPI's calls do depends on those of the whole program, too. So do parts of it, which call nothing but such procedures.
+        """
+        now, before = self.program.procedures, self._remembered
+        changed = {self.origin(procedure).key for key, procedure in now.items() if before.get(key) is not procedure}
+        stays = self.graph.without_mpi - self.graph.with_callers(changed)
+        self._summaries = {key: summary for key, summary in self._summaries.items() if key in stays}
+        self._written = {number: entry for number, entry in self._written.items() if entry[-1] in stays}
+        self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in stays}
+        self._remembered = now
         self._liveness.clear()
         self._walks.clear()
         self._started = None
@@ -217,7 +226,7 @@ class Analysis:
             walker = Walker(self, procedure, environment, sectionless=True)
             effects = together([walker.statement(s) for s in block.statements])
             # The block is kept with its entry: its id is not given to another meanwhile.
-            entry = (block, effects.written_keys, effects.barrier is not None)
+            entry = (block, effects.written_keys, effects.barrier is not None, self.origin(procedure).key)
             self._written[id(block)] = entry
         return entry[1], entry[2]
 

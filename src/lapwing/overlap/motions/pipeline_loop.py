@@ -408,7 +408,7 @@ class _Pipeliner:
         for shadow in shadows:
             if shadow.allocation is not None:
                 self._allocate(turn, text, shadow)
-        self.analysis.forget_all()
+        self.analysis.forget_changed()
         self.done.add(turn.callee.key)
         self._say(turn, work)
 
