@@ -87,6 +87,9 @@ class _Rewriter:
         for key in self._bottom_up():
             if self.now.procedures[key].source not in self._left:
                 self._arrange(self.now.procedures[key])
+                if self.context.analysis.graph.callers(key):
+                    # They ask for it next; here most of it has just been walked.
+                    self.context.analysis.summary(self.now.procedures[key])
                 self.context.analysis.forget_walks()
         for key in self.read.procedures:
             self._settle(self.now.procedures[key])
