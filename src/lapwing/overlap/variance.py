@@ -113,9 +113,13 @@ class Memories:
     reads: dict[str, _Reads] = field(default_factory=dict)  # by procedure
     known: set[str] = field(default_factory=set)
     escaped: set[str] = field(default_factory=set)  # of the known
-    groups: dict[str, set[str]] = field(default_factory=dict)  # of communicators, by the procedure that calls MPI with them
+    groups: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # of communicators, by the procedure that calls MPI with them
     reached: dict[str, frozenset[str]] = field(default_factory=dict)
-    related: dict[tuple[str, str], bool] = field(default_factory=dict)  # procedures: whether both call, or are, the same one
+    related: dict[tuple[str, str], bool] = field(
+        default_factory=dict
+    )  # procedures: whether both call, or are, the same one
     named: dict[str, frozenset[str]] = field(default_factory=dict)
     jumps: dict[str, tuple[dict[str, int], bool]] = field(default_factory=dict)
     own: dict[str, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
@@ -822,7 +826,7 @@ class Variance:
         return self._named[key]
 
     def _may_come_to(self, key: str, callee: str) -> bool:
-        """Whether the callee, or what it calls, may come to the memory: to what lives as long as a call, only if that is around."""
+        """Whether the callee, or what it calls, may come to the memory: to what lives as long as a call, only during that."""
         owner = self._owners.get(key)
         if owner is None:
             return True
