@@ -8,8 +8,10 @@ import pytest
 from _surveyed import read
 
 from lapwing.overlap.analysis import Analysis
+from lapwing.overlap.communicators import Communicators
 from lapwing.overlap.program import Call, Loop
 from lapwing.overlap.uniform import Uniformity
+from lapwing.overlap.variance import Memories, Variance
 
 C_HEAD = """
 #include <mpi.h>
@@ -259,3 +261,54 @@ def test_says_which_unknown_code_may_run_a_collective() -> None:
     assert site is not None
     assert site.divergence is not None
     assert site.divergence.what == "outside, whose source is not given, may call spread"
+
+
+GROUPS = """
+MPI_Comm half;
+int a, b, c, shared, rank;
+void note(int v) {{ shared = v; if (shared) MPI_Barrier(MPI_COMM_WORLD); }}
+void inner(void) {{ if (b) MPI_Barrier(MPI_COMM_WORLD); }}
+void same(void) {{ MPI_Bcast(&b, 1, MPI_INT, 0, MPI_COMM_WORLD); inner(); b = rank; inner(); }}
+void within(void) {{ a = rank; MPI_Bcast(&a, 1, MPI_INT, 0, half); if (a) MPI_Barrier(half); note(a); }}
+int answer(void) {{ int l = rank; MPI_Bcast(&l, 1, MPI_INT, 0, half); return l; }}
+int main(int argc, char **argv) {{
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
+  c = 0;
+  {calls}
+  MPI_Finalize();
+  return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "same(); within(); same();",
+        "within(); same(); note(c);",
+        "within(); c = a; if (c) same();",
+        "for (c = 0; c < 3; c++) { same(); note(rank); within(); }",
+        "if (answer()) same();",
+        "same(); if (answer()) inner();",
+        "within(); for (c = 0; c < a; c++) { same(); note(b); }",
+    ],
+)
+def test_among_the_ranks_of_a_group_taken_over_or_walked(calls: str) -> None:
+    """What is taken over from all ranks' answers is what a walk for the group alone finds."""
+    program = read("#include <mpi.h>\n" + GROUPS.format(calls=calls), "a.c")
+    analysis, memories = Analysis(program), Memories()
+    communicators = Communicators(analysis)
+    group = next(key for key in program.globals if key.endswith("half"))
+
+    def variance(among: str, parents: tuple[str, ...], world: Variance | None) -> Variance:
+        return Variance(analysis, program, communicators, memories, among, parents, world)
+
+    world = variance("MPI_COMM_WORLD", (), None)
+    alone, faster = (variance(group, ("MPI_COMM_WORLD",), known) for known in (None, world))
+    statements = [(s, p) for p in program.procedures.values() for s in p.body.walk()]
+    for statement, procedure in statements:
+        assert faster.statement(statement, procedure) == alone.statement(statement, procedure)
+    assert all(faster.call(key) == alone.call(key) for key in alone.met)
+    assert any(world.statement(s, p) != alone.statement(s, p) for s, p in statements)

@@ -8,23 +8,30 @@ from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Aliases, Memory
-from lapwing.overlap.callgraph import CallGraph
+from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
 from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.phases import Phase
 from lapwing.overlap.program import (
+    Assign,
+    Assignment,
     Block,
     Call,
     Constant,
     Element,
     Expression,
+    Invocation,
+    Loop,
     Name,
     Procedure,
     Program,
     Statement,
     Storage,
     Symbol,
+    Unread,
 )
+from lapwing.overlap.tree import called_in
 from lapwing.overlap.walk import Walker, in_sequence
 
 _MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
@@ -59,13 +66,15 @@ class Analysis:
         self.terms = Terms()
         self._summaries: dict[str, Effects] = {}
         self._open: set[str] = set()
-        self._written: dict[int, tuple[Block, frozenset[str], bool]] = {}
-        self._plain: dict[int, tuple[Statement, Effects]] = {}
+        self._written: dict[int, tuple[Block, frozenset[str], bool, str]] = {}  # the last is the procedure, as in:
+        self._plain: dict[int, tuple[Statement, Effects, str]] = {}
+        self._nests: dict[int, tuple[Loop, bool]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
         self._walks: dict[str, _Walked] = {}
         self._scalars: dict[tuple[int, bool], Access] = {}
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
+        self._remembered = program.procedures  # what was not forgotten since
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
@@ -89,7 +98,38 @@ class Analysis:
 
     def communicates(self, statement: Statement, procedure: Procedure) -> bool:
         """Whether the statement calls MPI to communicate, itself or in procedures it calls."""
-        return bool(self.plain(statement, procedure).operations)
+        return self._may_communicate(statement, procedure) and bool(self.plain(statement, procedure).operations)
+
+    def _may_communicate(self, statement: Statement, procedure: Procedure) -> bool:
+        """The same by names alone: most statements do not."""
+        for inner in statement.walk():
+            if isinstance(inner, Phase):
+                return True
+            for name in called_in(inner):
+                callee = self.program.resolve(name, procedure)
+                if mpi.is_mpi_name(name) if callee is None else self.origin(callee).key not in self.graph.without_mpi:
+                    return True
+        return False
+
+    def is_nest(self, loop: Loop, procedure: Procedure) -> bool:
+        """Whether nothing but assignments stands in the loop and those in it, and no procedure of the program is called:
+        whatever variables are worth, it touches the same ones. Remembered."""
+        entry = self._nests.get(id(loop))
+        if entry is None:
+            statements = [*loop.walk()]
+            entry = (
+                loop,
+                all(isinstance(s, Loop | Assign) for s in statements)
+                and not any(
+                    isinstance(e, Assignment | Unread)
+                    or (isinstance(e, Invocation) and self.graph.resolve(e.name, procedure)[0] is not Target.KNOWN)
+                    for s in statements
+                    for top in s.expressions()
+                    for e in top.walk()
+                ),
+            )
+            self._nests[id(loop)] = entry
+        return entry[1]
 
     def liveness(self, procedure: Procedure) -> Liveness:
         """Which local variables the procedure's statements need. Remembered."""
@@ -109,7 +149,7 @@ class Analysis:
         entry = self._plain.get(id(statement))
         if entry is None:
             walker = Walker(self, procedure, Environment(self.terms, lost=True), sectionless=True)
-            entry = (statement, walker.statement(statement))
+            entry = (statement, walker.statement(statement), self.origin(procedure).key)
             self._plain[id(statement)] = entry
         return entry[1]
 
@@ -199,11 +239,19 @@ class Analysis:
         """Lists that were walked are not asked for again soon; they hold more memory than all else."""
         self._walks.clear()
 
-    def forget_all(self) -> None:
-        """Procedures have changed."""
-        self._summaries.clear()
-        self._written.clear()
-        self._plain.clear()
+    def forget_changed(self) -> None:
+        """Procedures have changed: all is forgotten that may be another now.
+
+        What a procedure does stays the same if neither it nor any that it calls has changed, and if none of them calls MPI:
+        what MPI's calls do depends on those of the whole program, too. So do parts of it, which call nothing but such procedures.
+        """
+        now, before = self.program.procedures, self._remembered
+        changed = {self.origin(procedure).key for key, procedure in now.items() if before.get(key) is not procedure}
+        stays = self.graph.without_mpi - self.graph.with_callers(changed)
+        self._summaries = {key: summary for key, summary in self._summaries.items() if key in stays}
+        self._written = {number: entry for number, entry in self._written.items() if entry[-1] in stays}
+        self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in stays}
+        self._remembered = now
         self._liveness.clear()
         self._walks.clear()
         self._started = None
@@ -215,9 +263,9 @@ class Analysis:
             # Values do not matter here, only which variables; an environment without any gives that.
             environment = Environment(self.terms, lost=True)
             walker = Walker(self, procedure, environment, sectionless=True)
-            effects = together([walker.statement(s) for s in block.statements])
+            effects = together([walker.inner(s) for s in block.statements])
             # The block is kept with its entry: its id is not given to another meanwhile.
-            entry = (block, effects.written_keys, effects.barrier is not None)
+            entry = (block, effects.written_keys, effects.barrier is not None, self.origin(procedure).key)
             self._written[id(block)] = entry
         return entry[1], entry[2]
 

@@ -228,13 +228,19 @@ class CallGraph:
     @cached_property
     def _reaches_mpi(self) -> frozenset[str]:
         direct = {key for key, sites in self.sites.items() if any(site.target is Target.MPI for site in sites)}
-        return self._with_callers(direct | {key for key, hidden in self.hidden.items() if any(h.mpi for h in hidden)})
+        return self.with_callers(direct | {key for key, hidden in self.hidden.items() if any(h.mpi for h in hidden)})
 
     @cached_property
     def _reaches_unknown(self) -> frozenset[str]:
-        return self._with_callers({key for key in self.sites if self.unknown_calls(key) or self.hidden[key]})
+        return self.with_callers({key for key in self.sites if self.unknown_calls(key) or self.hidden[key]})
 
-    def _with_callers(self, keys: set[str]) -> frozenset[str]:
+    @cached_property
+    def without_mpi(self) -> frozenset[str]:
+        """Procedures that certainly run no call of MPI, directly or not."""
+        return frozenset(self.sites) - self._reaches_mpi - self._reaches_unknown
+
+    def with_callers(self, keys: set[str]) -> frozenset[str]:
+        """These procedures, and all that may call them, directly or not."""
         found, waiting = set(keys), list(keys)
         while waiting:
             for caller in self.callers(waiting.pop()) - found:

@@ -134,9 +134,12 @@ class Expression:
         return ()
 
     def walk(self) -> Iterator[Expression]:
-        yield self
-        for operand in self.operands():
-            yield from operand.walk()
+        # Generators in generators would hand each part through all that it lies in.
+        waiting: list[Expression] = [self]
+        while waiting:
+            expression = waiting.pop()
+            yield expression
+            waiting += expression.operands()[::-1]
 
 
 @dataclass(frozen=True)
@@ -327,8 +330,12 @@ class Block:
     form: str = field(default="lines", compare=False)
 
     def walk(self) -> Iterator[Statement]:
-        for statement in self.statements:
-            yield from statement.walk()
+        waiting = [*reversed(self.statements)]
+        while waiting:
+            statement = waiting.pop()
+            yield statement
+            for block in reversed(statement.blocks()):
+                waiting += reversed(block.statements)
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,13 @@ class _Rewriter:
             body = rewrite_tree(body, partial(collectives.divide, procedure=procedure))
             self._replace(replace(procedure, body=body))
         # From here on what procedures do, seen from outside, stays what it is.
-        self.context.analysis.forget_all()
+        self.context.analysis.forget_changed()
         for key in self._bottom_up():
             if self.now.procedures[key].source not in self._left:
                 self._arrange(self.now.procedures[key])
+                if self.context.analysis.graph.callers(key):
+                    # They ask for it next; here most of it has just been walked.
+                    self.context.analysis.summary(self.now.procedures[key])
                 self.context.analysis.forget_walks()
         for key in self.read.procedures:
             self._settle(self.now.procedures[key])
@@ -154,7 +157,7 @@ class _Rewriter:
 
     def _leave_out_copies(self) -> None:
         """Of messages that turn out to need none."""
-        self.context.analysis.forget_all()
+        self.context.analysis.forget_changed()
         # A pipelined loop changes the order of all that is in it.
         blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
         messages = DirectMessages(self.context.analysis, blocking, self._moved_slots(), self._spread_slots())
@@ -199,7 +202,7 @@ class _Rewriter:
 
     def _progress(self) -> None:
         """Progress calls into loops that run while something is under way; callers first, who say what is for their callees."""
-        self.context.analysis.forget_all()
+        self.context.analysis.forget_changed()
         halves = {half.name: self.now.procedures[half.key] for half in self._halves()}
         events = Events(self.context, halves)
         lasts = {d.last.name for divisions in self._halved.values() for d in divisions}

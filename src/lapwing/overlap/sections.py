@@ -54,7 +54,7 @@ class Linear:
         return Linear.number(0).plus(self, factor)
 
     def substitute(self, values: Mapping[str, Linear]) -> Linear:
-        if not any(name in values for name, _ in self.terms):
+        if values.keys().isdisjoint(self.names()):
             return self
         result = Linear.number(self.constant)
         for name, coefficient in self.terms:
@@ -106,7 +106,7 @@ class Section:
         """The terms that are not bound inside."""
         found: frozenset[str] | None = self.__dict__.get("_names")
         if found is None:
-            every = frozenset[str]().union(*(linear.names() for linear in self._linears()))
+            every = frozenset[str]().union(*[linear.names() for linear in self._linears()])
             found = self.__dict__["_names"] = every - frozenset(self.bound)
         return found
 
@@ -116,16 +116,15 @@ class Section:
             found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions))
         return found
 
-    def _linears(self) -> Iterable[Linear]:
+    def _linears(self) -> list[Linear]:
+        found: list[Linear] = []
         for subscript in self.subscripts:
             if isinstance(subscript, Linear):
-                yield subscript
+                found.append(subscript)
             elif isinstance(subscript, Range):
-                yield from (end for end in (subscript.lower, subscript.upper) if end is not None)
-        for condition in self.conditions:
-            for conjunction in condition:
-                for linear, _ in conjunction:
-                    yield linear
+                found += [end for end in (subscript.lower, subscript.upper) if end is not None]
+        found += [linear for condition in self.conditions for conjunction in condition for linear, _ in conjunction]
+        return found
 
     def substitute(self, values: Mapping[str, Linear], unknown: Set[str] = frozenset()) -> Section:
         """The section with terms replaced by what they are worth; those ``unknown`` may be anything."""

@@ -12,7 +12,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.communicators import WORLD, Communicator, Communicators
 from lapwing.overlap.program import Call, Expression, Procedure, Program, Span, Statement
 from lapwing.overlap.tree import message_of
-from lapwing.overlap.variance import Divergence, Memories, Met, Variance
+from lapwing.overlap.variance import Divergence, Memories, Met, MetKey, Variance
 
 __all__ = ["Divergence", "Site", "Uniformity"]
 
@@ -36,14 +36,15 @@ class Uniformity:
         self._communicators = Communicators(analysis)
         self._memories = Memories()
         self._variances: dict[str, Variance] = {}
-        self._sites: dict[tuple[str, int, int, int, str | None], Site] = {}
+        self._sites: dict[MetKey, Site] = {}
 
     def _variance(self, communicator: Communicator | None) -> Variance:
         """Without a communicator that is known: among all ranks."""
         group, parents = (WORLD, ()) if communicator is None else (communicator.group, communicator.parents)
         if group not in self._variances:
+            world = None if group == WORLD else self._variance(None)
             self._variances[group] = Variance(
-                self._analysis, self._program, self._communicators, self._memories, group, parents
+                self._analysis, self._program, self._communicators, self._memories, group, parents, world
             )
         return self._variances[group]
 
@@ -88,19 +89,19 @@ class Uniformity:
         return one.communicator.name == two.communicator.name
 
     @property
-    def _met(self) -> dict[tuple[str, int, int, int, str | None], Met]:
+    def _met(self) -> dict[MetKey, Met]:
         return self._variance(None).met
 
-    def _site_of(self, key: tuple[str, int, int, int, str | None], met: Met) -> Site:
+    def _site_of(self, key: MetKey, met: Met) -> Site:
         if key not in self._sites:
             self._sites[key] = self._find_site(key, met)
         return self._sites[key]
 
-    def _find_site(self, key: tuple[str, int, int, int, str | None], met: Met) -> Site:
+    def _find_site(self, key: MetKey, met: Met) -> Site:
         procedure = self._program.procedures[met.procedure]
         known = None if met.communicator is None else self._communicators.of(met.communicator, procedure)
         divergence = met.divergence
         if divergence is not None and known is not None and met.name is not None:
             # What differs between all ranks may be the same within each group.
-            divergence = self._variance(known).met[key].divergence
+            divergence = self._variance(known).call(key)
         return Site(met.name, met.span, known, divergence)

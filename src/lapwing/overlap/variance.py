@@ -5,6 +5,7 @@ MPI brings (a rank, a received message), from files and clocks, from variables t
 some ranks come. Broadcasts, and reductions and gathers for all, make them the same again on all ranks of their communicator.
 
 Procedures are walked with the union of what all their callers pass, again and again until nothing changes; so are loops.
+What holds among all ranks is found first. Among those of a group only that is walked where it may be otherwise.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import Target, is_external, language_of
-from lapwing.overlap.communicators import Communicators, same_values
+from lapwing.overlap.communicators import WORLD, Communicators, same_values
 from lapwing.overlap.program import (
     AddressOf,
     Allocate,
@@ -76,6 +78,9 @@ class Met:
     communicator: Expression | None = None
 
 
+MetKey = tuple[str, int, int, int, str | None]
+"""Of what was met: the procedure it is in, where, and its name."""
+
 State = set[str]
 """Keys of the memory whose contents may differ."""
 
@@ -108,6 +113,13 @@ class Memories:
     reads: dict[str, _Reads] = field(default_factory=dict)  # by procedure
     known: set[str] = field(default_factory=set)
     escaped: set[str] = field(default_factory=set)  # of the known
+    groups: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # of communicators, by the procedure that calls MPI with them
+    reached: dict[str, frozenset[str]] = field(default_factory=dict)
+    related: dict[tuple[str, str], bool] = field(
+        default_factory=dict
+    )  # procedures: whether both call, or are, the same one
     named: dict[str, frozenset[str]] = field(default_factory=dict)
     jumps: dict[str, tuple[dict[str, int], bool]] = field(default_factory=dict)
     own: dict[str, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
@@ -136,7 +148,8 @@ class Memories:
 
 
 class Variance:
-    """For values and statements to be the same on all ranks of each group ``among`` (see communicators.py)."""
+    """For values and statements to be the same on all ranks of each group ``among`` (see communicators.py). ``world``: the
+    answers for the one group of all ranks, if it is another."""
 
     def __init__(
         self,
@@ -146,10 +159,14 @@ class Variance:
         memories: Memories,
         among: str,
         parents: tuple[str, ...],
+        world: Variance | None,
     ) -> None:
         self._program, self._graph, self._aliases = program, analysis.graph, analysis.aliases
         self._communicators = communicators
         self._among, self._parents = among, parents
+        self._world = world
+        self._taken_over: set[str] = set()  # procedures for which, with those they call, the answers are the world's
+        self._adopted: set[str] = set()  # these and those
         self._entries: dict[str, State] = {}
         self._exits: dict[str, State] = {}
         self._written: dict[str, set[str]] = {}
@@ -165,7 +182,7 @@ class Variance:
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._callers: dict[str, set[str]] = {}
-        self.met: dict[tuple[str, int, int, int, str | None], Met] = {}
+        self.met: dict[MetKey, Met] = {}
         self.reasons: dict[tuple[str, int, int, int], Divergence | None] = {}
         self._state: State = set()
         self._control: Divergence | None = None
@@ -178,10 +195,19 @@ class Variance:
 
     def statement(self, statement: Statement, procedure: Procedure) -> Divergence | None:
         """Why not all ranks may run the statement alike; None if they do."""
+        if self._world is not None and procedure.key in self._adopted:
+            return self._world.statement(statement, procedure)
         return self.reasons.get(_place(statement, procedure), Divergence("it is never called", statement.span))
+
+    def call(self, key: MetKey) -> Divergence | None:
+        """Why not all ranks come alike to a call that was met."""
+        found = self._world if self._world is not None and key[0] in self._adopted else self
+        return found.met[key].divergence
 
     def value(self, expression: Expression, at: Statement, procedure: Procedure) -> Divergence | None:
         """Why the expression may be worth different things on different ranks, before the statement ``at``."""
+        if self._world is not None and procedure.key in self._adopted:
+            return self._world.value(expression, at, procedure)
         found: list[Divergence | None] = []
 
         def look(statement: Statement) -> None:
@@ -202,17 +228,23 @@ class Variance:
     # ---- the whole program --------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
-        for key, control in self._roots().items():
-            self._entries[key] = {UNKNOWN.key, ANYTHING.key}
-            self._controls[key] = control
-            self._waiting.add(key)
+        for key in self._start:
+            self._begin(key)
         while self._waiting:
             order = [key for key in reversed(self._graph.bottom_up) if key in self._waiting]
             for key in order:
-                self._waiting.discard(key)
-                self._run(self._program.procedures[key])
+                if key in self._waiting:  # still: those it is called by come first
+                    self._waiting.discard(key)
+                    self._run(self._program.procedures[key])
 
-    def _roots(self) -> dict[str, Divergence | None]:
+    def _begin(self, key: str) -> None:
+        """What holds where a procedure is called from nowhere in the sources."""
+        self._entries[key] = {UNKNOWN.key, ANYTHING.key}
+        self._controls[key] = self._start[key]
+        self._waiting.add(key)
+
+    @cached_property
+    def _start(self) -> dict[str, Divergence | None]:
         """Procedures that are called from nowhere in the sources, with why not all ranks may call them."""
         mains = [key for key, p in self._program.procedures.items() if _is_main(p)]
         roots: dict[str, Divergence | None] = dict.fromkeys(mains)
@@ -760,7 +792,8 @@ class Variance:
         fortran = language_of(self._program, callee) == "fortran"
         caller = self._frame.procedure
         # Without what the callee cannot come to: states would hold the whole program's variables in every procedure.
-        entry = (self._state & self._named_in(callee.key)) | (self._state - self._alone)
+        others = {key for key in self._state - self._alone if self._may_come_to(key, callee.key)}
+        entry = (self._state & self._named_in(callee.key)) | others
         places: list[tuple[Symbol, Expression]] = []
         for number, dummy in enumerate(callee.parameters):
             entry.discard(dummy.key)
@@ -777,7 +810,7 @@ class Variance:
         for argument in arguments[len(callee.parameters) :]:
             self._value(argument)
         self._enter(callee, entry, caller)
-        if callee.key in self._waiting and callee.key not in self._running:
+        if callee.key in self._waiting and callee.key not in self._running and not self._adopt(callee.key):
             self._waiting.discard(callee.key)
             self._run(callee)
         exits = self._exits.get(callee.key, set())  # one that calls itself is walked again when it has an end
@@ -788,14 +821,97 @@ class Variance:
     def _named_in(self, key: str) -> frozenset[str]:
         """Keys of the variables that the procedure and those it calls can name."""
         if key not in self._named:
+            procedures = (self._program.procedures[k] for k in self._reached(key))
+            self._named[key] = frozenset(s.key for p in procedures for s in p.symbols.values())
+        return self._named[key]
+
+    def _may_come_to(self, key: str, callee: str) -> bool:
+        """Whether the callee, or what it calls, may come to the memory: to what lives as long as a call, only during that."""
+        owner = self._owners.get(key)
+        if owner is None:
+            return True
+        question = (owner, callee)
+        if question not in self._memories.related:
+            self._memories.related[question] = not self._reached(owner).isdisjoint(self._reached(callee))
+        return self._memories.related[question]
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """Whose dummy argument, local variable or constant a key is."""
+        return {
+            symbol.key: key
+            for key, procedure in self._program.procedures.items()
+            for symbol in procedure.symbols.values()
+            if symbol.storage in _OWN and symbol.key.startswith(f"procedure {key}::")
+        }
+
+    def _reached(self, key: str) -> frozenset[str]:
+        """The procedure and those it calls, directly or not."""
+        known = self._memories.reached
+        if key not in known:
             reached, waiting = {key}, [key]
             while waiting:
                 new = self._graph.callees(waiting.pop()) - reached
                 reached |= new
                 waiting += new
-            procedures = (self._program.procedures[k] for k in reached)
-            self._named[key] = frozenset(s.key for p in procedures for s in p.symbols.values())
-        return self._named[key]
+            known[key] = frozenset(reached)
+        return known[key]
+
+    def _adopt(self, key: str) -> bool:
+        """Takes over what holds among all ranks for a procedure and those it calls, if it is the same here; whether it is.
+
+        It is where they call MPI with no communicator that counts for this group alone, nobody else calls what the procedure
+        calls, and it is entered as it is among all ranks: what happens in them depends on nothing else, for where the walk starts
+        is the same.
+        """
+        world = self._world
+        if world is None:
+            return False
+        inside = self._reached(key)
+        alike = (
+            world._entries.get(key) == self._entries[key]
+            and world._controls.get(key) == self._controls.get(key)
+            and not any(self._counts_here(inner) for inner in inside)
+            and self._only_called_by(inside, key)
+        )
+        if not alike:
+            self._give_back(key)
+            return False
+        self._taken_over.add(key)
+        self._adopted |= inside
+        self._waiting -= inside
+        exits, written = world._exits[key], world._written.get(key, set())
+        if self._exits.get(key) != exits or self._written.get(key) != written:
+            self._exits[key], self._written[key] = set(exits), set(written)
+            self._waiting |= self._callers[key]
+        return True
+
+    def _give_back(self, key: str) -> None:
+        """What was taken over is no longer the same: it is walked from the beginning."""
+        if key in self._taken_over:
+            self._taken_over.remove(key)
+            inside = self._reached(key)
+            self._adopted -= inside
+            for inner in inside - {key}:
+                self._entries.pop(inner, None)
+                if inner in self._start:
+                    self._begin(inner)
+
+    def _counts_here(self, key: str) -> bool:
+        """Whether the procedure itself calls MPI with a communicator whose ranks share more here than among all ranks."""
+        groups = self._memories.groups.get(key, set())
+        return any(group != WORLD and (group == self._among or group in self._parents) for group in groups)
+
+    def _only_called_by(self, inside: frozenset[str], key: str) -> bool:
+        """Whether no procedure that is walked, but those inside, calls any of them except ``key``, which none of them calls."""
+        return not self._graph.recursive(key) and all(
+            inner == key or self._graph.callers(inner) & self._walked <= inside for inner in inside
+        )
+
+    @cached_property
+    def _walked(self) -> frozenset[str]:
+        """Procedures that are called at all."""
+        return frozenset[str]().union(*(self._reached(key) for key in self._start))
 
     def _enter(self, callee: Procedure, entry: State, caller: Procedure) -> None:
         self._callers.setdefault(callee.key, set()).add(caller.key)
@@ -845,6 +961,9 @@ class Variance:
         ]
         place = mpi.index_of(message, mpi.Role.COMM)
         communicator = arguments[place] if place is not None and place < len(arguments) else None
+        sent = None if communicator is None else self._communicators.of(communicator, self._frame.procedure)
+        if sent is not None:
+            self._memories.groups.setdefault(self._frame.procedure.key, set()).add(sent.group)
         if message.collective:
             span = call.span or self._frame.procedure.span
             why = self._control
@@ -854,9 +973,7 @@ class Variance:
         if message.name in _OTHER_PROGRAMS:
             span = call.span or self._frame.procedure.span
             self._meet(None, span, Divergence(f"other programs may take part: {message.name}", span), None)
-        shared = communicator is None or same_values(
-            self._communicators.of(communicator, self._frame.procedure), self._among, self._parents
-        )
+        shared = communicator is None or same_values(sent, self._among, self._parents)
         same = shared and (message.name in _FOR_ALL or (message.name in _SAME_EVERYWHERE and not any(inputs)))
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=False)):
             if not parameter.writes or (isinstance(argument, Constant) and not fortran):
@@ -999,6 +1116,7 @@ def _has_other_jumps(procedure: Procedure, labels: dict[str, int]) -> bool:
 
 
 _MOST_PASSES = 200
+_OWN = (Storage.LOCAL, Storage.ARGUMENT, Storage.CONSTANT)
 _JUMPS = re.compile(r"(?i)\b(go\s*to|return|break|continue|exit|cycle|end)\b")
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _SIMPLE = ("integer", "real", "logical", "complex")

@@ -139,9 +139,18 @@ class Walker:
 
     def _block(self, block: Block) -> Effects:
         self._depth += 1
-        effects = together(in_sequence([self.statement(s) for s in block.statements]))
+        effects = together(in_sequence([self.inner(s) for s in block.statements]))
         self._depth -= 1
         return effects
+
+    def inner(self, statement: Statement) -> Effects:
+        """The effects of a statement of a block. Without sections, those of a nest of loops are the same wherever it stands."""
+        if not (self.sectionless and isinstance(statement, Loop) and self.analysis.is_nest(statement, self.procedure)):
+            return self.statement(statement)
+        keys, everything = self.analysis.written(statement.body, self.procedure)
+        self.environment.forget(keys, everything)
+        self.environment.assign(statement.variable, None)
+        return self.analysis.plain(statement, self.procedure)
 
     def _branches(self, condition: Expression, then: Block, otherwise: Block | None, span: Span) -> Effects:
         head = self._simple(lambda: self._value(condition), span)

@@ -418,7 +418,7 @@ class _Pipeliner:
                 self._allocate(turn, text, shadow.symbol, shadow.allocation)
         if ahead is not None:
             self._allocate(turn, text, ahead.received, ahead.allocation)
-        self.analysis.forget_all()
+        self.analysis.forget_changed()
         self.done.add(turn.callee.key)
         self._say(turn, work)
         if ahead is not None:

@@ -106,14 +106,10 @@ class ProgressCalls:
 
     def _is_quiet(self, loop: Statement) -> bool:
         """Whether the loop does not call MPI, and all of it is known."""
+        if any(isinstance(s, Opaque) or _is_mpi(s) for s in loop.walk()):
+            return False
         effects = self.context.analysis.plain(loop, self.procedure)
-        opaque = any(isinstance(s, Opaque) for s in loop.walk())
-        return (
-            effects.barrier is None
-            and not opaque
-            and not any(_is_mpi(s) for s in loop.walk())
-            and not effects.operations
-        )
+        return effects.barrier is None and not effects.operations
 
     def _long_loop(self, loop: Loop | While, under_way: UnderWay) -> Statement:
         inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Arranger, Ends, Halves
@@ -282,15 +283,20 @@ class SplitProcedures:
         return result
 
     def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 2
+        while name.lower() in self._taken:
+            name, number = f"{wanted}{number}", number + 1
+        self._taken.add(name.lower())
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """All names of the program, in lower case. Procedures are added here alone, with variables that there are already."""
         program = self.context.analysis.program
         taken = {p.name.lower() for p in program.procedures.values()} | {
             s.name.lower() for s in program.globals.values()
         }
-        taken |= {name.lower() for p in program.procedures.values() for name in p.symbols}
-        name, number = wanted, 2
-        while name.lower() in taken:
-            name, number = f"{wanted}{number}", number + 1
-        return name
+        return taken | {name.lower() for p in program.procedures.values() for name in p.symbols}
 
     def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure) -> Halves | None:
         """Calls of both; None if the second one's arguments could be others than the first one's."""
