@@ -53,8 +53,8 @@ program main
     end do
   end do
   call MPI_Bcast(w, 1000, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
-  call MPI_Bcast(np, 1, MPI_INTEGER, 0, MPI_COMM_WORLD)
-  print *, me, np, sum(u), sum(w)
+  call MPI_Bcast(g, 1000, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+  print *, me, np, sum(u), sum(w), sum(g)
   call MPI_Finalize()
 end program
 """
