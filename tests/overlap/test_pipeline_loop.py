@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -573,6 +574,18 @@ def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_pat
     assert "    turn_same = 1;\n    turn_high = 0;\n" in new or not only
     assert ("if (end < 0) turn_same = 0;" in new) == only
     assert_same(text, tmp_path, after)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("flags", ["-std=c90", "-std=c11", "-xc++"])
+def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
+    found = toolchain("c")
+    if found is None:
+        pytest.skip("no MPI for C here")
+    _, after = rewritten(changed(SORT, ONLY), tmp_path)
+    command = [found.compile[0], flags, "-Wall", "-Werror=implicit-function-declaration", "-c", str(after[0])]
+    done = subprocess.run([*command, "-o", str(tmp_path / "sort.o")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.mpi

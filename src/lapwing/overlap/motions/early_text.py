@@ -34,12 +34,14 @@ from lapwing.overlap.tree import message_of
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls."""
+    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls; ``memcpy``: and calls of
+    that."""
 
     source: int
     offset: int
     text: str
     progresses: bool = False
+    memcpy: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class EarlyText:
         early = self._early(needs)
         return [
             Insertion(number, self._above(first), shadows + "\n"),
-            Insertion(number, procedure.span.start, early, needs.progresses),
+            Insertion(number, procedure.span.start, early, needs.progresses, memcpy="memcpy(" in early),
         ]
 
     def _declarations(self) -> list[str]:
