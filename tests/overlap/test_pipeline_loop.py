@@ -641,3 +641,11 @@ def test_loop_and_procedure_in_different_files(tmp_path: Path) -> None:
     original = Reference(sources, tmp_path)
     assert original.outcome(3, STRICTLY).ended_well
     assert original.differences(after, ranks=(3,), schedules=(STRICTLY,)) == []
+
+
+def test_what_it_calls_is_declared(tmp_path: Path) -> None:
+    """C++ does not compile what is not declared; C takes memcpy for another one."""
+    outcome, after = rewritten(SORT, tmp_path)
+    assert made(outcome)
+    text = after[0].read_text()
+    assert text.index("#include <string.h>") < text.index("memcpy(")

@@ -49,7 +49,7 @@ def _head(needs: Needs) -> str:
         *(["int held, count, source, tag;", "MPI_Comm comm;"] if needs.holds else []),
     ]
     fields = "".join(f"    {line}\n" for line in lines)
-    includes = "#include <stdlib.h>\n#include <string.h>\n" if needs.copying else ""
+    includes = "#include <stdlib.h>\n#include <string.h>\n" if needs.copying or needs.memcpy else ""
     return _HEAD.substitute(slots=needs.slots, fields=fields, includes=includes)
 
 

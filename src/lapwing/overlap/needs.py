@@ -12,7 +12,7 @@ class Needs:
     """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: parts that copy. ``direct``: some receive
     is without a copy, by procedures of the support. ``plain``: parts that are a blocking call if the message is short; and
     whether there is a copy else. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.
-    ``drained``: the files' drains that C++ calls.
+    ``drained``: the files' drains that C++ calls. ``memcpy``: text of motions calls it.
     """
 
     stem: str
@@ -23,6 +23,7 @@ class Needs:
     types: dict[str, int] = field(default_factory=dict)
     interface: str | None = None
     progresses: bool = False
+    memcpy: bool = False
     drained: set[str] = field(default_factory=set)
 
     @property

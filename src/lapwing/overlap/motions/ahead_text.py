@@ -60,7 +60,7 @@ class AheadText:
         sent_now = self._asked(start, {}, emitter)
         sent_next = self._asked(start, instead, emitter)
         return (
-            f"{self._arrive}({', '.join(sent_now[3:])});",
+            f"{self._arrive}({', '.join(sent_now[3:]) if self._only else ''});",
             f"/* lapwing: the next turn's {message.name} starts before the rest of this turn */",
             f"if ({done} && {self._may_start}({', '.join(sent_next)})) {{",
             f"{step}{call}",
@@ -158,7 +158,8 @@ class AheadText:
             f"    {self._high} = {self._brought};",
         ]
         other = declaration(self.received.type.text, "other").replace(";", f" = {name};")
-        return write(f"static void {self._arrive}({_BROUGHT})", [other, *(["long end;"] if self._only else [])], lines)
+        given = _BROUGHT if self._only else "void"
+        return write(f"static void {self._arrive}({given})", [other, *(["long end;"] if self._only else [])], lines)
 
 
 _BROUGHT = "const int *brought, const int *places, MPI_Datatype kind, MPI_Comm comm"
