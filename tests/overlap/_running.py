@@ -105,7 +105,7 @@ def toolchain(language: str) -> Toolchain | None:
             "-Werror=incompatible-pointer-types",
             "-Werror=int-conversion",
         )
-        return Toolchain((compiler, "-O2", "-w", *checks), (compiler, "-O2"), launch)
+        return Toolchain((compiler, "-O2", *checks), (compiler, "-O2"), launch)
     compiler = shutil.which("mpif90")
     if compiler is None:
         return None

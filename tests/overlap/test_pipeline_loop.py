@@ -582,8 +582,9 @@ def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
     found = toolchain("c")
     if found is None:
         pytest.skip("no MPI for C here")
-    _, after = rewritten(changed(SORT, ONLY), tmp_path)
-    command = [found.compile[0], flags, "-Wall", "-Werror=implicit-function-declaration", "-c", str(after[0])]
+    _, after = rewritten(SORT, tmp_path)
+    errors = ("-Werror=implicit-function-declaration", "-Werror=unused-parameter", "-Werror=unused-function")
+    command = [found.compile[0], flags, "-Wall", "-Wextra", *errors, "-c", str(after[0])]
     done = subprocess.run([*command, "-o", str(tmp_path / "sort.o")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

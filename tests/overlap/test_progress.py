@@ -338,13 +338,24 @@ def test_a_long_innermost_loop_runs_in_strips(work: str, tmp_path: Path) -> None
         ("for (i = 0; i < n; i++, j++) sum += a[i];", ""),
         ("for (i = 0; i < (n > 3 ? n : 3); i++) sum += a[i];", ""),
         ("for (i = 0; i < n && j; i++) sum += a[i];", ""),
+        ("for (i = 0; i < x; i++) sum += a[i];", "static double x = 9000.5;"),  # the last turn is not the one before x
+        ("for (i = 0; i < n \\\n; i++) sum += a[i];", ""),
+        ("for (i = 0; i < n; i++) sum += lapwing_end;", "static double lapwing_end = 3;"),
         ("LOOP sum += a[i];", "#define LOOP for (i = 0; i < n; i++)"),
         ("#pragma GCC ivdep\n    for (i = 0; i < n; i++) a[i] *= 2;", ""),
         ("for (i = 0; i < n; i++) {\n        again: a[i] *= 2;\n        if (a[i] < 0.5 && a[i] > 0) goto again;\n    }", ""),
     ],
 )  # fmt: skip
 def test_no_strips(work: str, before: str, tmp_path: Path) -> None:
-    assert "lapwing_end" not in stripped(work, tmp_path, before)
+    assert "in strips" not in stripped(work, tmp_path, before)
+
+
+@pytest.mark.mpi
+def test_a_macro_for_more_than_a_name_bounds_the_strips(tmp_path: Path) -> None:
+    text = STRIPPED.replace("WORK", "for (i = 0; i < TOP; i++) k = (k * 31 + i) % 65521;\n    j = i;")
+    result = transformed(text.replace("/* before main */", "#define TOP m + 1 << 1"), "a.c", tmp_path)
+    assert CALL in result.text.split("int main")[1]
+    result.assert_behaves_as_before(tmp_path, (2,))
 
 
 def test_no_strips_for_what_needs_no_help(tmp_path: Path) -> None:
@@ -430,6 +441,27 @@ def test_strips_in_fortran(form: str, tmp_path: Path) -> None:
 def test_no_strips_in_fortran(tmp_path: Path) -> None:
     result = transformed(fortran_strips(FORTRAN_KEPT), "a.f90", tmp_path)
     assert "lapwing_a_progress" not in result.text
+
+
+@pytest.mark.parametrize(
+    ("loop", "declarations"),
+    [
+        ("do i = 1, i + 15000", ""),  # the bound is made of the variable's old value
+        ("do i = 1, 2 * n - i", ""),
+        ("do i = 1, nn", "integer :: nn, mm\n  equivalence (nn, mm)"),  # others may write what DO has read once
+        ("do i = 1, nn", "integer, pointer :: nn"),
+        ("do i = m, 15000_8", ""),  # MIN of two kinds
+        ("do i = 1, 1.5e4", ""),
+        ("do i = 1, n", "integer :: min(5, 5)"),
+        ("!GCC$ unroll 4\n  do i = 1, n", ""),  # must stand right above its loop
+        ("!dir$ ivdep\n  ! as said above\n\n  do i = 1, n", ""),
+    ],
+)
+def test_no_strips_where_fortran_would_differ(loop: str, declarations: str, tmp_path: Path) -> None:
+    text = fortran_strips(f"  {loop}\n    k = mod(31 * k + i, 65521)\n  end do\n")
+    result = transformed(text.replace("integer(8) :: i8", declarations or "integer(8) :: i8"), "a.f90", tmp_path)
+    assert "end program" in result.text
+    assert "do while" not in result.text
 
 
 def test_early_work_runs_in_strips(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ after:   for (i = 0; i < n; ) {                i = 1
          }                                     end do
 
 The variable's values are the same, in the body and after the loop, if its bound stays the same while the loop runs and no turn
-leaves the loop.
+leaves the loop. Fortran's DO keeps the bound that it began with, so nothing else may reach what the bound is made of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 
 from lapwing.overlap.emit import expression_text
-from lapwing.overlap.program import Loop, Name, Number, Source, Span
+from lapwing.overlap.program import Loop, Name, Number, Procedure, Program, Source, Span, Symbol
 
 STRIP = 4096
 """Turns of a strip: with a few nanoseconds each they take about as long as a progress call lets MPI alone (c_support.py)."""
@@ -36,11 +36,16 @@ def heads(source: Source, loop: Loop, head: str) -> Heads | None:
     upward = isinstance(loop.step, Number) and loop.step.value > 0
     if not upward or loop.label is not None or loop.body.form == "chain":
         return None
+    if _END.search(source.text(loop.span)):
+        return None
     return _fortran(source, loop, head) if source.language == "fortran" else _c(loop, head)
 
 
-def can_strip(source: Source, loop: Loop) -> bool:
-    """Whether ``heads`` knows the loop's form."""
+def can_strip(program: Program, procedure: Procedure, loop: Loop) -> bool:
+    """Whether ``heads`` knows the form of a procedure's loop, and may name what it needs."""
+    source = program.sources[procedure.source]
+    if source.language == "fortran" and ("min" in procedure.symbols or program.resolve("min", procedure) is not None):
+        return False
     return heads(source, loop, source.text(Span(loop.span.source, loop.span.start, loop.body.span.start))) is not None
 
 
@@ -57,10 +62,12 @@ def closing(text: str) -> int:
 def _c(loop: Loop, head: str) -> Heads | None:
     name, head = re.escape(loop.variable.name), head[: closing(head) + 1]
     found = re.fullmatch(rf"(for ?\()([^;]+); ?({name} ?(<=?) ?)([^;<>=!?,]+); ?([^;]+\))", " ".join(head.split()))
-    if found is None or re.search(r"/[*/]", head):
+    if found is None or re.search(r"/[*/]|\\", head):
         return None
     opening, first, compared, operator, bound, after = found.groups()
-    bound = bound.strip() if re.fullmatch(r"\w+", bound.strip()) else f"({bound.strip()})"
+    names = {e.symbol.name for e in loop.upper.walk() if isinstance(e, Name)}
+    # What looks like a name may be a macro for more.
+    bound = bound.strip() if bound.strip() in names or bound.strip().isdigit() else f"({bound.strip()})"
     # Not i + STRIP < n, which may be too large for the variable's type; n is compared with a number first, as n - STRIP may be
     # too small for its own.
     more = STRIP if operator == "<" else STRIP - 1
@@ -74,15 +81,36 @@ def _c(loop: Loop, head: str) -> Heads | None:
 def _fortran(source: Source, loop: Loop, head: str) -> Heads | None:
     if not re.match(r"do\s+\w+\s*=", head, re.IGNORECASE) or loop.body.form != "lines":
         return None
-    # MIN wants both of one kind, and the number is a default integer.
-    names = [loop.variable, *(e.symbol for e in loop.upper.walk() if isinstance(e, Name))]
-    if any(symbol.type.text.lower() != "integer" for symbol in names):
+    names = [e.symbol for e in loop.upper.walk() if isinstance(e, Name)]
+    if loop.variable in names or not all(map(_is_plain, [loop.variable, *names])):
         return None
     name = loop.variable.name
     first, last = (expression_text(source, e) for e in (loop.lower, loop.upper))
+    if _OTHER_KIND.search(last) or _directive_above(source, loop):
+        return None
     rest = f"{last} - {name}" if re.fullmatch(r"\w+", last) else f"({last}) - {name}"
     step = f", {expression_text(source, loop.step)}" if loop.step != Number(1) else ""
     return Heads(
         (f"{name} = {first}", f"do while ({name} .le. {last})"),
         f"do {name} = {name}, {name} + min({STRIP - 1}, {rest}){step}",
     )
+
+
+def _is_plain(symbol: Symbol) -> bool:
+    """Whether it is a default integer, as MIN wants both of one kind, that only its name reaches."""
+    return symbol.type.text.lower() == "integer" and symbol.overlay is None and not symbol.pointer
+
+
+def _directive_above(source: Source, loop: Loop) -> bool:
+    """Whether a comment above the loop tells the compiler something about it."""
+    comment = "[cC*!]|[ \t]*!" if source.form == "fixed" else "[ \t]*!"
+    for line in reversed(source.data[: loop.span.start].decode("latin-1").split("\n")[:-1]):
+        if line.strip() and not re.match(comment, line):
+            return False
+        if re.match(rf"(?:{comment})\w*\$", line):  # !GCC$ unroll, !DIR$ ivdep
+            return True
+    return False
+
+
+_END = re.compile(r"\blapwing_end\b")
+_OTHER_KIND = re.compile(r"\d_\w|\d\.|\d[ed][+-]?\d", re.IGNORECASE)  # 1_8, 1., 1e4

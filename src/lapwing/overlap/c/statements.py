@@ -612,8 +612,11 @@ class Statements:
         block = self._sub_block(body)
         if len(header) == 3 and len(parts) == 3:
             declares = header[0].kind == Kind.DECL_STMT
-            unsigned = self._is_unsigned(header[1])
+            kinds = self._compared_kinds(header[1])
+            unsigned = bool(kinds & TypeKind.UNSIGNED)
             loop = counted(parts, block, declares, unsigned, self._pointed(header[1], body), span)
+            if kinds & TypeKind.REALS:
+                loop = None  # its last turn is not the one before the bound
             if loop is not None:
                 return loop
         return While(tuple(parts), block, span=span)
@@ -635,13 +638,12 @@ class Statements:
             self._written[node] = found.union(*(self._written_kinds(child) for child in node.children))
         return self._written[node]
 
-    def _is_unsigned(self, condition: Node) -> bool:
-        """Whether a comparison compares unsigned numbers."""
-        for child in condition.children:
-            kind = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(child.cursor)).kind
-            if kind in TypeKind.UNSIGNED:
-                return True
-        return False
+    def _compared_kinds(self, condition: Node) -> frozenset[int]:
+        """The kinds of the types that a comparison compares."""
+        while condition.kind == Kind.PAREN_EXPR:
+            (condition,) = condition.children
+        types = (self._clang.clang_getCursorType(child.cursor) for child in condition.children)
+        return frozenset(self._clang.clang_getCanonicalType(found).kind for found in types)
 
     def _switch(self, node: Node, span: Span) -> Statement:
         if len(node.children) != 2 or not _is_expression(node.children[0]):

@@ -57,10 +57,10 @@ class AheadText:
             elif isinstance(argument, Name) and argument.symbol.key in self.sent_rows:
                 instead[place] = self.sent_rows[argument.symbol.key]
         (call,) = emitter.phase(replace(start, instead=tuple(instead.items()), unless=None))
-        sent_now = self._asked(start, {}, emitter)
         sent_next = self._asked(start, instead, emitter)
+        brought_now = self._asked(start, {}, emitter)[_SENT_WITH:] if self._only else []
         return (
-            f"{self._arrive}({', '.join(sent_now[3:])});",
+            f"{self._arrive}({', '.join(brought_now)});",
             f"/* lapwing: the next turn's {message.name} starts before the rest of this turn */",
             f"if ({done} && {self._may_start}({', '.join(sent_next)})) {{",
             f"{step}{call}",
@@ -114,7 +114,9 @@ class AheadText:
             "}",
             "return end;",
         ]
-        return write(f"static long {self._extent}({_BROUGHT})", ["long end = 0;", "int inter, ranks, size, r;"], lines)
+        return write(
+            f"static long {self._extent}({_ABOUT_BROUGHT})", ["long end = 0;", "int inter, ranks, size, r;"], lines
+        )
 
     def _asking(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
         """The function that says whether the next transfer may start, and prepares what it needs."""
@@ -130,7 +132,7 @@ class AheadText:
             f"{self._same} = 1;",
             "return 1;",
         ]
-        head = f"static int {self._may_start}(const int *counts, const int *displs, MPI_Datatype type,\n    {_BROUGHT})"
+        head = f"static int {self._may_start}(const int *counts, const int *displs, MPI_Datatype type,\n    {_ABOUT_BROUGHT})"
         return write(head, [], lines)
 
     def _arriving(self, write: Write) -> str:
@@ -158,7 +160,9 @@ class AheadText:
             f"    {self._high} = {self._brought};",
         ]
         other = declaration(self.received.type.text, "other").replace(";", f" = {name};")
-        return write(f"static void {self._arrive}({_BROUGHT})", [other, *(["long end;"] if self._only else [])], lines)
+        given = _ABOUT_BROUGHT if self._only else "void"
+        return write(f"static void {self._arrive}({given})", [other, *(["long end;"] if self._only else [])], lines)
 
 
-_BROUGHT = "const int *brought, const int *places, MPI_Datatype kind, MPI_Comm comm"
+_SENT_WITH = 3  # arguments of MPI_Alltoallv about what is sent; the others are about what it brings
+_ABOUT_BROUGHT = "const int *brought, const int *places, MPI_Datatype kind, MPI_Comm comm"

@@ -143,7 +143,7 @@ class ProgressCalls:
             return loop
         if any(s.label is not None or (isinstance(s, Jump) and s.kind != "continue") for s in loop.walk()):
             return loop
-        if not strips.can_strip(analysis.program.sources[self.procedure.source], loop):
+        if not strips.can_strip(analysis.program, self.procedure, loop):
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
         return Strips(loop.variable, loop.lower, loop.upper, loop.step, loop.body, loop.declares, span=loop.span)
