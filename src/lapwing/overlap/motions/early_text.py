@@ -12,7 +12,7 @@ from lapwing.overlap.emit import Emitter
 from lapwing.overlap.motions.ahead import Ahead
 from lapwing.overlap.motions.ahead_text import AheadText
 from lapwing.overlap.motions.context import argument_of
-from lapwing.overlap.motions.early_work import EarlyWork
+from lapwing.overlap.motions.early_work import EarlyWork, unused
 from lapwing.overlap.motions.shadows import Allocation, Shadow, Taken
 from lapwing.overlap.needs import Needs
 from lapwing.overlap.phases import NOWHERE, Phase, Written
@@ -110,13 +110,15 @@ class EarlyText:
 
     # ---- lines in procedures that were there --------------------------------------------------------------------------
 
-    def taking_over(self) -> tuple[str, ...]:
+    def taking_over(self, unused: Sequence[str]) -> tuple[str, ...]:
+        """``unused``: variables of which only the early work makes use."""
         arguments = ", ".join(p.name for p in self._procedure.parameters)
         return (
             f"/* lapwing: this turn's {self.early_name} was done in the turn before, or is done now */",
             f"if (!{self._done_name}) {self.early_name}({arguments});",
             f"{self._done_name} = 0;",
             *((f"{self._take_name}();",) if self._shadows else ()),
+            *_without_warning(unused),
         )
 
     def doing_early(self, differences: tuple[int, ...]) -> tuple[str, ...]:
@@ -261,8 +263,8 @@ class EarlyText:
         for statement, written in zip(self._work.early, self._meanwhile, strict=True):
             if not declared and not isinstance(statement, Declare):
                 declared = True
-                if copies := self._copies():
-                    statements.append(Written(copies, span=NOWHERE))
+                if first := (*_without_warning(unused(self._work.early)), *self._copies()):
+                    statements.append(Written(first, span=NOWHERE))
             shadow = ranged.get(id(statement))
             if shadow is not None:
                 statements.append(Written((self._keeping(shadow, 0),), span=NOWHERE))
@@ -444,6 +446,11 @@ def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] 
 
 
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def _without_warning(unused: Sequence[str]) -> tuple[str, ...]:
+    """Compilers warn of variables that are only declared."""
+    return tuple(f"(void){name};" for name in unused)
 
 
 def _is_copied_memory(shadow: Shadow) -> bool:

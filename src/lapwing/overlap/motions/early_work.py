@@ -116,6 +116,14 @@ def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
     )
 
 
+def unused(statements: Sequence[Statement]) -> tuple[str, ...]:
+    """Names of variables that the statements declare, but none of them uses: a declaration may hold several."""
+    declared = [v for s in statements if isinstance(s, Declare) for v, _ in s.variables]
+    used = mentioned(s for s in statements if not isinstance(s, Declare))
+    used |= mentioned(Evaluate(e, span=s.span) for s in statements if isinstance(s, Declare) for e in s.expressions())
+    return tuple(v.name for v in declared if v.key not in used)
+
+
 class EarlyWorkFinder:
     """Divides what stands before ``transfer``, a statement of the procedure's own list. ``collectives``: whether collective
     calls may be early."""

@@ -28,7 +28,7 @@ from lapwing.overlap.environment import Environment
 from lapwing.overlap.motions.ahead import Ahead, find_ahead
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.motions.early_text import EarlyText, Insertion, next_turn_lines, words
-from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder
+from lapwing.overlap.motions.early_work import EarlyWork, EarlyWorkFinder, unused
 from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
 from lapwing.overlap.motions.progress import done_meanwhile
 from lapwing.overlap.motions.shadows import Allocation, Obstacle, Shadow, ShadowFinder, is_own, touched
@@ -51,7 +51,7 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.sites import sites_of
-from lapwing.overlap.tree import message_of, rewrite
+from lapwing.overlap.tree import declared_in, message_of, rewrite
 
 MOTION = "pipeline-loop"
 Divide = Callable[[Call, Procedure], Sequence[Statement]]
@@ -445,11 +445,14 @@ class _Pipeliner:
         touches = _touches(work, turn.callee)
         barrier = "the next turn's collective calls" if work.collectives else None
         tail = sorted([*late, *rest], key=lambda s: s.span.start)
+        left = set(unused([*head, *rest, *late, *body.statements[place:]])) - {
+            v.name for s in late for v in declared_in(s)
+        }
         return replace(
             body,
             statements=(
                 *head,
-                Written(text.taking_over(), touches, barrier, span=NOWHERE),
+                Written(text.taking_over(sorted(left)), touches, barrier, span=NOWHERE),
                 *tail,
                 replace(text.start(start), span=turn.transfer.span),
                 Written(text.doing_early(differences), touches, barrier, span=NOWHERE),
