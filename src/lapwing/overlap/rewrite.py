@@ -307,7 +307,7 @@ class _Rewriter:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
             edits.setdefault(inserted.source, []).append(edit)
             emitters[inserted.source].needs.progresses |= inserted.progresses
-            emitters[inserted.source].needs.memcpy |= inserted.memcpy
+            emitters[inserted.source].needs.memcpy |= inserted.copies
         self._prototypes(edits)
         every = (self._changed(number, edits, emitters) for number in sorted(edits))
         return tuple(change for change in every if change.after != change.before)

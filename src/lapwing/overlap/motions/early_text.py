@@ -34,14 +34,17 @@ from lapwing.overlap.tree import message_of
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls; ``memcpy``: and calls of
-    that."""
+    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls."""
 
     source: int
     offset: int
     text: str
     progresses: bool = False
-    memcpy: bool = False
+
+    @property
+    def copies(self) -> bool:
+        """Whether it calls memcpy."""
+        return "memcpy(" in self.text
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,7 @@ class EarlyText:
         early = self._early(needs)
         return [
             Insertion(number, self._above(first), shadows + "\n"),
-            Insertion(number, procedure.span.start, early, needs.progresses, memcpy="memcpy(" in early),
+            Insertion(number, procedure.span.start, early, needs.progresses),
         ]
 
     def _declarations(self) -> list[str]:
