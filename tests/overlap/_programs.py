@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from _collectives import Collectives
-from _computations import COMM, HIGH, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, STEP, STEPS, I
+from _computations import COMM, FIRST, HIGH, LAST, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, STEP, STEPS, I
 from _messages import REAL
 from _terms import Out, Term, Variable, lift
 
@@ -184,6 +184,13 @@ class Maker(Collectives):
             w.assign(s, 0.5)
         for count in (N1, N2):
             w.assign(count, 0)
+        w.assign(FIRST, 1)
+        w.assign(LAST, "nx")
+        with w.when(ME.equals(0)):
+            w.assign(FIRST, 2)
+        with w.when(ME.equals(NP - 1)):
+            w.assign(LAST, lift("nx") - 1)
+        self.move_ends()
 
     def program(self, phases: int) -> dict[str, str]:
         w = self.w

@@ -418,8 +418,8 @@ class Walker:
         return Range(lower, upper)
 
     def _bound(self, section: Section) -> Section:
-        bound, conditions = self.environment.terms.needed(section.names())
-        return section.constrained(bound, conditions) if bound else section
+        bound, conditions, lookups = self.environment.terms.needed(section.names())
+        return section.constrained(bound, conditions, lookups) if bound or lookups else section
 
     def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:

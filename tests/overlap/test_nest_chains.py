@@ -1,0 +1,153 @@
+"""Loops that follow one another in rows, each of which takes what those before it make: what of them is done early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _transformed import Transformed, transformed
+
+from lapwing.overlap.report import Options
+from lapwing.overlap.sections import Linear, Lookup, Section, may_meet
+
+EXAMPLES = Path(__file__).parent / "examples"
+ROWS, CELLS = ((EXAMPLES / name).read_text() for name in ("nests_in_rows.f90", "cells.f90"))
+IN_C = (EXAMPLES / "nests_in_rows.c").read_text()
+EARLY = "turns that need nothing from other ranks"
+OPTIONS = Options(progress_calls=False)
+
+
+def divided(text: str, name: str, folder: Path, *changes: tuple[str, str]) -> Transformed:
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return transformed(text, name, folder, OPTIONS)
+
+
+def interiors(found: Transformed) -> list[str]:
+    """The heads of the loops that are done early."""
+    lines = [line.strip() for line in found.text.splitlines()]
+    after = [lines[number + 1 :] for number, line in enumerate(lines) if EARLY in line]
+    return [next(line for line in rest if "min(" in line or "(first" in line) for rest in after]
+
+
+def test_each_loop_keeps_away_from_what_the_one_before_leaves(tmp_path: Path) -> None:
+    found = divided(ROWS, "a.f90", tmp_path)
+    assert interiors(found) == [
+        "do i = max(from, 1), min(to, nx)",
+        "do i = max(first, 2), min(last, nx - 1)",
+        "do i = max(first, 3), min(last, nx - 2)",
+        "do i = max(first, 3), min(last, nx - 2)",
+    ]
+    first = found.text.index("do i = max(from, 1)")
+    assert found.text.index("from = 0") < first < found.text.index("call exchange_last", first)
+
+
+# Rows of which a loop after the first cannot be divided: it needs its own neighbour, or hands a value on.
+RECURRENCE = (
+    "        r(i, j) = r(i, j) - 0.25d0 * (f(i + 1, j) - f(i - 1, j))\n",
+    "        r(i, j) = r(i, j) - 0.25d0 * (f(i + 1, j) - r(i - 1, j))\n",
+)
+HANDED_ON = (
+    "    do j = 1, rows\n      do i = from, to\n        slope",
+    "    do j = 1, rows\n      r(2, j) = slope\n      do i = from, to\n        slope",
+)
+
+
+def test_turns_that_need_each_other_stay_in_order(tmp_path: Path) -> None:
+    assert interiors(divided(ROWS, "a.f90", tmp_path, RECURRENCE)) == ["do i = max(from, 1), min(to, nx)"]
+
+
+def test_a_value_that_the_next_row_takes_holds_the_rows_together(tmp_path: Path) -> None:
+    assert not interiors(divided(ROWS, "a.f90", tmp_path, HANDED_ON))
+
+
+def test_what_runs_once_is_not_written_twice(tmp_path: Path) -> None:
+    assert not interiors(
+        divided(ROWS, "a.f90", tmp_path, ("  do step = 1, 4\n", "  step = 1\n"), ("  end do\n  write", "  write"))
+    )
+
+
+def test_each_cell_has_an_interior_of_its_own(tmp_path: Path) -> None:
+    assert interiors(divided(CELLS, "a.f90", tmp_path)) == [
+        "do j = 0, min(size(2, c) + 1, size(2, c))",
+        "do j = begin(c), min(size(2, c), size(2, c) - 1)",
+    ]
+
+
+# Where a cell ends is another number when its halo arrives than when its nests run.
+RESIZED = (
+    "    call advance()\n",
+    "    size(2, :) = size(2, :) - 1\n    call advance()\n    size(2, :) = size(2, :) + 1\n",
+)
+BETWEEN_NESTS = (
+    "      do j = begin(c), size(2, c)\n",
+    "      size(2, c) = size(2, c) - 1\n      do j = begin(c), size(2, c)\n",
+)
+
+
+def test_cells_that_change_are_left_alone(tmp_path: Path) -> None:
+    assert not interiors(divided(CELLS, "a.f90", tmp_path, RESIZED))
+
+
+def test_of_cells_that_change_between_nests_the_first_nest_is_divided(tmp_path: Path) -> None:
+    assert interiors(divided(CELLS, "a.f90", tmp_path, BETWEEN_NESTS)) == ["do j = 0, min(size(2, c) + 1, size(2, c))"]
+
+
+def test_other_cells_are_other_memory(tmp_path: Path) -> None:
+    """Neighbouring cells: what one writes another reads."""
+    change = ("s(i, j + 1, c) - u(i, j, c))", "s(i, j + 1, mod(c, count) + 1) - u(i, j, c))")
+    found = divided(CELLS, "a.f90", tmp_path, change)
+    assert len(interiors(found)) <= 1
+
+
+def test_c_skips_the_interior_at_once(tmp_path: Path) -> None:
+    found = divided(IN_C, "a.c", tmp_path)
+    assert "for (int i = (first > 3 ? first : 3); i <= last; i++) {" in interiors(found)
+    assert "if (i >= 3) { i = last; continue; }" in found.text
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("text", "name", "change"),
+    [
+        (ROWS, "a.f90", RECURRENCE),
+        (ROWS, "a.f90", HANDED_ON),
+        (ROWS, "a.f90", ("integer, parameter :: most = 24", "integer, parameter :: most = 9")),
+        (ROWS, "a.f90", ("      do i = from, to\n", "      do i = to, from, -1\n")),
+        (CELLS, "a.f90", BETWEEN_NESTS),
+        (CELLS, "a.f90", RESIZED),
+        (CELLS, "a.f90", ("    size(2, c) = most - 2 * c\n", "    size(2, c) = 1 + c\n")),
+        (CELLS, "a.f90", ("      do j = 0, size(2, c) + 1\n", "      do j = size(2, c) + 1, 0, -1\n")),
+        (IN_C, "a.c", ("#define MOST 30", "#define MOST 8")),
+        (IN_C, "a.c", ("for (int i = first; i < n; i++)", "for (int i = n - 1; i >= first; i--)")),
+    ],
+)
+def test_behaves_as_before(text: str, name: str, change: tuple[str, str], tmp_path: Path) -> None:
+    """Interiors that are small or nothing, loops that count down, and what is left whole."""
+    divided(text, name, tmp_path, change).assert_behaves_as_before(tmp_path, (2, 3))
+
+
+# ---- what arrays hold ---------------------------------------------------------------------------------------------------
+
+
+def beyond(array: str, more: int, cell: str = "x9001", end: str = "x9002") -> Section:
+    """Elements (end + more, cell), of some cell, where the end is what the array holds for it."""
+    held = Lookup(end, array, (Linear.term(cell),))
+    return Section((Linear.term(end).plus(Linear.number(more)), Linear.term(cell)), (cell, end), (), (held,))
+
+
+@pytest.mark.parametrize(("one", "other", "meet"), [("ends", "ends", False), ("ends", "begins", True)])
+def test_equal_subscripts_are_equal_elements(one: str, other: str, meet: bool) -> None:
+    assert may_meet(beyond(one, 1), beyond(other, 0, "x9003", "x9004")) is meet
+    assert may_meet(beyond(one, 1), beyond(other, 1, "x9003", "x9004"))
+
+
+def test_an_array_that_changed_holds_anything() -> None:
+    assert may_meet(beyond("ends", 1).without_lookups({"ends"}), beyond("ends", 0, "x9003", "x9004"))
+
+
+def test_terms_that_are_chosen_have_their_values() -> None:
+    row = Section((Linear.term("low"),))
+    assert may_meet(row, Section((Linear.number(3),)), chosen=(("low", 3),))
+    assert not may_meet(row, Section((Linear.number(3),)), chosen=(("low", 4),))
