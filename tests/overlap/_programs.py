@@ -134,6 +134,8 @@ class Maker(Collectives):
         name = self.random.choices(names, weights)[0]
         self.w.comment(f"-- {name} --" if self.chance(0.7) else f"{name}: see above")
         getattr(self, name)()
+        if name in ("halo", "columns", "both_ways") and self.chance(0.6):
+            self.nests()
         if self.chance(0.5):
             self.compute()
 

@@ -107,6 +107,67 @@ def test_c_skips_the_interior_at_once(tmp_path: Path) -> None:
     assert "if (i >= 3) { i = last; continue; }" in found.text
 
 
+# A procedure whose nest fills lines of its own in every turn.
+SCRATCH = """\
+module lines
+  use mpi
+  implicit none
+  integer, parameter :: n = 12
+  integer :: below, above
+contains
+  subroutine exchange(u)
+    double precision :: u(n, 0:n + 1)
+    integer :: ierr
+    call MPI_Sendrecv(u(1, n), n, MPI_DOUBLE_PRECISION, above, 1, u(1, 0), n, MPI_DOUBLE_PRECISION, below, 1, &
+      MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
+  end subroutine exchange
+  subroutine smooth(u, r)
+    double precision :: u(n, 0:n + 1), r(n, n), line(n)
+    integer :: i, j
+    do j = 1, n
+      do i = 1, n
+        line(i) = u(i, j - 1) + u(i, j)
+      end do
+      do i = 2, n
+        r(i, j) = 0.5d0 * r(i, j) + 0.25d0 * (line(i) - line(i - 1))
+      end do
+    end do
+  end subroutine smooth
+end module lines
+program main
+  use lines
+  implicit none
+  double precision :: u(n, 0:n + 1), r(n, n)
+  integer :: me, np, ierr, i, j, step
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, me, ierr)
+  call MPI_Comm_size(MPI_COMM_WORLD, np, ierr)
+  below = mod(me + np - 1, np)
+  above = mod(me + 1, np)
+  do j = 0, n + 1
+    do i = 1, n
+      u(i, j) = mod(3 * i + 5 * j + me, 11)
+    end do
+  end do
+  r = 0
+  do step = 1, 3
+    call exchange(u)
+    call smooth(u, r)
+    u(:, 1:n) = u(:, 1:n) + 0.5d0 * r
+  end do
+  write (*, '(i4,z17.16)') me, sum(r)
+  call MPI_Finalize(ierr)
+end program main
+"""
+
+
+@pytest.mark.mpi
+def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: Path) -> None:
+    found = divided(SCRATCH, "a.f90", tmp_path)
+    assert "call smooth_first(u, r)" in found.text
+    found.assert_behaves_as_before(tmp_path, (2, 3))
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("text", "name", "change"),

@@ -32,6 +32,7 @@ from lapwing.overlap.sections import Chosen
 from lapwing.overlap.tree import works
 
 MOTION = "split-loop"
+_FEW = 2  # statements that work: of fewer there are no others to be tied to
 
 
 def split_loop(
@@ -62,16 +63,14 @@ def _distributed(
     last: list[Statement] = []
     if any(isinstance(s, Declare) for s in loop.body.statements):
         return None  # variables that both parts would need
+    if _are_tied(analysis, loop, procedure):
+        return None
 
     alone: dict[int, tuple[Statement, Loop]] = {}
 
     def within(statement: Statement, chosen: Chosen | None = ()) -> bool:
         """Whether it may precede all that comes last, in this turn as before the loop."""
-        effects = analysis.walk([*last, statement], procedure)
-        private = _scalars(analysis, procedure, last, statement)
-        if any(
-            conflict(e, effects[-1], analysis.aliases, private=private, chosen=chosen) is not None for e in effects[:-1]
-        ):
+        if last and _blocked(analysis, procedure, last, statement, chosen):
             return False
         if id(statement) not in alone:
             alone[id(statement)] = statement, replace(loop, body=replace(loop.body, statements=(statement,)))
@@ -98,6 +97,40 @@ def _distributed(
     one = replace(loop, body=replace(loop.body, statements=tuple(first)))
     two = replace(loop, body=replace(loop.body, statements=tuple(last)))
     return Halves((one,), (two,))
+
+
+def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+    """Whether all work of the body uses the same scratch: an array of which every turn writes the same elements. Then all of it
+    is early or none, and finding out what a part conflicts with takes far longer."""
+    works_at = [n for n, s in enumerate(loop.body.statements) if works([s], analysis.program, procedure)]
+    if len(works_at) < _FEW:
+        return False
+    effects = analysis.walk(loop.body.statements, procedure)
+    origin = analysis.terms.origin
+    scratch = {
+        access.symbol.key
+        for number in works_at
+        for access in effects[number].writes()
+        if access.symbol is not None and access.section is not None and access.symbol.dimensions is not None
+        if not any(loop.variable.key in origin.get(name, frozenset()) for name in access.section.names())
+    }
+    groups: list[set[str]] = []
+    for number in works_at:
+        used = {a.symbol.key for a in effects[number].accesses if a.symbol is not None} & scratch
+        if not used:
+            return False
+        touching = [g for g in groups if g & used]
+        groups = [g for g in groups if not g & used] + [used.union(*touching)]
+    return len(groups) == 1
+
+
+def _blocked(
+    analysis: Analysis, procedure: Procedure, last: Sequence[Statement], statement: Statement, chosen: Chosen | None
+) -> bool:
+    """Whether the statement may not be done before these, which precede it."""
+    *before, own = analysis.walk([*last, statement], procedure)
+    private = _scalars(analysis, procedure, last, statement)
+    return any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before)
 
 
 def _carries_nothing(

@@ -346,13 +346,11 @@ class SplitProcedures:
         probes: dict[int, tuple[Statement, DividedCall]] = {}
 
         def early(inner: Statement, chosen: Chosen | None = ()) -> bool:
-            walked = analysis.walk([*rest, inner], callee)
-            private = self._local(callee, inner, rest)
-            if any(
-                conflict(e, walked[-1], analysis.aliases, private=private, chosen=chosen) is not None
-                for e in walked[:-1]
-            ):
-                return False
+            if rest:
+                *before, own = analysis.walk([*rest, inner], callee)
+                private = self._local(callee, inner, rest)
+                if any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before):
+                    return False
             key = f"{callee.key} trial"
             if id(inner) not in probes:
                 probes[id(inner)] = inner, DividedCall(key, call.arguments, original=call, span=call.span)

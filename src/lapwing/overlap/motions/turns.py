@@ -17,6 +17,7 @@ from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.program import (
     Block,
     Compound,
+    If,
     Loop,
     Name,
     Number,
@@ -122,8 +123,10 @@ def _names(statement: Statement, symbol: Symbol) -> bool:
 def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol: Symbol) -> bool:
     """Whether every element that the block reads was written, in the same list of statements, before."""
     touching = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
-    if len(touching) == 1 and isinstance(touching[0], Loop) and not _names(touching[0], symbol):
-        return written_first(analysis, touching[0].body, procedure, symbol)
+    if len(touching) == 1 and not _names(touching[0], symbol):
+        match touching[0]:
+            case Loop(body=inner) | If(then=inner, otherwise=None):
+                return written_first(analysis, inner, procedure, symbol)
     written: list[Section] = []
     for effects in analysis.walk(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
