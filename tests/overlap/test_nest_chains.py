@@ -43,14 +43,11 @@ def test_each_loop_keeps_away_from_what_the_one_before_leaves(tmp_path: Path) ->
     assert found.text.index("from = 0") < first < found.text.index("call exchange_last", first)
 
 
-# Rows of which a loop after the first cannot be divided: it needs its own neighbour, or hands a value on.
-RECURRENCE = (
-    "        r(i, j) = r(i, j) - 0.25d0 * (f(i + 1, j) - f(i - 1, j))\n",
-    "        r(i, j) = r(i, j) - 0.25d0 * (f(i + 1, j) - r(i - 1, j))\n",
-)
+# Nests of which one after the first cannot be divided: it needs its own neighbour, or a value is handed on.
+RECURRENCE = ("(f(m, i + 1, j) - f(m, i - 1, j))", "(f(m, i + 1, j) - r(m, i - 1, j))")
 HANDED_ON = (
-    "    do j = 1, rows\n      do i = from, to\n        slope",
-    "    do j = 1, rows\n      r(2, j) = slope\n      do i = from, to\n        slope",
+    "    do j = 1, rows\n      do i = from, to\n",
+    "    do j = 1, rows\n      r(1, 2, j) = slope\n      do i = from, to\n",
 )
 
 
@@ -60,6 +57,26 @@ def test_turns_that_need_each_other_stay_in_order(tmp_path: Path) -> None:
 
 def test_a_value_that_the_next_row_takes_holds_the_rows_together(tmp_path: Path) -> None:
     assert not interiors(divided(ROWS, "a.f90", tmp_path, HANDED_ON))
+
+
+LAST_NEST = "      end do\n    end do\n    do j = 1, rows\n      do i = first, last\n"
+COUNTED = (LAST_NEST, LAST_NEST.replace("    do j", "    r(1, 1, 1) = i\n    do j"))
+
+
+def test_a_counter_that_is_read_after_its_loop_has_its_last_value(tmp_path: Path) -> None:
+    found = divided(ROWS, "a.f90", tmp_path, COUNTED)
+    assert "do i = max(first, 3), min(last, nx - 2)" not in found.text
+
+
+LABELLED = (
+    "    from = 0\n",
+    "    to = 0\n 10 from = 0\n    to = to + 1\n    if (to < 3) goto 10\n",
+)
+
+
+def test_where_somebody_jumps_to_nothing_moves_away(tmp_path: Path) -> None:
+    found = divided(ROWS, "a.f90", tmp_path, LABELLED)
+    assert found.text.index("call exchange") < found.text.index("10 from = 0")
 
 
 def test_what_runs_once_is_not_written_twice(tmp_path: Path) -> None:
@@ -99,6 +116,11 @@ def test_other_cells_are_other_memory(tmp_path: Path) -> None:
     change = ("s(i, j + 1, c) - u(i, j, c))", "s(i, j + 1, mod(c, count) + 1) - u(i, j, c))")
     found = divided(CELLS, "a.f90", tmp_path, change)
     assert len(interiors(found)) <= 1
+
+
+def test_rows_are_not_divided_themselves(tmp_path: Path) -> None:
+    """Of rows of a few turns the shell would be as dear as the whole."""
+    assert not interiors(divided(ROWS, "a.f90", tmp_path, ("wide = 9", "wide = 5")))
 
 
 def test_c_skips_the_interior_at_once(tmp_path: Path) -> None:
@@ -174,8 +196,10 @@ def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: P
     [
         (ROWS, "a.f90", RECURRENCE),
         (ROWS, "a.f90", HANDED_ON),
+        (ROWS, "a.f90", COUNTED),
+        (ROWS, "a.f90", LABELLED),
         (ROWS, "a.f90", ("integer, parameter :: most = 24", "integer, parameter :: most = 9")),
-        (ROWS, "a.f90", ("      do i = from, to\n", "      do i = to, from, -1\n")),
+        (ROWS, "a.f90", ("      do i = from, to\n        do m", "      do i = to, from, -1\n        do m")),
         (CELLS, "a.f90", BETWEEN_NESTS),
         (CELLS, "a.f90", RESIZED),
         (CELLS, "a.f90", ("    size(2, c) = most - 2 * c\n", "    size(2, c) = 1 + c\n")),

@@ -165,8 +165,8 @@ class Arranger:
         order: list[Item] = []
         changed = False
         for part in parts:
-            if part.late:
-                moved = False
+            if part.late or part.statement.label is not None:
+                moved = False  # whoever jumps there finds the same statements after it
             elif _waits(part.effects):
                 moved = self._head_placed(part, order, private)
             elif _starts(part.effects):
@@ -280,7 +280,7 @@ class Arranger:
         return self._is_work(other) and not (sending and _sends(other.effects))
 
     def _comes_along(self, other: Item) -> bool:
-        small = not self._is_work(other)
+        small = not self._is_work(other) and other.statement.label is None
         return small and not (other.late or _waits(other.effects) or other.effects.operations)
 
     def _work_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:

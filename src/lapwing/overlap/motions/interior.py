@@ -46,6 +46,7 @@ _DEEPEST = 4  # planes between the interior and memory it keeps away from: what 
 _LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
 _MOST_BOXES = 8  # of limits that are tried
 _FAR = 1_000_000  # planes outside, for a try
+_ROW = 8  # turns that make a row
 _CUBE = 16  # turns a side of a small nest
 _LEAST_SHARE = 0.5  # of it that must be interior; what its shell does costs more than if it were done with the rest
 
@@ -153,11 +154,17 @@ def interior(
         return None
     while not box[-1].divides:
         box = box[:-1]
+    if limits_first and not _holds_rows(analysis, box[-1].loop):
+        return None
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
-    names = sorted(s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None)
+    names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
+    if analysis.program.sources[procedure.source].language == "fortran":
+        # A shell in two loops may leave another number in their variable.
+        counting = [level.loop.variable for level in box]
+        names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
     if names:
-        return Conflict("turns", f"{', '.join(names)} may be needed after the loop", loop.span)
+        return Conflict("turns", f"{', '.join(sorted(names))} may be needed after the loop", loop.span)
     for b in box:
         statements = b.loop.body.statements
         if not turns_commute(analysis, b.loop, procedure, statements, statements, statements):
@@ -165,11 +172,23 @@ def interior(
     return Parts(_inside(box), _shell(box))
 
 
+def _holds_rows(analysis: Analysis, loop: Loop) -> bool:
+    """Whether a turn of the loop is a row or more. Of rows that are divided themselves, the shell is a few turns each: as many
+    lines of memory are fetched again as for all turns, which costs more than a fast network takes."""
+    turns = [_turns(analysis, inner) for inner in loop.body.walk() if isinstance(inner, Loop)]
+    return any(n is None or n >= _ROW for n in turns)
+
+
 def _needed_after(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
     """Local variables whose values may be needed after the loop."""
     liveness = analysis.liveness(procedure)
     after = liveness.after(loop)
     return liveness.followed - counters(liveness, procedure) if after is None else after
+
+
+def _may_be_needed_after(analysis: Analysis, variable: Symbol, loop: Loop, procedure: Procedure) -> bool:
+    followed = analysis.liveness(procedure).followed
+    return variable.key not in followed or variable.key in _needed_after(analysis, loop, procedure)
 
 
 def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
@@ -416,7 +435,10 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
         highest = min(max(numbers), lowest + _DEEPEST)
         low = Side(Number(0), tuple(range(highest + 1 + _DEEPEST, lowest, -1)), own=False)
     sides = []
-    for term in sorted({end.terms[0][0] for end in firsts if len(end.terms) == 1 and end.terms[0][1] == 1}):
+    lower = edges.values.linear(loop.lower if loop.step == Number(1) else loop.upper)
+    own = frozenset[str]() if lower is None else lower.names()  # below those there is no turn
+    ends = {end.terms[0][0] for end in firsts if len(end.terms) == 1 and end.terms[0][1] == 1}
+    for term in sorted(ends - own):
         constants = {end.constant for end in firsts if end.terms == ((term, 1),)}
         highs = tuple(range(min(constants) - 1 - _DEEPEST, max(constants)))
         for limit in _spelled(analysis, term, nest, procedure, edges.values):
