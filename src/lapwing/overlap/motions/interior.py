@@ -137,6 +137,8 @@ def interior(
     ends may be other variables, whose relation to those nobody knows.
     """
     nest = _nest(analysis, loop, procedure)
+    if limits_first and not any(_holds_rows(analysis, inner) for inner in nest):
+        return None
     if not nest or not apart(loop, None) or (edges is not None and not _may_keep_away(nest, procedure, edges)):
         return None
     searches = [_from_the_ends, _within]
