@@ -228,6 +228,16 @@ def test_equal_subscripts_are_equal_elements(one: str, other: str, meet: bool) -
     assert may_meet(beyond(one, 1), beyond(other, 1, "x9003", "x9004"))
 
 
+def test_what_is_bound_in_both_may_be_worth_another() -> None:
+    """A row, and the row before shifted by one: of two turns of one loop."""
+    bound = (((Linear.term("x9001"), ">="),),)
+    here = Section((Linear.term("v1"), Linear.term("x9001")), ("x9001",), (bound,))
+    shifted = Linear.term("x9001").plus(Linear.number(1))
+    there = Section((Linear.term("v2").plus(Linear.number(-1)), shifted), ("x9001",), (bound,))
+    later = (((Linear.term("v2").plus(Linear.term("v1"), -1).plus(Linear.number(-1)), ">="),),)
+    assert may_meet(here, there, later)
+
+
 def test_an_array_that_changed_holds_anything() -> None:
     assert may_meet(beyond("ends", 1).without_lookups({"ends"}), beyond("ends", 0, "x9003", "x9004"))
 

@@ -314,7 +314,9 @@ class Arranger:
         the others."""
         along: list[Item] = []
         for other in reversed(passed):
-            if self._comes_along(other) and any(self._conflict(other, i, private) is not None for i in (part, *along)):
+            # Clocks that are read around a wait stay around it.
+            plain = self._comes_along(other) and not (other.effects.states or other.effects.io)
+            if plain and any(self._conflict(other, i, private) is not None for i in (part, *along)):
                 along.insert(0, other)
         others: list[Item] = []
         for item in passed:
