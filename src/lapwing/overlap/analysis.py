@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,12 +31,10 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
 )
-from lapwing.overlap.sections import Section
 from lapwing.overlap.tree import called_in
 from lapwing.overlap.walk import Walker, in_sequence
 
-_MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
-_MOST_ACCESSES = 500  # beyond it, sections of a variable are merged into the whole
+_MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
 
 
 @dataclass(frozen=True)
@@ -275,18 +273,10 @@ class Analysis:
 def _outside(effects: Effects, procedure: Procedure) -> Effects:
     """Without what dies with the call, and return statements, which end only the procedure."""
     lasting = [a for a in effects.accesses if not _dies(a, procedure)]
-    if len(lasting) > _MANY_ACCESSES:
-        lasting = _merged(lasting, lambda section: section.coarse)
     if len(lasting) > _MOST_ACCESSES:
-        lasting = _merged(lasting, lambda _: None)
+        lasting = list(dict.fromkeys(replace(a, section=None, must=False, where=None) for a in lasting))
     inside = effects.leaves == "return" or (effects.leaves or "").startswith(OUT_OF_LOOPS)
     return replace(effects, accesses=tuple(lasting), leaves=None if inside else effects.leaves)
-
-
-def _merged(accesses: Iterable[Access], blurred: Callable[[Section], Section | None]) -> list[Access]:
-    """Accesses with less exact sections, each once."""
-    sections = [(a, None if a.section is None else blurred(a.section)) for a in accesses]
-    return [*dict.fromkeys(replace(a, section=section, must=False, where=None) for a, section in sections)]
 
 
 def _dies(access: Access, procedure: Procedure) -> bool:

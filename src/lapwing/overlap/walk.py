@@ -178,11 +178,7 @@ class Walker:
     def _under(self, access: Access, condition: Condition) -> Access:
         if access.section is None:
             return access.uncertain()
-        # What the section itself mentions is bound already.
-        names = frozenset(n for part in condition for linear, _ in part for n in linear.names())
-        bound, conditions, lookups = self.environment.terms.needed(names.difference(access.section.bound))
-        new = [name for name in bound if name not in access.section.bound]
-        section = access.section.constrained(new, (condition, *conditions), lookups)
+        section = self._bound(access.section.constrained((), (condition,)))
         return access.within(section, access.must and self._runs_through(section))
 
     @staticmethod
@@ -422,8 +418,8 @@ class Walker:
         return Range(lower, upper)
 
     def _bound(self, section: Section) -> Section:
-        bound, conditions, lookups = self.environment.terms.needed(section.names())
-        return section.constrained(bound, conditions, lookups) if bound or lookups else section
+        bound, conditions = self.environment.terms.needed(section.names())
+        return section.constrained(bound, conditions) if bound else section
 
     def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:
