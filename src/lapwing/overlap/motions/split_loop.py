@@ -112,8 +112,14 @@ def interior(
     if box is None or not any(level.divides for level in box):
         return None  # nothing, or all of it
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
-    needed = _needed_after(analysis, loop, procedure) & _written(analysis, procedure, loop.body.statements)
-    names = sorted(s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None)
+    needed = _needed_after(analysis, loop, procedure)
+    written = needed & _written(analysis, procedure, loop.body.statements)
+    names = sorted(s.name for s in procedure.symbols.values() if s.key in written and s.dimensions is None)
+    if box[-1].low is not None:
+        # A shell in two loops (render.py) may leave another number in their variables.
+        followed = analysis.liveness(procedure).followed
+        counting = (level.loop.variable for level in box)
+        names += [v.name for v in counting if v.key in needed or v.key not in followed]
     if names:
         return Conflict("turns", f"{', '.join(names)} may be needed after the loop", loop.span)
     for b in box:
