@@ -18,6 +18,7 @@ S1, S2 = Variable("s1", "double", place="shared"), Variable("s2", "double", plac
 ME, NP, PREV, NEXT, LOW, HIGH, STEP = (
     Variable(name, "int", place="shared") for name in ("me", "np", "prev", "next", "low", "high", "step")
 )
+FIRST, LAST = Variable("ifirst", "int", place="shared"), Variable("ilast", "int", place="shared")
 COMM = Variable("comm", "comm", place="shared")
 IGNORE = "MPI_STATUS_IGNORE"
 
@@ -50,6 +51,7 @@ class Computations:
         ]
         self.integers = [array(name, "int", long) for name in ("iout", "iin")]
         self.counts = [array(name, "int", lift("maxp")) for name in ("scount", "sdispl", "rcount", "rdispl")]
+        self.ends = Variable("ends", "int", (rows,), origin(), "shared")  # where rows end
         self.alias = Variable(
             "al",
             "double",
@@ -59,7 +61,7 @@ class Computations:
             (random.choice(self.buffers[:2]).name, random.randint(0, 3)),
         )
         arrays = [*self.grids, *self.lines, *self.counters, *self.buffers, *self.integers, *self.counts]
-        scalars = [ME, NP, PREV, NEXT, LOW, HIGH, STEP, S1, S2, N1, N2]
+        scalars = [ME, NP, PREV, NEXT, LOW, HIGH, STEP, S1, S2, N1, N2, FIRST, LAST, self.ends]
         shared = [v for v in arrays if v.place == "shared"] + scalars + [self.alias]
         self.dup = random.random() < 0.3
         if self.dup:
@@ -129,6 +131,7 @@ class Computations:
     COMPUTATIONS = (
         "stencil", "stencil", "boundary", "recurrence", "recurrence", "mix", "mix", "count", "scatter_local", "total",
         "touch_alias", "through_pointer", "on_condition", "print_some", "side_effect", "copy_rows", "long_loop",
+        "nests", "nests", "move_ends",
     )  # fmt: skip
 
     def compute(self, times: int = 1) -> None:
@@ -150,6 +153,24 @@ class Computations:
         with self.w.loop(J, margin, lift("ny") + (1 - margin)), self.w.loop(I, 1, "nx"):
             around = x[J - 1, I] + x[J + 1, I] + x[J, I - 1] + x[J, I + 1]
             self.w.assign(y[J, I], 0.125 * around + 0.25 * x[J, I] + 0.0625)
+
+    def nests(self) -> None:
+        """Rows in which several loops follow one another; the next takes what the one before makes."""
+        sources, targets = self.readable(self.grids), self.writable(self.grids)
+        if not sources or not targets:
+            return
+        with self.w.loop(J, 1, "ny"):
+            for _ in range(self.random.randint(2, 4)):
+                x, y = self.random.choice(sources), self.random.choice(targets)
+                low = self.random.choice((lift(1), lift(1), lift(2), FIRST))
+                high = self.random.choice((lift("nx"), lift("nx"), lift("nx") - 1, LAST, self.ends[J]))
+                dj, di = self.random.choice(((0, 1), (0, -1), (0, 0), (1, 0), (-1, 1)))
+                with self.w.loop(I, low, high):
+                    self.w.assign(y[J, I], 0.5 * y[J, I] + 0.25 * x[J + dj, I + di] + 0.0625)
+
+    def move_ends(self) -> None:
+        with self.w.loop(J, 0, lift("ny") + 1):
+            self.w.assign(self.ends[J], lift("nx") - (J + self.random.randint(0, 2)) % 3)
 
     def boundary(self) -> None:
         sources, targets = self.readable(self.grids), self.writable(self.grids)

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from _collectives import Collectives
-from _computations import COMM, HIGH, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, STEP, STEPS, I
+from _computations import COMM, FIRST, HIGH, LAST, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, STEP, STEPS, I
 from _messages import REAL
 from _terms import Out, Term, Variable, lift
 
@@ -134,6 +134,8 @@ class Maker(Collectives):
         name = self.random.choices(names, weights)[0]
         self.w.comment(f"-- {name} --" if self.chance(0.7) else f"{name}: see above")
         getattr(self, name)()
+        if name in ("halo", "columns", "both_ways") and self.chance(0.6):
+            self.nests()
         if self.chance(0.5):
             self.compute()
 
@@ -184,6 +186,13 @@ class Maker(Collectives):
             w.assign(s, 0.5)
         for count in (N1, N2):
             w.assign(count, 0)
+        w.assign(FIRST, 1)
+        w.assign(LAST, "nx")
+        with w.when(ME.equals(0)):
+            w.assign(FIRST, 2)
+        with w.when(ME.equals(NP - 1)):
+            w.assign(LAST, lift("nx") - 1)
+        self.move_ends()
 
     def program(self, phases: int) -> dict[str, str]:
         w = self.w

@@ -173,7 +173,6 @@ def test_what_is_laid_over_common_or_saved_outlasts_the_call() -> None:
     assert storages["e"] is storages["f"] is storages["g"] is Storage.LOCAL
 
 
-
 # ---- modules ----------------------------------------------------------------------------------------------------------------
 
 MODULES = """\

@@ -216,9 +216,10 @@ def test_a_procedure_that_is_called_meanwhile_lets_mpi_work(tmp_path: Path) -> N
     """The exchange starts in one procedure, the work that hides it is half of another."""
     text = (Path(__file__).parent / "examples" / "stencil_3d.c").read_text()
     after = transformed(text, "a.c", tmp_path).text
-    half = after[after.index("static void relax_first(void) {") :]
-    assert CALL in half[: half.index("\n}\n")]
-    assert CALL not in half[half.index("\n}\n") :]
+    halves = [after[after.index(f"static void relax_{half}(void) {{") :] for half in ("first", "last")]
+    first, last = (half[: half.index("\n}\n")] for half in halves)
+    assert CALL in first
+    assert CALL not in last
 
 
 def test_a_loop_of_several_lines_stays_where_it_was(tmp_path: Path) -> None:

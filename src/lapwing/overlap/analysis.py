@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,10 +31,12 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
 )
+from lapwing.overlap.sections import Section
 from lapwing.overlap.tree import called_in
 from lapwing.overlap.walk import Walker, in_sequence
 
-_MOST_ACCESSES = 200  # of one procedure's summary; beyond it, sections of a variable are merged into the whole
+_MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
+_MOST_ACCESSES = 500  # beyond it, sections of a variable are merged into the whole
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,6 @@ class Analysis:
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
         self._remembered = program.procedures  # what was not forgotten since
-        self._read = program
-        self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
@@ -233,14 +233,6 @@ class Analysis:
         """The procedure of the program as it was read that this one is, or was made from."""
         return self._origins.get(procedure.key, procedure)
 
-    def is_as_read(self, statement: Statement, procedure: Procedure) -> bool:
-        """Whether the statement, with all in it, stands in the program as it was read: nothing in its text has gone elsewhere."""
-        key = self.origin(procedure).key
-        if key not in self._statements_read:
-            read = self._read.procedures.get(key)
-            self._statements_read[key] = frozenset(map(id, read.body.walk() if read is not None else ()))
-        return id(statement) in self._statements_read[key]
-
     def forget(self, key: str) -> None:
         """A procedure of this key has changed."""
         self._summaries.pop(key, None)
@@ -283,10 +275,18 @@ class Analysis:
 def _outside(effects: Effects, procedure: Procedure) -> Effects:
     """Without what dies with the call, and return statements, which end only the procedure."""
     lasting = [a for a in effects.accesses if not _dies(a, procedure)]
+    if len(lasting) > _MANY_ACCESSES:
+        lasting = _merged(lasting, lambda section: section.coarse)
     if len(lasting) > _MOST_ACCESSES:
-        lasting = list(dict.fromkeys(replace(a, section=None, must=False, where=None) for a in lasting))
+        lasting = _merged(lasting, lambda _: None)
     inside = effects.leaves == "return" or (effects.leaves or "").startswith(OUT_OF_LOOPS)
     return replace(effects, accesses=tuple(lasting), leaves=None if inside else effects.leaves)
+
+
+def _merged(accesses: Iterable[Access], blurred: Callable[[Section], Section | None]) -> list[Access]:
+    """Accesses with less exact sections, each once."""
+    sections = [(a, None if a.section is None else blurred(a.section)) for a in accesses]
+    return [*dict.fromkeys(replace(a, section=section, must=False, where=None) for a, section in sections)]
 
 
 def _dies(access: Access, procedure: Procedure) -> bool:

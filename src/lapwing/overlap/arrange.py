@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
+from typing import Protocol
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
@@ -42,6 +43,7 @@ from lapwing.overlap.program import (
     Statement,
     Symbol,
 )
+from lapwing.overlap.sections import Chosen
 from lapwing.overlap.tree import (
     declared_in,
     hidden_name,
@@ -90,11 +92,18 @@ class Ends:
     values: Environment
 
 
+class Apart(Protocol):
+    """Whether a statement conflicts with nothing it would pass, or stay behind. ``chosen``: values of terms in it, or None:
+    whether some part of it might."""
+
+    def __call__(self, statement: Statement, chosen: Chosen | None = (), /) -> bool: ...
+
+
 # Divides work that conflicts with what it would pass; see motions/split_loop.py and split_procedure.py.
 DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | None]
 # Divides work that a start needs a part of: that part, and the rest, of which the callable is true; or why not.
 # See motions/split_producer.py.
-DivideProducer = Callable[[Statement, Procedure, Ends, Callable[[Statement], bool]], Halves | Conflict | None]
+DivideProducer = Callable[[Statement, Procedure, Ends, Apart], Halves | Conflict | None]
 Refused = Callable[[Statement, Conflict], None]
 
 
@@ -156,8 +165,8 @@ class Arranger:
         order: list[Item] = []
         changed = False
         for part in parts:
-            if part.late:
-                moved = False
+            if part.late or part.statement.label is not None:
+                moved = False  # whoever jumps there finds the same statements after it
             elif _waits(part.effects):
                 moved = self._head_placed(part, order, private)
             elif _starts(part.effects):
@@ -250,9 +259,13 @@ class Arranger:
             effects = self.analysis.after(values, [statement], self.procedure)[0]
             return Item(statement, effects, values, unexposed=producer.unexposed)
 
-        def apart(statement: Statement) -> bool:
-            probe = item(statement)
-            return all(self._conflict(probe, g, private) is None for g in group)
+        probes: dict[int, Item] = {}
+
+        def apart(statement: Statement, chosen: Chosen | None = ()) -> bool:
+            if id(statement) not in probes:
+                probes[id(statement)] = item(statement)
+            probe = probes[id(statement)]
+            return all(self._conflict(probe, g, private, chosen) is None for g in group)
 
         start = Ends([g.effects for g in group], [g.statement for g in group], values)
         halves = self.divide_producer(producer.statement, self.procedure, start, apart)
@@ -267,7 +280,7 @@ class Arranger:
         return self._is_work(other) and not (sending and _sends(other.effects))
 
     def _comes_along(self, other: Item) -> bool:
-        small = not self._is_work(other)
+        small = not self._is_work(other) and other.statement.label is None
         return small and not (other.late or _waits(other.effects) or other.effects.operations)
 
     def _work_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
@@ -275,11 +288,10 @@ class Arranger:
         passed = self._back_to_an_end(order)
         if passed is None or not self.allowed("wait-later"):
             return False
+        along, passed = self._coming_along(part, passed, private)
         if self._blocking(part, passed, private):
             return self._head_placed(part, order, private)
-        self.moved.append(Move("wait-later", part.statement, passed[0].statement))
-        place = order.index(passed[0])
-        order.insert(place, part)
+        self._move_up([*along, part], order, passed[0], "wait-later")
         return True
 
     def _head_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
@@ -287,13 +299,40 @@ class Arranger:
         passed = self._back_to_an_end(order)
         if passed is None or part.fenced or not self._is_work(part) or not self.allowed("split-loop"):
             return False
+        along, passed = self._coming_along(part, passed, private)
         halved = self._divided(part, passed, private)
         if halved is None:
             return False
-        self.moved.append(Move("split-loop", halved[0].statement, passed[0].statement))
-        order.insert(order.index(passed[0]), halved[0])
+        self._move_up([*along, halved[0]], order, passed[0], "split-loop")
         order.append(halved[1])
         return True
+
+    def _coming_along(
+        self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> tuple[list[Item], list[Item]]:
+        """Small statements that the work needs and that may pass the others with it, as those that set its loops' bounds; and
+        the others."""
+        along: list[Item] = []
+        for other in reversed(passed):
+            # Clocks that are read around a wait stay around it.
+            plain = self._comes_along(other) and not (other.effects.states or other.effects.io)
+            if plain and any(self._conflict(other, i, private) is not None for i in (part, *along)):
+                along.insert(0, other)
+        others: list[Item] = []
+        for item in passed:
+            if item not in along:
+                others.append(item)
+            elif self._blocking(item, others, private):
+                return [], list(passed)
+        return along, others
+
+    def _move_up(self, items: Sequence[Item], order: list[Item], past: Item, motion: str) -> None:
+        """The work that the last item is, with small statements it needs, now stands before ``past``."""
+        self.moved.append(Move(motion, items[-1].statement, past.statement))
+        for item in items[:-1]:
+            order.remove(item)
+        place = order.index(past)
+        order[place:place] = items
 
     @staticmethod
     def _back_to_an_end(order: Sequence[Item]) -> list[Item] | None:
@@ -441,14 +480,16 @@ class Arranger:
                 found.append((other, reason))
         return found
 
-    def _conflict(self, earlier: Item, later: Item, private: dict[int, frozenset[str]]) -> Conflict | None:
+    def _conflict(
+        self, earlier: Item, later: Item, private: dict[int, frozenset[str]], chosen: Chosen | None = ()
+    ) -> Conflict | None:
         if earlier.fenced or later.fenced:
             return Conflict("unknown", "a line for the preprocessor stands between", later.effects.where)
         name = hidden_name(earlier.statement, later.statement)
         if name is not None:
             return Conflict("data", f"{name} is declared here", earlier.effects.where, name)
         own = private[id(later)] & earlier.unexposed
-        return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own)
+        return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own, chosen=chosen)
 
     def _divided(
         self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]

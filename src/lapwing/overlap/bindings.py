@@ -231,6 +231,10 @@ class Bindings:
         if section not in self._sections:
             self._learn(section.names())
             known = section.substitute(self._values, self._unknown)
+            if known.lookups:
+                environment = self.walker.environment
+                arrays = {lookup.array for lookup in known.lookups}
+                known = known.without_lookups(arrays if environment.lost else self.actual.keys() | environment.changed)
             self._sections[section] = self.walker._bound(known)
         return self._sections[section]
 

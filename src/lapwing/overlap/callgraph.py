@@ -271,7 +271,7 @@ def _repeats(statement: Statement, procedure: Procedure) -> bool:
     at = statement.span.start
     labels = {other.label: other.span.start for other in procedure.body.walk() if other.label is not None}
     for other in procedure.body.walk():
-        if isinstance(other, Loop | While) and other.span.contains(statement.span):
+        if isinstance(other, Loop | While) and other is not statement and other.span.contains(statement.span):
             return True
         if isinstance(other, Opaque):
             return True

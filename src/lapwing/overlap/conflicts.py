@@ -9,7 +9,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Aliases
 from lapwing.overlap.effects import Access, Effects, MessageOperation
 from lapwing.overlap.program import Span
-from lapwing.overlap.sections import Condition, may_meet
+from lapwing.overlap.sections import Chosen, Condition, may_meet
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ def conflict(
     *,
     private: frozenset[str] = frozenset(),
     context: Condition = (),
+    chosen: Chosen | None = (),
 ) -> Conflict | None:
     """Why ``second`` may not be done before ``first``, which it follows; None if it may.
 
     ``private``: keys of variables that neither hands on to the other nor to anyone after (see liveness.py). ``context``: what is
-    known of the terms of both.
+    known of the terms of both; ``chosen``: the values of some of them, or None: what no part of
+    an array could change is asked for.
     """
     for effects, other in ((first, second), (second, first)):
         if effects.barrier is not None:
@@ -51,7 +53,7 @@ def conflict(
         "synchronisation" in second.states and first.operations
     ):
         return Conflict("messages", "a barrier, or work on files that other ranks see, stands between", second.where)
-    return message_conflict(first, second) or data_conflict(first, second, aliases, private, context)
+    return message_conflict(first, second) or data_conflict(first, second, aliases, private, context, chosen)
 
 
 def _shows(effects: Effects) -> bool:
@@ -64,9 +66,10 @@ def data_conflict(
     aliases: Aliases,
     private: frozenset[str] = frozenset(),
     context: Condition = (),
+    chosen: Chosen | None = (),
 ) -> Conflict | None:
     """Why the two may not change places as far as memory goes; None if they may."""
-    for one, two in _meeting(first, second, aliases, context):
+    for one, two in _meeting(first, second, aliases, context, chosen):
         name = two.symbol or one.symbol
         if (
             one.symbol is not None
@@ -85,20 +88,22 @@ def data_conflict(
     return None
 
 
-def _meeting(first: Effects, second: Effects, aliases: Aliases, context: Condition) -> Iterable[tuple[Access, Access]]:
+def _meeting(
+    first: Effects, second: Effects, aliases: Aliases, context: Condition, chosen: Chosen | None
+) -> Iterable[tuple[Access, Access]]:
     for one in first.accesses:
         for two in second.near(one):
-            if (one.writes or two.writes) and meet(one, two, aliases, context):
+            if (one.writes or two.writes) and meet(one, two, aliases, context, chosen):
                 yield one, two
 
 
-def meet(one: Access, two: Access, aliases: Aliases, context: Condition = ()) -> bool:
+def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), chosen: Chosen | None = ()) -> bool:
     """Whether two accesses may touch the same memory."""
     if one.symbol is not None and two.symbol is not None:
         if one.symbol == two.symbol and one.through == two.through:
             if one.section is None or two.section is None or one.anchor != two.anchor:
                 return True
-            return may_meet(one.section, two.section, context)
+            return chosen is not None and may_meet(one.section, two.section, context, chosen)
         if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
             return False
     return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)

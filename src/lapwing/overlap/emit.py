@@ -14,7 +14,7 @@ from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_decla
 from lapwing.overlap.fortran_support import fortran_support
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.needs import Needs, drain_name
-from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase
+from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase, plus
 from lapwing.overlap.program import (
     Cast,
     Constant,
@@ -70,26 +70,13 @@ def c_ends(source: Source, loop: Loop) -> tuple[str, str] | None:
     return first, {"<": f"({last} - 1)", ">": f"({last} + 1)"}.get(found[2], last)
 
 
-def _plus(limit: Expression, number: int) -> str:
-    """A limit of an interior (a number, or a variable less a number) plus a number."""
-    match limit:
-        case Number(value=value):
-            return str(value + number)
-        case Operation(operator="-", arguments=(Name(symbol=symbol), Number(value=value))):
-            less = value - number
-            return f"{symbol.name} - {less}" if less else symbol.name
-        case Name(symbol=symbol):
-            return f"{symbol.name} {'+' if number > 0 else '-'} {abs(number)}"
-    raise ValueError(f"{limit} is no limit")
-
-
 def _descends(loop: Loop) -> bool:
     return isinstance(loop.step, Number) and loop.step.value < 0
 
 
 def _in_parentheses(source: Source, expression: Expression) -> str:
     text = expression_text(source, expression)
-    return text if re.fullmatch(r"\w+", text) else f"({text})"
+    return text if re.fullmatch(r"\w+(\([\w, ]*\))?", text) else f"({text})"
 
 
 @dataclass
@@ -113,73 +100,105 @@ class Emitter:
         return (f"{call.name}({arguments});",)
 
     def guard(self, box: Sequence[Level]) -> tuple[str, ...]:
-        """The line at the top of the innermost body that leaves out the interior."""
+        """The line at the top of the innermost body that leaves out the interior. C: at once, by its loop's variable."""
+        test = self._tests(box)
+        if self.source.language == "fortran":
+            return (f"if ({test}) cycle",)
+        level = box[-1]
+        low, high = self._interior_of(level)
+        return (f"if ({test}) {{ {level.loop.variable.name} = {low if _descends(level.loop) else high}; continue; }}",)
+
+    def _tests(self, box: Sequence[Level]) -> str:
+        """Whether a turn is the interior's, as far as these levels go."""
         fortran = self.source.language == "fortran"
         greater, less, also = (" .ge. ", " .le. ", " .and. ") if fortran else (" >= ", " <= ", " && ")
         tests = []
         for level in box:
-            low, high = self._ends(level.loop)
-            if _descends(level.loop):
-                low, high = high, low
-            if level.below:
-                tests.append(f"{level.loop.variable.name}{greater}{low} + {level.below}")
-            if level.above:
-                tests.append(f"{level.loop.variable.name}{less}{high} - {level.above}")
-            for sign, end in ((greater, level.low), (less, level.high)):
-                if end is not None:
-                    tests.append(f"{level.loop.variable.name}{sign}{expression_text(self.source, end)}")
-        test = also.join(tests)
-        return (f"if ({test}) cycle",) if fortran else (f"if ({test}) continue;",)
+            low, high = self._interior_of(level)
+            if level.below or level.low is not None:
+                tests.append(f"{level.loop.variable.name}{greater}{low}")
+            if level.above or level.high is not None:
+                tests.append(f"{level.loop.variable.name}{less}{high}")
+        return also.join(tests)
 
-    def _ends(self, whole: Loop) -> tuple[str, str]:
-        """The loop's first and last turn. C: as its head spells them, for the model's bounds are folded."""
+    def _interior_of(self, level: Level) -> tuple[str, str]:
+        """The lowest and the highest value of the variable in the interior."""
+        lower, upper = self._bounds(level.loop)
+        low = level.low if level.low is not None else lower if isinstance(lower, str) else plus(lower, level.below)
+        high = level.high if level.high is not None else upper if isinstance(upper, str) else plus(upper, -level.above)
+        return (
+            f"{low} + {level.below}" if isinstance(low, str) and level.below else self._text_of(low),
+            f"{high} - {level.above}" if isinstance(high, str) and level.above else self._text_of(high),
+        )
+
+    def _text_of(self, end: str | Expression) -> str:
+        return end if isinstance(end, str) else expression_text(self.source, end)
+
+    def _bounds(self, loop: Loop) -> tuple[str | Expression, str | Expression]:
+        """The variable's lowest and highest value in the loop. C: as its head spells them, for the model's bounds are folded."""
+        first: str | Expression = loop.lower
+        last: str | Expression = loop.upper
         if self.source.language != "fortran":
-            spelled = c_ends(self.source, whole)
-            assert spelled is not None  # motions/split_loop.py asked
-            return spelled
-        return _in_parentheses(self.source, whole.lower), _in_parentheses(self.source, whole.upper)
+            spelled = c_ends(self.source, loop)
+            assert spelled is not None  # motions/interior.py asked
+            first, last = spelled
+        return (last, first) if _descends(loop) else (first, last)
 
     def header(self, level: Level) -> str:
         """The head of the interior's loop; C's brace is not part of it."""
         loop, down = level.loop, _descends(level.loop)
-        first, last = self._ends(loop)
+        low, high = self._interior_of(level)
+        lower, upper = map(self._text_of, self._bounds(loop))
+        low = self._extreme(False, lower, low) if level.low is not None else low
+        high = self._extreme(True, upper, high) if level.high is not None else high
+        first, last = (high, low) if down else (low, high)
         name = loop.variable.name
-        skipped = (level.above, level.below) if down else (level.below, level.above)
-        signs = ("-", "+") if down else ("+", "-")
-        first = f"{first} {signs[0]} {skipped[0]}" if skipped[0] else first
-        last = f"{last} {signs[1]} {skipped[1]}" if skipped[1] else last
-        low, high = (None if e is None else expression_text(self.source, e) for e in (level.low, level.high))
-        first, last = (
-            self._within(first, high if down else low, down),
-            self._within(last, low if down else high, not down),
-        )
         if self.source.language == "fortran":
             return f"do {name} = {first}, {last}" + (", -1" if down else "")
         declared = f"{loop.variable.type.text} " if loop.declares else ""
         compare, step = (">=", "--") if down else ("<=", "++")
         return f"for ({declared}{name} = {first}; {name} {compare} {last}; {name}{step})"
 
-    def outside(self, level: Level) -> tuple[str, str]:
-        """Fortran: the heads of two loops, one after the other, over what limits leave out of the interior."""
-        assert level.low is not None
-        assert level.high is not None
-        name, (first, last) = level.loop.variable.name, self._ends(level.loop)
-        low, high = expression_text(self.source, level.low), expression_text(self.source, level.high)
-        below, above = _plus(level.low, -1), _plus(level.high, 1)
-        if _descends(level.loop):
-            return (
-                f"do {name} = {first}, max({last}, {above}), -1",
-                f"do {name} = min({first}, {high}, {below}), {last}, -1",
-            )
-        return f"do {name} = {first}, min({last}, {below})", f"do {name} = max({first}, {low}, {above}), {last}"
+    def outside(self, box: Sequence[Level]) -> tuple[str, str]:
+        """Fortran: the heads of two loops, one after the other, over what the last level leaves out of the interior. In rows
+        that are not the interior's, by the levels before, the first takes all turns."""
+        level = box[-1]
+        rows, name = self._tests(box[:-1]), level.loop.variable.name
+        lower, upper = (e for e in self._bounds(level.loop) if not isinstance(e, str))
+        low = level.low if level.low is not None else plus(lower, level.below)
+        high = level.high if level.high is not None else plus(upper, -level.above)
 
-    def _within(self, end: str, limit: str | None, least: bool) -> str:
-        """The smaller (``least``), or larger, of a loop's end and a limit of the interior."""
-        if limit is None:
-            return end
+        def end(inside: Expression, outside: Expression) -> str:
+            texts = [expression_text(self.source, e) for e in (inside, outside)]
+            return f"merge({texts[0]}, {texts[1]}, {rows})" if rows else texts[0]
+
+        down = _descends(level.loop)
+        if down:
+            before, after = end(plus(high, 1), lower), end(plus(low, -1), plus(lower, -1))
+            first, last, begins, limit = upper, lower, high, level.high
+        else:
+            before, after = end(plus(low, -1), upper), end(plus(high, 1), plus(upper, 1))
+            first, last, begins, limit = lower, upper, low, level.low
+        start, stop, inner = (expression_text(self.source, e) for e in (first, last, begins))
+        step = ", -1" if down else ""
+        outer = [start] if limit is not None else []
+        return (
+            f"do {name} = {start}, {self._extreme(not down, stop, before)}{step}",
+            f"do {name} = {self._extreme(down, *outer, inner, after)}, {stop}{step}",
+        )
+
+    def _extreme(self, least: bool, *ends: str) -> str:
+        """The smallest (``least``), or the largest, of several ends. C: of two."""
+        choose = min if least else max
+        numbers = [int(e) for e in ends if re.fullmatch(r"-?\d+", e)]
+        others = list(dict.fromkeys(e for e in ends if not re.fullmatch(r"-?\d+", e)))
+        kept = [*others, *([str(choose(numbers))] if numbers else [])]
+        if len(kept) == 1:
+            return kept[0]
         if self.source.language == "fortran":
-            return f"{'min' if least else 'max'}({end}, {limit})"
-        return f"({end} {'<' if least else '>'} ({limit}) ? {end} : ({limit}))"
+            return f"{choose.__name__}({', '.join(kept)})"
+        end, limit = (e if re.fullmatch(r"\w+", e) else f"({e})" for e in ends)
+        return f"({end} {'<' if least else '>'} {limit} ? {end} : {limit})"
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]

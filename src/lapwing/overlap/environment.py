@@ -19,7 +19,7 @@ from lapwing.overlap.program import (
     Symbol,
     Text,
 )
-from lapwing.overlap.sections import Condition, Linear, fresh_term
+from lapwing.overlap.sections import Condition, Linear, Lookup, fresh_term
 
 _MOST_CHOICES = 4
 _MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
@@ -37,7 +37,9 @@ class Terms:
         self.origin: dict[str, frozenset[str]] = {}
         self.variable: dict[str, str] = {}  # term → key of the variable whose value it is
         self.defined: dict[str, tuple[Condition, ...]] = {}
-        self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...]]] = {}
+        self.lookups: dict[str, Lookup] = {}
+        self._looked_up: dict[tuple[str, tuple[Linear, ...]], str] = {}
+        self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]] = {}
         self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
@@ -63,30 +65,47 @@ class Terms:
         self.defined[name] = conditions
         return Linear.term(name)
 
-    def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
-        """The defined terms among ``names`` and those their conditions mention, with all these conditions. Remembered: a
-        condition is set before anybody asks, and stays."""
-        if self.defined.keys().isdisjoint(names):
-            return (), ()
+    def look_up(self, array: str, subscripts: tuple[Linear, ...]) -> Linear:
+        """The term for what an element of the array holds; its subscripts are chosen later."""
+        name = self._looked_up.get((array, subscripts))
+        if name is None:
+            name = self._looked_up[array, subscripts] = fresh_term()
+            self.defined[name] = ()
+            self.lookups[name] = Lookup(name, array, subscripts)
+        return Linear.term(name)
+
+    def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]:
+        """The defined terms among ``names`` and those that their conditions mention, with all these conditions; and what of all
+        this is looked up. Remembered: a condition is set before anybody asks, and stays."""
+        if self.defined.keys().isdisjoint(names) and self.lookups.keys().isdisjoint(names):
+            return (), (), ()
         if names not in self._needed:
             self._needed[names] = self._find_needed(names)
         return self._needed[names]
 
-    def _find_needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
+    def _find_needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]:
+        seen: set[str] = set()
         bound: list[str] = []
         conditions: list[Condition] = []
-        waiting = sorted(names & self.defined.keys())
+        lookups: list[Lookup] = []
+        waiting = sorted(names)
         while waiting:
             name = waiting.pop()
-            if name in bound:
+            if name in seen:
                 continue
-            bound.append(name)
-            for condition in self.defined[name]:
-                conditions.append(condition)
-                for part in condition:
-                    for linear, _ in part:
-                        waiting += sorted(linear.names() & self.defined.keys())
-        return tuple(bound), tuple(conditions)
+            seen.add(name)
+            if name in self.lookups:
+                lookups.append(self.lookups[name])
+                for subscript in self.lookups[name].subscripts:
+                    waiting += sorted(subscript.names())
+            if name in self.defined:
+                bound.append(name)
+                for condition in self.defined[name]:
+                    conditions.append(condition)
+                    for part in condition:
+                        for linear, _ in part:
+                            waiting += sorted(linear.names())
+        return tuple(bound), tuple(conditions), tuple(lookups)
 
 
 @dataclass
@@ -195,11 +214,26 @@ class Environment:
         return self._opaque(expression)
 
     def _opaque(self, expression: Expression) -> Linear | None:
-        found = self._canonical(expression) if _is_whole(expression) else None
-        if found is None:
+        if not _is_whole(expression):
             return None
+        found = self._canonical(expression)
+        looked_up = self._subscripts_looked_up(expression)
+        if found is None:
+            return None if looked_up is None else self.terms.look_up(*looked_up)
         text, depends = found
-        return Linear.term(self.terms.of_expression(text, depends))
+        name = self.terms.of_expression(text, depends)
+        if looked_up is not None:
+            self.terms.lookups.setdefault(name, Lookup(name, *looked_up))
+        return Linear.term(name)
+
+    def _subscripts_looked_up(self, expression: Expression) -> tuple[str, tuple[Linear, ...]] | None:
+        """The key and the subscripts of an element of an integer array that holds what it did at the beginning."""
+        match expression:
+            case Element(base=Name(symbol=symbol), indices=indices) if not symbol.pointer and not self._stale(symbol):
+                subscripts = tuple(self.linear(index) for index in indices)
+                if None not in subscripts and symbol.type.base == "integer":
+                    return symbol.key, tuple(s for s in subscripts if s is not None)
+        return None
 
     def _canonical(self, expression: Expression) -> tuple[str, frozenset[str]] | None:
         """A text that is the same only for the same value, in terms of the beginning; with what it depends on."""

@@ -14,7 +14,7 @@ import enum
 from dataclasses import dataclass, field
 
 from lapwing.overlap.effects import Access
-from lapwing.overlap.program import Call, Expression, Loop, Span, Statement
+from lapwing.overlap.program import Call, Expression, Loop, Number, Operation, Span, Statement
 
 NOWHERE = Span(-1, 0, 0)
 """The span of a statement that was made: it has no text of its own and takes no comments along."""
@@ -83,6 +83,16 @@ class Drain(Statement):
 @dataclass(frozen=True)
 class Progress(Statement):
     """MPI is given the time to go on with what is under way."""
+
+
+def plus(value: Expression, number: int) -> Expression:
+    """The sum, with numbers put together."""
+    match value:
+        case Number(value=int(own)):
+            return Number(own + number)
+        case Operation(operator="+" | "-" as sign, arguments=(inner, Number(value=int(own)))):
+            return plus(inner, number + (own if sign == "+" else -own))
+    return Operation("+" if number > 0 else "-", (value, Number(abs(number)))) if number else value
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from lapwing.overlap.phases import (
 )
 from lapwing.overlap.program import Assign, Block, Compound, If, Loop, Operation, Procedure, Source, Span, Statement
 from lapwing.overlap.strips import closing, heads
+from lapwing.overlap.tree import counts_plainly
 
 
 @dataclass(frozen=True)
@@ -265,9 +266,13 @@ class Renderer:
         return self.text(start, loop.span.start) + text.strip() + self.text(loop.span.end, end)
 
     def _is_two_loops(self, loop: PartialLoop) -> bool:
-        """Whether the turns outside are a loop before the interior's limits and one after them: no turn need be tested."""
-        only = all(not level.divides for level in loop.box[:-1])
-        return not loop.inside and only and loop.box[-1].low is not None and self.source.language == "fortran"
+        """Whether the turns outside are a loop before the interior and one after it: what is done a turn would not be worth a
+        test."""
+        last = loop.box[-1]
+        innermost = not any(isinstance(s, Loop) for s in last.loop.body.walk())
+        limited = last.low is not None or last.high is not None
+        fits = limited or (innermost and counts_plainly(last.loop))
+        return not loop.inside and fits and self.source.language == "fortran"
 
     def _two_loops(self, loop: PartialLoop) -> Iterable[str]:
         level = loop.box[-1]
@@ -277,7 +282,7 @@ class Renderer:
             yield self.text(loop.box[-2].loop.body.span.start, line)
         elif loop.whole is not None:
             yield self.text(max(self._chunks[(loop.whole.span.start, loop.whole.span.end)][0], line), line)
-        for number, head in enumerate(self._emitter.outside(level)):
+        for number, head in enumerate(self._emitter.outside(loop.box)):
             yield "\n" * number + self.lines([head], span.start - line) + self.text(body.start, span.end)
 
     def _new_header(self, at: int, level: Level) -> str:

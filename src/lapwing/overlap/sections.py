@@ -81,6 +81,8 @@ class Linear:
 # A comparison says that a Linear is = 0 or ≥ 0; a condition is a disjunction of conjunctions of comparisons.
 Comparison = tuple[Linear, str]
 Condition = tuple[tuple[Comparison, ...], ...]
+# Terms and the values that they have.
+Chosen = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,23 @@ Subscript = Linear | Range | None  # None: nothing is known
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """A term that is what an element of an integer array holds: two of the same array and the same subscripts are equal."""
+
+    term: str
+    array: str  # its key
+    subscripts: tuple[Linear, ...]
+
+
+@dataclass(frozen=True)
 class Section:
-    """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow."""
+    """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow. ``lookups``: those among
+    its terms, bound or not."""
 
     subscripts: tuple[Subscript, ...]
     bound: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
 
     def names(self) -> frozenset[str]:
         """The terms that are not bound inside."""
@@ -113,7 +126,7 @@ class Section:
     def __hash__(self) -> int:
         found: int | None = self.__dict__.get("_hash")
         if found is None:
-            found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions))
+            found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions, self.lookups))
         return found
 
     def _linears(self) -> list[Linear]:
@@ -124,6 +137,21 @@ class Section:
             elif isinstance(subscript, Range):
                 found += [end for end in (subscript.lower, subscript.upper) if end is not None]
         found += [linear for condition in self.conditions for conjunction in condition for linear, _ in conjunction]
+        found += [subscript for lookup in self.lookups for subscript in lookup.subscripts]
+        return found
+
+    @property
+    def coarse(self) -> Section:
+        """The section without its subscripts that are numbers: the same of the many that differ in nothing else."""
+        found: Section | None = self.__dict__.get("_coarse")
+        if found is None:
+            numbers = [isinstance(s, Linear) and not s.terms for s in self.subscripts]
+            found = self
+            if any(numbers) and not all(numbers):
+                known = zip(self.subscripts, numbers, strict=True)
+                coarse = tuple(None if number else s for s, number in known)
+                found = Section(coarse, self.bound, self.conditions, self.lookups)
+            self.__dict__["_coarse"] = found
         return found
 
     def substitute(self, values: Mapping[str, Linear], unknown: Set[str] = frozenset()) -> Section:
@@ -139,15 +167,23 @@ class Section:
                 tuple(tuple((linear.substitute(values), op) for linear, op in part) for part in condition)
                 for condition in self.conditions
             ),
+            tuple(new for lookup in self.lookups if (new := _substitute_lookup(lookup, values)) is not None),
         )
 
-    def constrained(self, bound: Iterable[str], conditions: Iterable[Condition]) -> Section:
-        return Section(self.subscripts, (*self.bound, *bound), (*self.conditions, *conditions))
+    def constrained(
+        self, bound: Iterable[str], conditions: Iterable[Condition], lookups: Iterable[Lookup] = ()
+    ) -> Section:
+        new = tuple(lookup for lookup in lookups if lookup not in self.lookups)
+        return Section(self.subscripts, (*self.bound, *bound), (*self.conditions, *conditions), (*self.lookups, *new))
+
+    def without_lookups(self, arrays: Set[str]) -> Section:
+        """The section where nothing is known of what these arrays hold."""
+        kept = tuple(lookup for lookup in self.lookups if lookup.array not in arrays)
+        return self if len(kept) == len(self.lookups) else Section(self.subscripts, self.bound, self.conditions, kept)
 
     def shifted(self, offsets: tuple[Linear, ...]) -> Section:
-        return Section(
-            tuple(_shift(s, o) for s, o in zip(self.subscripts, offsets, strict=True)), self.bound, self.conditions
-        )
+        shifted = tuple(_shift(s, o) for s, o in zip(self.subscripts, offsets, strict=True))
+        return Section(shifted, self.bound, self.conditions, self.lookups)
 
 
 def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript:
@@ -159,6 +195,14 @@ def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript
             None if subscript.upper is None else subscript.upper.substitute(values),
         )
     return None
+
+
+def _substitute_lookup(lookup: Lookup, values: Mapping[str, Linear]) -> Lookup | None:
+    """The same of the term that stands in its place now; None if that is no term."""
+    term = values.get(lookup.term, Linear.term(lookup.term))
+    if term.constant != 0 or len(term.terms) != 1 or term.terms[0][1] != 1:
+        return None
+    return Lookup(term.terms[0][0], lookup.array, tuple(s.substitute(values) for s in lookup.subscripts))
 
 
 def _shift(subscript: Subscript, offset: Linear) -> Subscript:
@@ -209,25 +253,92 @@ def _read_set(text: str) -> isl.Set:
 
 
 @lru_cache(maxsize=200_000)
-def _meet(one: Section, other: Section, context: Condition) -> bool:
-    both = _isl_set(one) & _isl_set(other)
+def _common(one: Section, other: Section, context: Condition) -> isl.Set:
+    """The elements of both, for values of the terms that the context allows."""
+    if {lookup.array for lookup in one.lookups} & {lookup.array for lookup in other.lookups}:
+        both = _common_where_lookups_agree(one, other)
+    else:
+        both = _isl_set(one) & _isl_set(other)
     if context:
         names = sorted({n for part in context for linear, _ in part for n in linear.names()})
-        both = both.intersect_params(isl.Set(f"[{', '.join(names)}] -> {{ : {comparison_text(context)} }}"))
-    return not both.is_empty()
+        both = both.intersect_params(_read_set(f"[{', '.join(names)}] -> {{ : {comparison_text(context)} }}"))
+    return both
 
 
-def may_meet(one: Section, other: Section, context: Condition = ()) -> bool:
-    """Whether some element may be in both, for some values of the terms that ``context`` (empty: no condition) allows."""
+def _common_where_lookups_agree(one: Section, other: Section) -> isl.Set:
+    """The elements of both, where equal subscripts mean that an array's elements are equal."""
+    mine, its = _unbound(one, "p"), _unbound(other, "q")
+    both = _isl_set(mine) & _isl_set(its)
+    same = {  # where the two meet
+        b.terms[0][0]: a
+        for a, b in zip(mine.subscripts, its.subscripts, strict=True)
+        if isinstance(a, Linear) and isinstance(b, Linear) and _is_term(a) and _is_term(b)
+    }
+    for left, right in itertools.product(mine.lookups, its.lookups):
+        if left.array != right.array or left.term == right.term:
+            continue
+        if left.subscripts == tuple(s.substitute(same) for s in right.subscripts):
+            equal = f"[{left.term}, {right.term}] -> {{ : {left.term} = {right.term} }}"
+            both = both.intersect_params(_read_set(equal))
+    return both
+
+
+@lru_cache(maxsize=100_000)
+def _unbound(section: Section, prefix: str) -> Section:
+    """The section for some value of what is bound in it."""
+    own = {name: Linear.term(f"{prefix}{number}") for number, name in enumerate(section.bound)}
+    return Section(section.subscripts, (), section.conditions, section.lookups).substitute(own)
+
+
+def _is_term(linear: Linear) -> bool:
+    return linear.constant == 0 and len(linear.terms) == 1 and linear.terms[0][1] == 1
+
+
+@lru_cache(maxsize=200_000)
+def _meet(one: Section, other: Section, context: Condition) -> bool:
+    return not _common(one, other, context).is_empty()
+
+
+@lru_cache(maxsize=200_000)
+def _values_where_they_meet(one: Section, other: Section, context: Condition, names: tuple[str, ...]) -> isl.Set:
+    """For which values of these terms some element may be in both."""
+    values = _common(one, other, context).params()
+    for number in reversed(range(values.dim(isl.dim_type.param))):
+        if values.get_dim_name(isl.dim_type.param, number) not in names:
+            values = values.project_out(isl.dim_type.param, number, 1)
+    return values
+
+
+@lru_cache(maxsize=10_000)
+def _point(chosen: Chosen) -> isl.Set:
+    values = " and ".join(f"{name} = {value}" for name, value in chosen)
+    return isl.Set(f"[{', '.join(name for name, _ in chosen)}] -> {{ : {values} }}")
+
+
+def may_meet(one: Section, other: Section, context: Condition = (), chosen: Chosen = ()) -> bool:
+    """Whether some element may be in both, for some values of the terms that ``context`` (empty: no condition) allows, where
+    those ``chosen`` have these values."""
     if len(one.subscripts) != len(other.subscripts):
         return True
-    # Most pairs are settled by constants without isl.
-    if not context and any(
-        isinstance(a, Linear) and isinstance(b, Linear) and not (d := a.plus(b, -1)).terms and d.constant != 0
+    # Most pairs are settled by constants without isl. Of two turns the same term may be bound in both, and be worth another.
+    if any(
+        isinstance(a, Linear) and isinstance(b, Linear) and a.terms == b.terms and a.constant != b.constant
         for a, b in zip(one.subscripts, other.subscripts, strict=True)
+        if not context or (isinstance(a, Linear) and not a.terms)
     ):
         return False
-    return _meet(one, other, context)
+    differ = one.coarse is not one or other.coarse is not other
+    if differ and not _may_meet(one.coarse, other.coarse, context, chosen):
+        return False
+    return _may_meet(one, other, context, chosen)
+
+
+def _may_meet(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
+    mentioned = [name for name, _ in chosen if name in one.names() or name in other.names()]
+    if not mentioned:
+        return _meet(one, other, context)
+    values = _values_where_they_meet(one, other, context, tuple(mentioned))
+    return not (values & _point(tuple(pair for pair in chosen if pair[0] in mentioned))).is_empty()
 
 
 def covers(outer: Section, inner: Section) -> bool:

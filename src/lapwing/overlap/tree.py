@@ -12,10 +12,13 @@ from lapwing.overlap.program import (
     Call,
     Compound,
     Declare,
+    Element,
     If,
     Invocation,
     Loop,
     Name,
+    Number,
+    Operation,
     Procedure,
     Program,
     Select,
@@ -118,6 +121,19 @@ def hidden_name(earlier: Statement, later: Statement) -> str | None:
         return min(symbol.name for symbol in declared & mentioned)
     names = {symbol.name for symbol in declared_in(later)}
     return min((symbol.name for symbol in variables_of(earlier) if symbol.name in names), default=None)
+
+
+def is_default_integer(symbol: Symbol) -> bool:
+    return symbol.type.base == "integer" and symbol.type.bytes == 4
+
+
+def counts_plainly(loop: Loop) -> bool:
+    """Whether its ends are default integers, as those that they are compared with: Fortran's max and min take no others."""
+    parts = [e for end in (loop.lower, loop.upper) for e in end.walk()]
+    symbols = [loop.variable, *(e.symbol for e in parts if isinstance(e, Name))]
+    return all(map(is_default_integer, symbols)) and all(
+        isinstance(e, Name | Number | Operation | Element) for e in parts
+    )
 
 
 def called_in(statement: Statement) -> Iterator[str]:

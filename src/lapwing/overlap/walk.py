@@ -178,7 +178,11 @@ class Walker:
     def _under(self, access: Access, condition: Condition) -> Access:
         if access.section is None:
             return access.uncertain()
-        section = self._bound(access.section.constrained((), (condition,)))
+        # What the section itself mentions is bound already.
+        names = frozenset(n for part in condition for linear, _ in part for n in linear.names())
+        bound, conditions, lookups = self.environment.terms.needed(names.difference(access.section.bound))
+        new = [name for name in bound if name not in access.section.bound]
+        section = access.section.constrained(new, (condition, *conditions), lookups)
         return access.within(section, access.must and self._runs_through(section))
 
     @staticmethod
@@ -418,8 +422,8 @@ class Walker:
         return Range(lower, upper)
 
     def _bound(self, section: Section) -> Section:
-        bound, conditions = self.environment.terms.needed(section.names())
-        return section.constrained(bound, conditions) if bound else section
+        bound, conditions, lookups = self.environment.terms.needed(section.names())
+        return section.constrained(bound, conditions, lookups) if bound or lookups else section
 
     def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:

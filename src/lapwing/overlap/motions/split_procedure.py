@@ -18,18 +18,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lapwing.overlap import mpi
-from lapwing.overlap.arrange import Arranger, Ends, Halves
+from lapwing.overlap.arrange import Apart, Arranger, Ends, Halves
 from lapwing.overlap.callgraph import is_cpp
 from lapwing.overlap.conflicts import Conflict, conflict
-from lapwing.overlap.effects import is_only_read
+from lapwing.overlap.effects import Effects, is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.external import wants_external
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.blocking_calls import has_explicit_shape
 from lapwing.overlap.motions.context import Context
-from lapwing.overlap.motions.split_loop import Early, split_loop, written_first
+from lapwing.overlap.motions.interior import Edges
+from lapwing.overlap.motions.split_loop import split_loop
 from lapwing.overlap.motions.split_producer import split_producer
+from lapwing.overlap.motions.turns import written_first
 from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase
 from lapwing.overlap.program import (
     AddressOf,
@@ -50,6 +52,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
 )
+from lapwing.overlap.sections import Chosen
 from lapwing.overlap.tree import declared_in, hidden_name, message_of, variables_of, works
 
 MOTION = "start-earlier"
@@ -314,19 +317,25 @@ class SplitProcedures:
 
     def divide_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Halves | None:
         """Work of which a part is independent of ``ends``: that part, and the rest."""
+        analysis = self.context.analysis
+        # Text in two versions pays where it runs again and again.
+        once = analysis.graph.runs_once(statement, analysis.origin(caller))
+        edges = None if once else Edges([a for e in ends.effects for a in e.accesses if a.writes], ends.values)
         if isinstance(statement, Loop):
-            return split_loop(self.context.analysis, statement, caller, self._early(ends, caller))
+            return split_loop(analysis, statement, caller, self._early(ends, caller), edges)
         if isinstance(statement, Call):
-            return self._divide_call_against(statement, self._early(ends, caller), caller)
+            return self._divide_call_against(statement, self._early(ends, caller), caller, edges)
         return None
 
     def divide_producer(
-        self, statement: Statement, caller: Procedure, start: Ends, apart: Early
+        self, statement: Statement, caller: Procedure, start: Ends, apart: Apart
     ) -> Halves | Conflict | None:
         """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
         return split_producer(self.context.analysis, statement, caller, start, apart)
 
-    def _divide_call_against(self, call: Call, caller_early: Early, caller: Procedure) -> Halves | None:
+    def _divide_call_against(
+        self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges | None
+    ) -> Halves | None:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
         if callee is None or not self._may_be_divided(callee) or not _may_be_two(call):
@@ -334,17 +343,21 @@ class SplitProcedures:
         if not self._sees_halves(caller, callee):
             return None
 
-        def early(inner: Statement) -> bool:
-            walked = analysis.walk([*rest, inner], callee)
-            private = self._local(callee, inner, rest)
-            if any(conflict(e, walked[-1], analysis.aliases, private=private) is not None for e in walked[:-1]):
-                return False
-            trial = replace(callee, key=f"{callee.key} trial", body=replace(callee.body, statements=(inner,)))
+        probes: dict[int, tuple[Statement, DividedCall]] = {}
+
+        def early(inner: Statement, chosen: Chosen | None = ()) -> bool:
+            if rest:
+                *before, own = analysis.walk([*rest, inner], callee)
+                private = self._local(callee, inner, rest)
+                if any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before):
+                    return False
+            key = f"{callee.key} trial"
+            if id(inner) not in probes:
+                probes[id(inner)] = inner, DividedCall(key, call.arguments, original=call, span=call.span)
             program = analysis.program
-            analysis.add(trial, callee)
-            probe = DividedCall(trial.key, call.arguments, original=call, span=call.span)
+            analysis.add(replace(callee, key=key, body=replace(callee.body, statements=(inner,))), callee)
             try:
-                return caller_early(probe)
+                return caller_early(probes[id(inner)][1], chosen)
             finally:
                 analysis.program = program
 
@@ -367,7 +380,7 @@ class SplitProcedures:
             if not work:
                 rest.append(inner)
                 continue
-            halves = split_loop(analysis, inner, callee, early) if isinstance(inner, Loop) else None
+            halves = split_loop(analysis, inner, callee, early, edges) if isinstance(inner, Loop) else None
             if halves is not None:
                 first += halves.first
                 rest += halves.last
@@ -397,14 +410,19 @@ class SplitProcedures:
             free -= liveness.exposed(statement)
         return free
 
-    def _early(self, ends: Ends, caller: Procedure) -> Early:
+    def _early(self, ends: Ends, caller: Procedure) -> Apart:
         """Tells of a statement that could stand where the work stands whether it conflicts with none of the ends."""
         analysis = self.context.analysis
+        asked: dict[int, tuple[Statement, Effects, frozenset[str]]] = {}
 
-        def early(statement: Statement) -> bool:
-            effects = analysis.after(ends.values, [statement], caller)[0]
-            private = self._local(caller, statement, ends.statements)
-            return all(conflict(e, effects, analysis.aliases, private=private) is None for e in ends.effects)
+        def early(statement: Statement, chosen: Chosen | None = ()) -> bool:
+            if id(statement) not in asked:
+                effects = analysis.after(ends.values, [statement], caller)[0]
+                asked[id(statement)] = statement, effects, self._local(caller, statement, ends.statements)
+            _, effects, private = asked[id(statement)]
+            return all(
+                conflict(e, effects, analysis.aliases, private=private, chosen=chosen) is None for e in ends.effects
+            )
 
         return early
 

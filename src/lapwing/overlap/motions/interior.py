@@ -1,0 +1,584 @@
+"""A nest's interior, the box of turns that keeps away from what others write or read; and its shell, the other turns.
+
+before:  do i = 1, n ; … ; end do
+after:   do i = 2, n-1 ; … ; end do   |   do i = 1, n ; if (i >= 2 .and. i <= n-1) cycle ; … ; end do
+
+Obligations. Interior and shell may change places: turns do not conflict with each other (turns.py), and no scalar is needed after
+the loop. Bounds do not change in the loop, no turn ends it, and none communicates or does I/O.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from lapwing.overlap.analysis import Analysis
+from lapwing.overlap.arrange import Apart
+from lapwing.overlap.conflicts import Conflict
+from lapwing.overlap.effects import Access
+from lapwing.overlap.emit import c_ends
+from lapwing.overlap.environment import Environment
+from lapwing.overlap.motions.turns import counters, turns_commute, written_in
+from lapwing.overlap.phases import NOWHERE, Level, PartialLoop, plus
+from lapwing.overlap.program import (
+    Element,
+    Expression,
+    If,
+    Jump,
+    Loop,
+    Name,
+    Number,
+    Operation,
+    Procedure,
+    Statement,
+    Storage,
+    Symbol,
+    Type,
+)
+from lapwing.overlap.sections import Linear, Lookup, Range, Section
+from lapwing.overlap.tree import counts_plainly, is_default_integer
+
+_SIGNED = frozenset("const static register volatile signed short int long".split())
+_WIDEST = 3  # planes left for the boundary on each side
+_DEEPEST = 4  # planes between the interior and memory it keeps away from: what its shell makes, the next nest's keeps away from
+_LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
+_MOST_BOXES = 8  # of limits that are tried
+_FAR = 1_000_000  # planes outside, for a try
+_ROW = 8  # turns that make a row
+_CUBE = 16  # turns a side of a small nest
+_LEAST_SHARE = 0.5  # of it that must be interior; what its shell does costs more than if it were done with the rest
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A nest's interior, and its other turns."""
+
+    inside: PartialLoop
+    shell: PartialLoop
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of an interior: ``base`` plus one of ``offsets``, from the narrowest on. ``own``: the base is the loop's end."""
+
+    base: Expression
+    offsets: tuple[int, ...]
+    own: bool
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Ends that the interior may have in a loop; None: the loop's own."""
+
+    low: Side | None
+    high: Side | None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many offsets there are to choose from."""
+        return (len(self.low.offsets) if self.low else 1), (len(self.high.offsets) if self.high else 1)
+
+
+@dataclass
+class Edges:
+    """Memory that an interior keeps away from, and what variables are worth before the loop."""
+
+    accesses: Sequence[Access]
+    values: Environment
+    # Sides that were chosen last for a variable; they mostly fit the next nest.
+    found: dict[tuple[str, Sides], tuple[int, int]] = field(default_factory=dict)
+    # Of nests that follow one another no more are worth to be divided: the interior of each is smaller than the last one's.
+    spent: bool = False
+    _axes: dict[int, tuple[Procedure, dict[str, set[tuple[str, int]]]]] = field(default_factory=dict)
+
+    def axes(self, procedure: Procedure) -> Mapping[str, set[tuple[str, int]]]:
+        """For variables' names (in C each loop may have an ``i`` of its own): of which of these arrays they are subscripts in the
+        procedure, and which ones."""
+        if id(procedure.body) not in self._axes:
+            names = {a.symbol.key for a in self.accesses if a.symbol is not None and a.section is not None}
+            found: dict[str, set[tuple[str, int]]] = {}
+            for element in (e for statement in procedure.body.statements for e in _elements(statement)):
+                if isinstance(element.base, Name) and element.base.symbol.key in names:
+                    for number, index in enumerate(element.indices):
+                        for name in (e for e in index.walk() if isinstance(e, Name)):
+                            found.setdefault(name.symbol.name, set()).add((element.base.symbol.key, number))
+            self._axes[id(procedure.body)] = procedure, found
+        return self._axes[id(procedure.body)][1]
+
+
+def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+    """Whether its turns may be divided at all: bounds stay, no turn ends it, and none communicates or does I/O."""
+    # A label cannot stand in both parts.
+    if any(isinstance(s, Jump) or s.label is not None for s in loop.walk()):
+        return False
+    effects = analysis.plain(loop, procedure)
+    if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
+        return False
+    bounds = {e.symbol.key for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+    written, everything = analysis.written(loop.body, procedure)
+    return not everything and not bounds & (written | {loop.variable.key})
+
+
+def interior(
+    analysis: Analysis,
+    loop: Loop,
+    procedure: Procedure,
+    apart: Apart,
+    edges: Edges | None = None,
+    *,
+    limits_first: bool = False,
+) -> Parts | Conflict | None:
+    """The largest interior of the nest of which ``apart`` is true, if it and the rest may change places; otherwise why not, or
+    None if there is none.
+
+    It lies a few turns away from the loops' own ends, or within limits: a few subscripts away from the edges, for a loop's own
+    ends may be other variables, whose relation to those nobody knows.
+    """
+    nest = _nest(analysis, loop, procedure)
+    if limits_first and not any(_holds_rows(analysis, inner) for inner in nest):
+        return None
+    if not nest or not apart(loop, None) or (edges is not None and not _may_keep_away(nest, procedure, edges)):
+        return None
+    searches = [_from_the_ends, _within]
+    for search in reversed(searches) if limits_first else searches:
+        found = search(analysis, nest, procedure, apart, edges)
+        if found is not None:
+            break
+    if found is None:
+        return None
+    box, share = found
+    if not any(level.divides for level in box):
+        return None  # nothing, or all of it
+    if limits_first and edges is not None and share < _LEAST_SHARE:
+        edges.spent = True
+        return None
+    while not box[-1].divides:
+        box = box[:-1]
+    if limits_first and not _holds_rows(analysis, box[-1].loop):
+        return None
+    # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
+    needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
+    names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
+    if analysis.program.sources[procedure.source].language == "fortran":
+        # A shell in two loops may leave another number in their variable.
+        counting = [level.loop.variable for level in box]
+        names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
+    if names:
+        return Conflict("turns", f"{', '.join(sorted(names))} may be needed after the loop", loop.span)
+    for b in box:
+        statements = b.loop.body.statements
+        if not turns_commute(analysis, b.loop, procedure, statements, statements, statements):
+            return Conflict("turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span)
+    return Parts(_inside(box), _shell(box))
+
+
+def _holds_rows(analysis: Analysis, loop: Loop) -> bool:
+    """Whether a turn of the loop is a row or more. Of rows that are divided themselves, the shell is a few turns each: as many
+    lines of memory are fetched again as for all turns, which costs more than a fast network takes."""
+    turns = [_turns(analysis, inner) for inner in loop.body.walk() if isinstance(inner, Loop)]
+    return any(n is None or n >= _ROW for n in turns)
+
+
+def _needed_after(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
+    """Local variables whose values may be needed after the loop."""
+    liveness = analysis.liveness(procedure)
+    after = liveness.after(loop)
+    return liveness.followed - counters(liveness, procedure) if after is None else after
+
+
+def _may_be_needed_after(analysis: Analysis, variable: Symbol, loop: Loop, procedure: Procedure) -> bool:
+    followed = analysis.liveness(procedure).followed
+    return variable.key not in followed or variable.key in _needed_after(analysis, loop, procedure)
+
+
+def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
+    """The loops of a perfect nest, from the outermost in, as far as their turns can be counted from both ends."""
+    nest: list[Loop] = []
+    c = analysis.program.sources[procedure.source].language != "fortran"
+    while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
+        if c and _may_wrap(loop):
+            break
+        if nest and not may_be_split(analysis, loop, procedure):
+            break
+        source = analysis.program.sources[procedure.source]
+        if source.language != "fortran" and c_ends(source, loop) is None:
+            break
+        nest.append(loop)
+        if len(loop.body.statements) != 1 or not isinstance(loop.body.statements[0], Loop):
+            break
+        loop = loop.body.statements[0]
+    return nest
+
+
+def _may_wrap(loop: Loop) -> bool:
+    """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
+    names = [e.symbol for top in loop.expressions() for e in top.walk() if isinstance(e, Name)]
+    counted = [s for s in (loop.variable, *names) if s.storage is not Storage.CONSTANT and s.dimensions is None]
+    return not all(map(_is_signed, counted))
+
+
+def _is_signed(symbol: Symbol) -> bool:
+    return _SIGNED.issuperset(symbol.type.text.split())
+
+
+# ---- the largest box ----------------------------------------------------------------------------------------------------
+
+
+def _from_the_ends(
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges | None
+) -> tuple[Sequence[Level], float] | None:
+    """Within planes at the loops' own ends."""
+    return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, apart, {})
+
+
+def _within(
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges | None
+) -> tuple[Sequence[Level], float] | None:
+    """Within limits."""
+    if edges is None:
+        return None
+    choices: list[Sequence[Sides | None]] = [_limits(analysis, loop, nest, procedure, edges) for loop in nest]
+    if not any(choices):
+        return None
+    for sides in itertools.islice(itertools.product(*(c or [None] for c in choices)), _MOST_BOXES):
+        found = _largest(analysis, sides, nest, apart, edges.found)
+        if found is not None:
+            return found
+    return None
+
+
+def _largest(
+    analysis: Analysis,
+    sides: Sequence[Sides | None],
+    nest: Sequence[Loop],
+    apart: Apart,
+    found: dict[tuple[str, Sides], tuple[int, int]],
+) -> tuple[Sequence[Level], float] | None:
+    """The largest box of these sides that is apart, and how much of a small nest it is; None if not even the narrowest is.
+
+    What the box touches is found out once, in terms of its sides' offsets. The sides that were found for the nest before, which
+    are remembered, mostly fit.
+    """
+    terms = [tuple(map(analysis.terms.of_variable, _offsets(number))) for number in range(len(nest))]
+    symbolic = _inside([_symbolic(loop, side, n) for n, (loop, side) in enumerate(zip(nest, sides, strict=True))])
+    divided = [(n, side) for n, side in enumerate(sides) if side is not None]
+
+    def holds(chosen: Mapping[int, tuple[int, int]]) -> bool:
+        values: list[tuple[str, int]] = []
+        for number, side in divided:
+            low, high = chosen[number]
+            if side.low is not None:
+                values.append((terms[number][0], -_FAR if low < 0 else side.low.offsets[low]))
+            if side.high is not None:
+                values.append((terms[number][1], _FAR if high < 0 else side.high.offsets[high]))
+        return apart(symbolic, tuple(values))
+
+    def widened(chosen: dict[int, tuple[int, int]], whole: tuple[int, int]) -> dict[int, tuple[int, int]]:
+        for number, side in divided:
+            low, high = chosen[number]
+            if whole == _WHOLE and holds({**chosen, number: whole}):
+                chosen = {**chosen, number: whole}
+                continue
+            low = _last(lambda n: holds({**chosen, number: (n, high)}), low, side.counts[0])  # noqa: B023
+            high = _last(lambda n: holds({**chosen, number: (low, n)}), high, side.counts[1])  # noqa: B023
+            chosen = {**chosen, number: (low, high)}
+            found[nest[number].variable.key, side] = low, high
+        return chosen
+
+    chosen = {number: found.get((nest[number].variable.key, side), (0, 0)) for number, side in divided}
+    if not holds(chosen):
+        narrowest = dict.fromkeys(chosen, (0, 0))
+        if chosen == narrowest or not holds(narrowest):
+            return None
+        chosen = narrowest
+    for whole in (_WHOLE, (0, 0)):
+        wide = widened(chosen, whole)
+        box = [_level(loop, side, wide.get(n)) for n, (loop, side) in enumerate(zip(nest, sides, strict=True))]
+        # That nothing is in the way for a million planes does not prove that nothing is.
+        if _WHOLE not in wide.values() or apart(_inside(box)):
+            return box, _share([side for _, side in divided], [wide[n] for n, _ in divided])
+    return None
+
+
+def _share(sides: Sequence[Sides], chosen: Sequence[tuple[int, int]]) -> float:
+    """How much of a small nest is interior where these sides are chosen."""
+    share = 1.0
+    for side, (low, high) in zip(sides, chosen, strict=True):
+        if (low, high) != _WHOLE:
+            planes = sum(side.counts) - 2 - low - high
+            share *= max(0.0, 1 - planes / _CUBE)
+    return share
+
+
+_WHOLE = (-1, -1)  # instead of two sides: the loop's own ends
+
+
+def _offsets(number: int) -> tuple[Symbol, Symbol]:
+    """Made variables for the offsets of a level's sides."""
+    integer = Type("integer", 4, "integer")
+    low, high = (
+        Symbol(f"interior {side} {number}", f"{side}_{number}", Storage.GLOBAL, integer) for side in ("low", "high")
+    )
+    return low, high
+
+
+def _symbolic(loop: Loop, sides: Sides | None, number: int) -> Level:
+    level = Level(loop)
+    if sides is None:
+        return level
+    low, high = map(Name, _offsets(number))
+    if sides.low is not None:
+        level = replace(level, low=Operation("+", (sides.low.base, low)))
+    if sides.high is not None:
+        level = replace(level, high=Operation("+", (sides.high.base, high)))
+    return level
+
+
+def _level(loop: Loop, sides: Sides | None, chosen: tuple[int, int] | None) -> Level:
+    level = Level(loop)
+    if sides is None or chosen is None or chosen == _WHOLE:
+        return level
+    if sides.low is not None:
+        offset = sides.low.offsets[chosen[0]]
+        level = replace(level, below=offset) if sides.low.own else replace(level, low=plus(sides.low.base, offset))
+    if sides.high is not None:
+        offset = sides.high.offsets[chosen[1]]
+        level = replace(level, above=-offset) if sides.high.own else replace(level, high=plus(sides.high.base, offset))
+    return level
+
+
+def _last(holds: Callable[[int], bool], known: int, count: int) -> int:
+    """The last number below ``count`` of which it holds, where it holds of ``known`` and of no number after one of which it does
+    not."""
+    low, high = known, max(count, 1)
+    if known and high - low > 1 and not holds(known + 1):
+        return known
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _planes(analysis: Analysis, loop: Loop) -> Sides:
+    """Planes at the loop's own ends: of few turns, fewer, or the interior might be nothing."""
+    turns = _turns(analysis, loop)
+    widest = _WIDEST if turns is None else min(_WIDEST, turns // (2 * _LEAST))
+    lower, upper = (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
+    return Sides(Side(lower, tuple(range(widest, -1, -1)), own=True), Side(upper, tuple(range(-widest, 1)), own=True))
+
+
+def _turns(analysis: Analysis, loop: Loop) -> int | None:
+    """How many turns the loop has, if that is known."""
+    values = Environment(analysis.terms)
+    lower, upper = values.linear(loop.lower), values.linear(loop.upper)
+    between = None if lower is None or upper is None else upper.plus(lower, -1)
+    return None if between is None or between.terms else abs(between.constant) + 1
+
+
+def _may_keep_away(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> bool:
+    """Whether what the edges are of each array that the nest names is thin along some loop of the nest: what goes from end to end
+    is everywhere. To find out what the nest touches takes far longer."""
+    axes = edges.axes(procedure)
+    named = {e.base.symbol.key for e in _elements(nest[0]) if isinstance(e.base, Name)}
+    along = [axes.get(loop.variable.name, set()) for loop in nest]
+    for access in edges.accesses:
+        if access.section is None or access.symbol is None or access.symbol.key not in named:
+            continue
+        if any(len(condition) > 1 for condition in access.section.conditions):
+            continue  # a shell, which leaves room inside
+        places = [
+            number
+            for number in range(len(access.section.subscripts))
+            if any((access.symbol.key, number) in axis for axis in along)
+        ]
+        if not any(_is_thin(access.section.subscripts[number], access.section) for number in places):
+            return False
+    return True
+
+
+def _elements(statement: Statement) -> Iterable[Element]:
+    tops = (top for inner in statement.walk() for top in inner.expressions())
+    return (e for top in tops for e in top.walk() if isinstance(e, Element))
+
+
+def _is_thin(subscript: Linear | Range | None, section: Section) -> bool:
+    """Whether the subscript takes few values."""
+    firsts, lasts = _ends_of(subscript, section)
+    return any(
+        first.names() == last.names() and last.plus(first, -1).constant <= _DEEPEST and not last.plus(first, -1).terms
+        for first in firsts
+        for last in lasts
+    )
+
+
+# ---- limits -------------------------------------------------------------------------------------------------------------
+
+
+def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> list[Sides]:
+    """Limits between the edges that the loop's variable runs along: above numbers, below variables."""
+    if _turns(analysis, loop) is not None or not counts_plainly(loop):
+        return []
+    axes = edges.axes(procedure).get(loop.variable.name, set())
+    firsts: set[Linear] = set()
+    lasts: set[Linear] = set()
+    for access in edges.accesses:
+        if access.section is not None and access.symbol is not None:
+            for number, subscript in enumerate(access.section.subscripts):
+                if (access.symbol.key, number) in axes:
+                    first, last = _ends_of(subscript, access.section)
+                    firsts |= first
+                    lasts |= last
+    low = None
+    numbers = {end.constant for end in lasts if not end.terms}
+    if numbers:
+        lowest = min(numbers)
+        highest = min(max(numbers), lowest + _DEEPEST)
+        low = Side(Number(0), tuple(range(highest + 1 + _DEEPEST, lowest, -1)), own=False)
+    sides = []
+    lower = edges.values.linear(loop.lower if loop.step == Number(1) else loop.upper)
+    own = frozenset[str]() if lower is None else lower.names()  # below those there is no turn
+    ends = {end.terms[0][0] for end in firsts if len(end.terms) == 1 and end.terms[0][1] == 1}
+    for term in sorted(ends - own):
+        constants = {end.constant for end in firsts if end.terms == ((term, 1),)}
+        highs = tuple(range(min(constants) - 1 - _DEEPEST, max(constants)))
+        for limit in _spelled(analysis, term, nest, procedure, edges.values):
+            sides.append(Sides(low, Side(limit, highs, own=False)))
+    return sides or ([] if low is None else [Sides(low, None)])
+
+
+@lru_cache(maxsize=10_000)
+def _ends_of(subscript: Linear | Range | None, section: Section) -> tuple[set[Linear], set[Linear]]:
+    """What is known of the first and of the last value of a subscript, in terms that are not bound in the section."""
+    hidden = frozenset(section.bound) - {lookup.term for lookup in section.lookups}
+    firsts: set[Linear] = set()
+    lasts: set[Linear] = set()
+    if isinstance(subscript, Range):
+        firsts |= {subscript.lower} if subscript.lower is not None else set()
+        lasts |= {subscript.upper} if subscript.upper is not None else set()
+    elif subscript is not None:
+        bound = [name for name, factor in subscript.terms if name in hidden and factor == 1]
+        if not bound:
+            firsts.add(subscript)
+            lasts.add(subscript)
+        else:
+            own = Linear.term(bound[0])
+            for comparisons in (condition[0] for condition in section.conditions if len(condition) == 1):
+                for linear, operator in comparisons:
+                    factor = dict(linear.terms).get(bound[0], 0)
+                    if abs(factor) != 1:
+                        continue
+                    end = subscript.plus(own, -1).plus(linear.plus(own, -factor), -factor)
+                    if factor > 0 or operator == "=":
+                        firsts.add(end)
+                    if factor < 0 or operator == "=":
+                        lasts.add(end)
+    return {end for end in firsts if not end.names() & hidden}, {end for end in lasts if not end.names() & hidden}
+
+
+def _spelled(
+    analysis: Analysis, term: str, nest: Sequence[Loop], procedure: Procedure, values: Environment
+) -> list[Expression]:
+    """Expressions that have the term's value in the nest, or may have it."""
+    changing = analysis.written(nest[0].body, procedure)[0] | {nest[0].variable.key}
+    c = analysis.program.sources[procedure.source].language != "fortran"
+
+    def stays(expression: Expression) -> bool:
+        symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
+        return all(is_default_integer(s) and s.key not in changing and (not c or _is_signed(s)) for s in symbols)
+
+    found: list[Expression] = [
+        Name(symbol)
+        for symbol in procedure.symbols.values()
+        if stays(Name(symbol)) and values.value(symbol) == Linear.term(term)
+    ]
+    lookup = analysis.terms.lookups.get(term)
+    if lookup is None:
+        return found
+    ends = (end for loop in procedure.body.walk() if isinstance(loop, Loop) for end in (loop.lower, loop.upper))
+    elements = dict.fromkeys(e for end in ends for e in end.walk() if isinstance(e, Element))
+    return [*found, *(e for e in elements if stays(e) and _may_be(e, lookup))]
+
+
+def _may_be(element: Element, lookup: Lookup) -> bool:
+    """Whether the element is of this array, and where both have numbers for subscripts these are equal."""
+    return (
+        isinstance(element.base, Name)
+        and element.base.symbol.key == lookup.array
+        and len(element.indices) == len(lookup.subscripts)
+        and all(
+            bool(known.terms) if not isinstance(index, Number) else known == Linear.number(int(index.value))
+            for index, known in zip(element.indices, lookup.subscripts, strict=True)
+        )
+    )
+
+
+# ---- the two parts ------------------------------------------------------------------------------------------------------
+
+
+def _inside(box: Sequence[Level]) -> PartialLoop:
+    """The interior; what a loop counts from is its lower end whichever way it runs."""
+    level = box[0]
+    loop, forwards = level.loop, level.loop.step == Number(1)
+    first, last = (level.below, level.above) if forwards else (level.above, level.below)
+    sign = ("+", "-") if forwards else ("-", "+")
+    lower = Operation(sign[0], (loop.lower, Number(first))) if first else loop.lower
+    upper = Operation(sign[1], (loop.upper, Number(last))) if last else loop.upper
+    body = loop.body if len(box) == 1 else replace(loop.body, statements=(_inside(box[1:]),))
+    for operator, end in ((">=", level.low), ("<=", level.high)):
+        if end is not None:
+            test = Operation(operator, (Name(loop.variable), end))
+            body = replace(loop.body, statements=(If(test, body, span=NOWHERE),))
+    return PartialLoop(
+        loop.variable,
+        lower,
+        upper,
+        loop.step,
+        body,
+        loop.declares,
+        inside=True,
+        box=tuple(box),
+        whole=loop,
+        span=NOWHERE,
+    )
+
+
+def _shell(box: Sequence[Level]) -> PartialLoop:
+    """The whole nest's turns, but for those of the interior."""
+    tests = [Operation(operator, (Name(level.loop.variable), end)) for level in box for operator, end in _ends(level)]
+    inside: Expression = tests[0]
+    for test in tests[1:]:
+        inside = Operation("&&", (inside, test))
+    body = box[-1].loop.body
+    body = replace(body, statements=(If(Operation("!", (inside,)), body, span=NOWHERE),))
+    for outer, level in reversed([*itertools.pairwise(box)]):
+        body = replace(outer.loop.body, statements=(replace(level.loop, body=body),))
+    loop = box[0].loop
+    return PartialLoop(
+        loop.variable,
+        loop.lower,
+        loop.upper,
+        loop.step,
+        body,
+        loop.declares,
+        inside=False,
+        box=tuple(box),
+        whole=loop,
+        span=loop.span,
+    )
+
+
+def _ends(level: Level) -> Iterable[tuple[str, Expression]]:
+    """What its loop's variable is compared with where the interior begins and ends."""
+    lower, upper = level.loop.lower, level.loop.upper
+    if level.loop.step != Number(1):
+        lower, upper = upper, lower
+    if level.below:
+        yield ">=", Operation("+", (lower, Number(level.below)))
+    if level.above:
+        yield "<=", Operation("-", (upper, Number(level.above)))
+    if level.low is not None:
+        yield ">=", level.low
+    if level.high is not None:
+        yield "<=", level.high
