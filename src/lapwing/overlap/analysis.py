@@ -77,6 +77,8 @@ class Analysis:
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
         self._remembered = program.procedures  # what was not forgotten since
+        self._read = program
+        self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
@@ -232,6 +234,14 @@ class Analysis:
     def origin(self, procedure: Procedure) -> Procedure:
         """The procedure of the program as it was read that this one is, or was made from."""
         return self._origins.get(procedure.key, procedure)
+
+    def is_as_read(self, statement: Statement, procedure: Procedure) -> bool:
+        """Whether the statement, with all in it, stands in the program as it was read: nothing in its text has gone elsewhere."""
+        key = self.origin(procedure).key
+        if key not in self._statements_read:
+            read = self._read.procedures.get(key)
+            self._statements_read[key] = frozenset(map(id, read.body.walk() if read is not None else ()))
+        return id(statement) in self._statements_read[key]
 
     def forget(self, key: str) -> None:
         """A procedure of this key has changed."""

@@ -6,7 +6,6 @@ changed lines, not with how often lines occur, and sources are full of lines tha
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,72 +32,57 @@ def find_edits(old: Sequence[bytes], new: Sequence[bytes]) -> list[Edit]:
     while same < min(len(old), len(new)) - low and old[-1 - same] == new[-1 - same]:
         same += 1
     end, new_end = len(old) - same, len(new) - same
-    if (low, low) == (end, new_end):
-        return []
-    fronts = _search(old[low:end], new[low:new_end])
-    if fronts is None:
-        return [Edit(low, end, low, new_end)]
-    return _joined(_steps(fronts, end - low, new_end - low), low)
+    # Lines that only one of the texts has are edits whatever else is; without them few are left to be searched for.
+    common = set(old[low:end]).intersection(new[low:new_end])
+    places = [n for n in range(low, end) if old[n] in common]
+    new_places = [n for n in range(low, new_end) if new[n] in common]
+    kept = _kept([old[n] for n in places], [new[n] for n in new_places])
+    edits: list[Edit] = []
+    at, new_at = low, low
+    for x, y in [*((places[x], new_places[y]) for x, y in kept), (end, new_end)]:
+        if (x, y) != (at, new_at):
+            edits.append(Edit(at, x, new_at, y))
+        at, new_at = x + 1, y + 1
+    return edits
 
 
-def _search(old: Sequence[bytes], new: Sequence[bytes]) -> list[array[int]] | None:
+def _kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+    """The most lines that both have in the same order, by their numbers; none where it takes too many edits."""
+    fronts = _search(old, new)
+    kept = []
+    x, y = len(old), len(new)
+    for edits in range(len(fronts) - 1, -1, -1):
+        front, k, middle = fronts[edits], x - y, edits + 1
+        adds = k == -edits or (k != edits and front[k - 1 + middle] < front[k + 1 + middle])
+        before = k + 1 if adds else k - 1
+        start = front[before + middle] + (not adds) if edits else 0
+        kept += [(n, n - k) for n in range(x - 1, start - 1, -1)]
+        x = start - (not adds)
+        y = x - before
+    return kept[::-1]
+
+
+def _search(old: Sequence[bytes], new: Sequence[bytes]) -> list[list[int]]:
     """How far one gets along each diagonal k = x − y with d − 1 edits: ``fronts[d][k + d + 1]`` is the furthest x.
 
-    None where it takes too many edits.
+    Nothing where it takes too many edits.
     """
     fronts = []
-    front = array("q", [0, 0, 0])
-    for edits in range(min(len(old) + len(new), _MOST_CHANGED) + 1):
+    front = [0, 0, 0]
+    lines, new_lines = len(old), len(new)
+    for edits in range(min(lines + new_lines, _MOST_CHANGED) + 1):
         fronts.append(front)
-        following = array("q", bytes(8 * (2 * edits + 5)))
+        following = [0] * (2 * edits + 5)
         for k in range(-edits, edits + 1, 2):
-            x = _start(front, edits, k)
+            # From a neighbour's furthest way, by one line that is added or removed.
+            removed, added = front[k + edits], front[k + edits + 2]
+            adds = k == -edits or (k != edits and removed < added)
+            x = (added if adds else removed + 1) if edits else 0
             y = x - k
-            while x < len(old) and y < len(new) and old[x] == new[y]:
+            while x < lines and y < new_lines and old[x] == new[y]:
                 x, y = x + 1, y + 1
             following[k + edits + 2] = x
-            if x >= len(old) and y >= len(new):
+            if x >= lines and y >= new_lines:
                 return fronts
         front = following
-    return None
-
-
-def _start(front: array[int], edits: int, k: int) -> int:
-    """Where the furthest way along diagonal k begins after its last edit: from a neighbour's, one line added or removed."""
-    if edits == 0:
-        return 0
-    middle = edits + 1
-    if _adds(front, edits, k):
-        return front[k + 1 + middle]
-    return front[k - 1 + middle] + 1
-
-
-def _adds(front: array[int], edits: int, k: int) -> bool:
-    middle = edits + 1
-    return k == -edits or (k != edits and front[k - 1 + middle] < front[k + 1 + middle])
-
-
-def _steps(fronts: list[array[int]], x: int, y: int) -> list[tuple[int, int, bool]]:
-    """The single lines that are added (True) or removed, at x of the old and y of the new text, in order."""
-    steps = []
-    for edits in range(len(fronts) - 1, 0, -1):
-        front, k = fronts[edits], x - y
-        adds = _adds(front, edits, k)
-        before = k + 1 if adds else k - 1
-        x = front[before + edits + 1]
-        y = x - before
-        steps.append((x, y, adds))
-    return steps[::-1]
-
-
-def _joined(steps: list[tuple[int, int, bool]], low: int) -> list[Edit]:
-    edits: list[Edit] = []
-    for x, y, adds in steps:
-        start, new_start = low + x, low + y
-        end, new_end = (start, new_start + 1) if adds else (start + 1, new_start)
-        last = edits[-1] if edits else None
-        if last is not None and (last.end, last.new_end) == (start, new_start):
-            edits[-1] = Edit(last.start, end, last.new_start, new_end)
-        else:
-            edits.append(Edit(start, end, new_start, new_end))
-    return edits
+    return []

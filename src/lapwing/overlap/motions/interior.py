@@ -196,6 +196,8 @@ def _may_be_needed_after(analysis: Analysis, variable: Symbol, loop: Loop, proce
 def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     """The loops of a perfect nest, from the outermost in, as far as their turns can be counted from both ends."""
     nest: list[Loop] = []
+    if not analysis.is_as_read(loop, procedure):
+        return nest  # both parts take the text of the whole
     c = analysis.program.sources[procedure.source].language != "fortran"
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
         if c and _may_wrap(loop):
