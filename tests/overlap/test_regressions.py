@@ -54,8 +54,32 @@ static void exchange(double *x, int m) {{
 }}
 """
 
+# The first statement of the nest goes ahead of the wait; when the caller's start is moved, the rest is looked at once more.
+IN_PARTS = """
+static double u[60][22], v[60][22];
+static void exchange(double *x, double *y) {
+  int i, j;
+  MPI_Request rq;
+  MPI_Irecv(y, 60, MPI_DOUBLE, prev, 1, MPI_COMM_WORLD, &rq);
+  MPI_Send(x, 60, MPI_DOUBLE, next, 1, MPI_COMM_WORLD);
+  MPI_Wait(&rq, MPI_STATUS_IGNORE);
+  for (j = 0; j < 60; j++)
+    u[j][0] = y[j];
+  for (j = 0; j < 60; j++) {
+    for (i = 1; i <= 20; i++)
+      u[j][i] = 0.5 * u[j][i] + i;
+    for (i = 0; i <= 20; i++)
+      v[j][i] = 0.5 * v[j][i] + 0.25 * u[j][i];
+  }
+}
+"""
+
 # What was wrong: (the program's main part, its functions)
 PROGRAMS = {
+    "a nest of which a part was divided off before": (
+        f"{WORK}exchange(a, b);\nput(&u[0][0]); put(&v[0][0]);\n",
+        IN_PARTS,
+    ),
     "declared in a branch, used in its second half": (
         f"if (size > 1) {{ int m = N / 2; double f = 2.5;\n{IN_STEPS}for (i = 0; i < m; i++) c[i] = f * b[i]; }}\n{WORK}",
         "",
