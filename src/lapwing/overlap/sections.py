@@ -8,15 +8,14 @@ isl answers the only question that is asked: can two sections meet?
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterable, Mapping, Set
+import operator
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import islpy as isl
 
 _fresh = itertools.count()
-_FRESH = re.compile(r"\bx\d+\b")
 
 
 def fresh_term() -> str:
@@ -73,9 +72,6 @@ class Linear:
         if found is None:
             found = self.__dict__["_hash"] = hash((self.terms, self.constant))
         return found
-
-    def __str__(self) -> str:
-        return " + ".join([*(f"{c}*{n}" for n, c in self.terms), f"({self.constant})"])
 
 
 # A comparison says that a Linear is = 0 or ≥ 0; a condition is a disjunction of conjunctions of comparisons.
@@ -216,40 +212,70 @@ def _shift(subscript: Subscript, offset: Linear) -> Subscript:
     return None
 
 
-def comparison_text(condition: Condition) -> str:
-    parts = [" and ".join(f"{linear} {op} 0" for linear, op in part) or "true" for part in condition]
-    return "(" + " or ".join(f"({part})" for part in parts) + ")" if parts else "(1 = 0)"
+# Sets are built piece by piece: to read them from texts would take isl ten times as long.
+_PARAMETER, _AXIS = isl.dim_type.param, isl.dim_type.set
 
 
-def _texts(section: Section, axes: list[str]) -> list[str]:
-    texts = []
-    for axis, subscript in zip(axes, section.subscripts, strict=True):
-        if isinstance(subscript, Linear):
-            texts.append(f"{axis} = {subscript}")
-        elif isinstance(subscript, Range):
-            if subscript.lower is not None:
-                texts.append(f"{axis} >= {subscript.lower}")
-            if subscript.upper is not None:
-                texts.append(f"{axis} <= {subscript.upper}")
-    return texts + [comparison_text(c) for c in section.conditions]
+@lru_cache(maxsize=10_000)
+def _value(number: int) -> isl.Val:
+    return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(number))  # however large
+
+
+class _Space:
+    """Named parameters, and axes: points of the set, and after them what is bound in it."""
+
+    def __init__(self, parameters: Iterable[str], axes: Sequence[str]) -> None:
+        names = sorted(parameters)
+        self.space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(names), len(axes))
+        if not axes:
+            self.space = self.space.params()
+        for number, name in enumerate(names):
+            self.space = self.space.set_dim_name(_PARAMETER, number, name)
+        self._places = {name: (_PARAMETER, number) for number, name in enumerate(names)}
+        self._places |= {name: (_AXIS, number) for number, name in enumerate(axes)}
+        self._local = isl.LocalSpace.from_space(self.space)
+
+    def where(self, conditions: Iterable[Condition]) -> isl.Set:
+        """All points of which the conditions are true."""
+        found = isl.Set.universe(self.space)
+        for condition in conditions:
+            parts = [self._where_all(part) for part in condition]
+            found &= reduce(operator.or_, parts, isl.Set.empty(self.space)) if len(parts) != 1 else parts[0]
+        return found
+
+    def _where_all(self, comparisons: Iterable[Comparison]) -> isl.Set:
+        found = isl.BasicSet.universe(self.space)
+        for linear, sign in comparisons:
+            make = isl.Constraint.alloc_equality if sign == "=" else isl.Constraint.alloc_inequality
+            constraint = make(self._local).set_constant_val(_value(linear.constant))
+            for name, coefficient in linear.terms:
+                constraint = constraint.set_coefficient_val(*self._places[name], _value(coefficient))
+            found = found.add_constraint(constraint)
+        return found.to_set()
 
 
 @lru_cache(maxsize=100_000)
 def _isl_set(section: Section) -> isl.Set:
-    axes = [f"a{n}" for n in range(len(section.subscripts))]
-    names = sorted(section.names())
-    body = " and ".join(_texts(section, axes)) or "1 = 1"
-    if not section.bound:
-        return _read_set(f"[{', '.join(names)}] -> {{ [{', '.join(axes)}] : {body} }}")
-    # Names that nobody else has would make every text another one, and reading is what takes time.
-    own = {name: f"b{number}" for number, name in enumerate(section.bound)}
-    body = _FRESH.sub(lambda found: own.get(found[0], found[0]), body)
-    return _read_set(f"[{', '.join(names)}] -> {{ [{', '.join(axes)}] : exists {', '.join(own.values())}: {body} }}")
+    axes = [f"axis {number}" for number in range(len(section.subscripts))]
+    simple: list[Comparison] = []
+    for axis, subscript in zip(map(Linear.term, axes), section.subscripts, strict=True):
+        if isinstance(subscript, Linear):
+            simple.append((axis.plus(subscript, -1), "="))
+        elif isinstance(subscript, Range):
+            simple += [(axis.plus(subscript.lower, -1), ">=")] if subscript.lower is not None else []
+            simple += [(subscript.upper.plus(axis, -1), ">=")] if subscript.upper is not None else []
+    several = [condition for condition in section.conditions if len(condition) != 1]
+    simple += [comparison for condition in section.conditions if len(condition) == 1 for comparison in condition[0]]
+    bound = list(dict.fromkeys(section.bound))
+    points = _Space(section.names(), [*axes, *bound]).where([(tuple(simple),), *several])
+    return points.project_out(_AXIS, len(axes), len(bound))
 
 
 @lru_cache(maxsize=100_000)
-def _read_set(text: str) -> isl.Set:
-    return isl.Set(text)
+def _values_where(condition: Condition) -> isl.Set:
+    """The values of terms of which the condition is true, as a set of parameters."""
+    names = {name for part in condition for linear, _ in part for name in linear.names()}
+    return _Space(names, ()).where([condition])
 
 
 @lru_cache(maxsize=200_000)
@@ -259,10 +285,7 @@ def _common(one: Section, other: Section, context: Condition) -> isl.Set:
         both = _common_where_lookups_agree(one, other)
     else:
         both = _isl_set(one) & _isl_set(other)
-    if context:
-        names = sorted({n for part in context for linear, _ in part for n in linear.names()})
-        both = both.intersect_params(_read_set(f"[{', '.join(names)}] -> {{ : {comparison_text(context)} }}"))
-    return both
+    return both.intersect_params(_values_where(context)) if context else both
 
 
 def _common_where_lookups_agree(one: Section, other: Section) -> isl.Set:
@@ -278,8 +301,8 @@ def _common_where_lookups_agree(one: Section, other: Section) -> isl.Set:
         if left.array != right.array or left.term == right.term:
             continue
         if left.subscripts == tuple(s.substitute(same) for s in right.subscripts):
-            equal = f"[{left.term}, {right.term}] -> {{ : {left.term} = {right.term} }}"
-            both = both.intersect_params(_read_set(equal))
+            equal = Linear.term(left.term).plus(Linear.term(right.term), -1), "="
+            both = both.intersect_params(_values_where(((equal,),)))
     return both
 
 
@@ -309,12 +332,6 @@ def _values_where_they_meet(one: Section, other: Section, context: Condition, na
     return values
 
 
-@lru_cache(maxsize=10_000)
-def _point(chosen: Chosen) -> isl.Set:
-    values = " and ".join(f"{name} = {value}" for name, value in chosen)
-    return isl.Set(f"[{', '.join(name for name, _ in chosen)}] -> {{ : {values} }}")
-
-
 def may_meet(one: Section, other: Section, context: Condition = (), chosen: Chosen = ()) -> bool:
     """Whether some element may be in both, for some values of the terms that ``context`` (empty: no condition) allows, where
     those ``chosen`` have these values."""
@@ -338,7 +355,8 @@ def _may_meet(one: Section, other: Section, context: Condition, chosen: Chosen) 
     if not mentioned:
         return _meet(one, other, context)
     values = _values_where_they_meet(one, other, context, tuple(mentioned))
-    return not (values & _point(tuple(pair for pair in chosen if pair[0] in mentioned))).is_empty()
+    point = tuple((Linear(((name, 1),), -value), "=") for name, value in chosen if name in mentioned)
+    return not (values & _values_where((point,))).is_empty()
 
 
 def covers(outer: Section, inner: Section) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Apart
@@ -83,10 +83,13 @@ class Sides:
 
 @dataclass
 class Edges:
-    """Memory that an interior keeps away from, and what variables are worth before the loop."""
+    """Memory that an interior keeps away from, and what variables are worth where the work stands in this procedure. ``limits``:
+    whether the interior may have other ends than the loops' own."""
 
     accesses: Sequence[Access]
     values: Environment
+    procedure: Procedure
+    limits: bool = True
     # Sides that were chosen last for a variable; they mostly fit the next nest.
     found: dict[tuple[str, Sides], tuple[int, int]] = field(default_factory=dict)
     # Of nests that follow one another no more are worth to be divided: the interior of each is smaller than the last one's.
@@ -126,9 +129,9 @@ def interior(
     loop: Loop,
     procedure: Procedure,
     apart: Apart,
-    edges: Edges | None = None,
+    edges: Edges,
     *,
-    limits_first: bool = False,
+    limited: bool = False,
 ) -> Parts | Conflict | None:
     """The largest interior of the nest of which ``apart`` is true, if it and the rest may change places; otherwise why not, or
     None if there is none.
@@ -137,26 +140,24 @@ def interior(
     ends may be other variables, whose relation to those nobody knows.
     """
     nest = _nest(analysis, loop, procedure)
-    if limits_first and not any(_holds_rows(analysis, inner) for inner in nest):
+    if limited and not any(_holds_rows(analysis, inner) for inner in nest):
         return None
-    if not nest or not apart(loop, None) or (edges is not None and not _may_keep_away(nest, procedure, edges)):
+    if not nest or not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
         return None
-    searches = [_from_the_ends, _within]
-    for search in reversed(searches) if limits_first else searches:
-        found = search(analysis, nest, procedure, apart, edges)
-        if found is not None:
-            break
+    found = None if limited else _from_the_ends(analysis, nest, procedure, apart, edges)
+    if found is None:
+        found = _within(analysis, nest, procedure, apart, edges)
     if found is None:
         return None
     box, share = found
     if not any(level.divides for level in box):
         return None  # nothing, or all of it
-    if limits_first and edges is not None and share < _LEAST_SHARE:
+    if limited and share < _LEAST_SHARE:
         edges.spent = True
         return None
     while not box[-1].divides:
         box = box[:-1]
-    if limits_first and not _holds_rows(analysis, box[-1].loop):
+    if limited and not _holds_rows(analysis, box[-1].loop):
         return None
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
@@ -229,17 +230,19 @@ def _is_signed(symbol: Symbol) -> bool:
 
 
 def _from_the_ends(
-    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges | None
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
     """Within planes at the loops' own ends."""
+    if not all(map(partial(_may_keep_away_at_its_ends, nest, procedure, edges), edges.accesses)):
+        return None
     return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, apart, {})
 
 
 def _within(
-    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges | None
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
     """Within limits."""
-    if edges is None:
+    if not edges.limits:
         return None
     choices: list[Sequence[Sides | None]] = [_limits(analysis, loop, nest, procedure, edges) for loop in nest]
     if not any(choices):
@@ -382,22 +385,57 @@ def _turns(analysis: Analysis, loop: Loop) -> int | None:
 def _may_keep_away(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> bool:
     """Whether what the edges are of each array that the nest names is thin along some loop of the nest: what goes from end to end
     is everywhere. To find out what the nest touches takes far longer."""
+    return all(
+        any(
+            _is_thin(access.section.subscripts[number], access.section)
+            for _, number in _along(nest, procedure, edges, access)
+        )
+        for access in edges.accesses
+        if _hems_in(nest, access) and access.section is not None
+    )
+
+
+def _may_keep_away_at_its_ends(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Access) -> bool:
+    """Whether one of the loops may begin or end beside the access, as far as that can be told from where the work stands."""
+    if procedure is not edges.procedure or access.section is None or not _hems_in(nest, access):
+        return True
+    counters = {loop.variable.key for loop in nest}
+    origin = edges.values.terms.origin
+    for loop, number in _along(nest, procedure, edges, access):
+        lower, upper = map(
+            edges.values.linear, (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
+        )
+        if (
+            lower is None
+            or upper is None
+            or any(origin.get(name, frozenset()) & counters for name in lower.names() | upper.names())
+        ):
+            return True
+        firsts, lasts = _ends_of(access.section.subscripts[number], access.section)
+        below = (lower.plus(last, -1) for last in lasts)
+        above = (first.plus(upper, -1) for first in firsts)
+        if any(not gap.terms and gap.constant > -_WIDEST for gap in (*below, *above)):
+            return True
+    return False
+
+
+def _hems_in(nest: Sequence[Loop], access: Access) -> bool:
+    """Whether the access is one to a part of an array that the nest names; a shell leaves room inside."""
+    return (
+        access.section is not None
+        and access.symbol is not None
+        and not any(len(condition) > 1 for condition in access.section.conditions)
+        and any(isinstance(e.base, Name) and e.base.symbol.key == access.symbol.key for e in _elements(nest[0]))
+    )
+
+
+def _along(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Access) -> Iterable[tuple[Loop, int]]:
+    """Loops of the nest, and the numbers of the access's subscripts that they run along."""
     axes = edges.axes(procedure)
-    named = {e.base.symbol.key for e in _elements(nest[0]) if isinstance(e.base, Name)}
-    along = [axes.get(loop.variable.name, set()) for loop in nest]
-    for access in edges.accesses:
-        if access.section is None or access.symbol is None or access.symbol.key not in named:
-            continue
-        if any(len(condition) > 1 for condition in access.section.conditions):
-            continue  # a shell, which leaves room inside
-        places = [
-            number
-            for number in range(len(access.section.subscripts))
-            if any((access.symbol.key, number) in axis for axis in along)
-        ]
-        if not any(_is_thin(access.section.subscripts[number], access.section) for number in places):
-            return False
-    return True
+    for loop in nest:
+        for key, number in axes.get(loop.variable.name, ()):
+            if access.symbol is not None and key == access.symbol.key:
+                yield loop, number
 
 
 def _elements(statement: Statement) -> Iterable[Element]:

@@ -40,24 +40,22 @@ def split_loop(
     loop: Loop,
     procedure: Procedure,
     early: Apart,
-    edges: Edges | None,
+    edges: Edges,
     *,
-    limits_first: bool = False,
+    limited: bool = False,
 ) -> Halves | None:
-    """The loop's early part and the rest; None if there is none. Without ``edges``, what is simple: an interior that is a few
-    turns away from the loops' own ends, or statements as they are.
+    """The loop's early part and the rest; None if there is none. Without the edges' limits, what is simple: an interior that is
+    a few turns away from the loops' own ends, or statements as they are.
     """
     if isinstance(loop, PartialLoop) or not may_be_split(analysis, loop, procedure):
         return None
-    parts = interior(analysis, loop, procedure, early, edges, limits_first=limits_first)
+    parts = interior(analysis, loop, procedure, early, edges, limited=limited)
     if isinstance(parts, Parts):
         return Halves((parts.inside,), (parts.shell,))
     return _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
 
 
-def _distributed(
-    analysis: Analysis, loop: Loop, procedure: Procedure, early: Apart, edges: Edges | None
-) -> Halves | None:
+def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Apart, edges: Edges) -> Halves | None:
     """The statements of the body that can be early, or parts of them, in a loop of their own."""
     first: list[Statement] = []
     last: list[Statement] = []
@@ -82,8 +80,8 @@ def _distributed(
             halves = None
         elif len(loop.body.statements) > 1 and within(statement):  # alone it is what the loop is
             halves = Halves((statement,), ())
-        elif isinstance(statement, Loop) and edges is not None and not edges.spent:
-            halves = split_loop(analysis, statement, procedure, within, edges, limits_first=True)
+        elif isinstance(statement, Loop) and edges.limits and not edges.spent:
+            halves = split_loop(analysis, statement, procedure, within, edges, limited=True)
         else:
             halves = None
         halves = halves or Halves((), (statement,))

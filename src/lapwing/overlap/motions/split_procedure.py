@@ -320,7 +320,8 @@ class SplitProcedures:
         analysis = self.context.analysis
         # Text in two versions pays where it runs again and again.
         once = analysis.graph.runs_once(statement, analysis.origin(caller))
-        edges = None if once else Edges([a for e in ends.effects for a in e.accesses if a.writes], ends.values)
+        written = [a for e in ends.effects for a in e.accesses if a.writes]
+        edges = Edges(written, ends.values, caller, limits=not once)
         if isinstance(statement, Loop):
             return split_loop(analysis, statement, caller, self._early(ends, caller), edges)
         if isinstance(statement, Call):
@@ -333,9 +334,7 @@ class SplitProcedures:
         """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
         return split_producer(self.context.analysis, statement, caller, start, apart)
 
-    def _divide_call_against(
-        self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges | None
-    ) -> Halves | None:
+    def _divide_call_against(self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges) -> Halves | None:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
         if callee is None or not self._may_be_divided(callee) or not _may_be_two(call):
