@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Apart
@@ -233,7 +233,7 @@ def _from_the_ends(
     analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
     """Within planes at the loops' own ends."""
-    if not all(map(partial(_may_keep_away_at_its_ends, nest, procedure, edges), edges.accesses)):
+    if not _may_keep_away_at_its_ends(nest, procedure, edges):
         return None
     return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, apart, {})
 
@@ -386,47 +386,46 @@ def _may_keep_away(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> 
     """Whether what the edges are of each array that the nest names is thin along some loop of the nest: what goes from end to end
     is everywhere. To find out what the nest touches takes far longer."""
     return all(
+        any(_is_thin(section.subscripts[number], section) for _, number in _along(nest, procedure, edges, access))
+        for access, section in _hemming_in(nest, edges)
+    )
+
+
+def _may_keep_away_at_its_ends(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> bool:
+    """Whether a loop may begin or end beside each of the edges, as far as that can be told from where the work stands."""
+    return procedure is not edges.procedure or all(
         any(
-            _is_thin(access.section.subscripts[number], access.section)
-            for _, number in _along(nest, procedure, edges, access)
+            _may_end_beside(loop, nest, section.subscripts[number], section, edges.values)
+            for loop, number in _along(nest, procedure, edges, access)
         )
-        for access in edges.accesses
-        if _hems_in(nest, access) and access.section is not None
+        for access, section in _hemming_in(nest, edges)
     )
 
 
-def _may_keep_away_at_its_ends(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Access) -> bool:
-    """Whether one of the loops may begin or end beside the access, as far as that can be told from where the work stands."""
-    if procedure is not edges.procedure or access.section is None or not _hems_in(nest, access):
+def _may_end_beside(
+    loop: Loop, nest: Sequence[Loop], subscript: Linear | Range | None, section: Section, values: Environment
+) -> bool:
+    bounds = (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
+    lower, upper = map(values.linear, bounds)
+    if lower is None or upper is None:
         return True
-    counters = {loop.variable.key for loop in nest}
-    origin = edges.values.terms.origin
-    for loop, number in _along(nest, procedure, edges, access):
-        lower, upper = map(
-            edges.values.linear, (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
-        )
-        if (
-            lower is None
-            or upper is None
-            or any(origin.get(name, frozenset()) & counters for name in lower.names() | upper.names())
-        ):
-            return True
-        firsts, lasts = _ends_of(access.section.subscripts[number], access.section)
-        below = (lower.plus(last, -1) for last in lasts)
-        above = (first.plus(upper, -1) for first in firsts)
-        if any(not gap.terms and gap.constant > -_WIDEST for gap in (*below, *above)):
-            return True
-    return False
+    counters = {outer.variable.key for outer in nest}
+    if any(values.terms.origin.get(name, frozenset()) & counters for name in lower.names() | upper.names()):
+        return True
+    firsts, lasts = _ends_of(subscript, section)
+    gaps = [*(lower.plus(last, -1) for last in lasts), *(first.plus(upper, -1) for first in firsts)]
+    return any(not gap.terms and gap.constant > -_WIDEST for gap in gaps)
 
 
-def _hems_in(nest: Sequence[Loop], access: Access) -> bool:
-    """Whether the access is one to a part of an array that the nest names; a shell leaves room inside."""
-    return (
-        access.section is not None
-        and access.symbol is not None
-        and not any(len(condition) > 1 for condition in access.section.conditions)
-        and any(isinstance(e.base, Name) and e.base.symbol.key == access.symbol.key for e in _elements(nest[0]))
-    )
+def _hemming_in(nest: Sequence[Loop], edges: Edges) -> Iterable[tuple[Access, Section]]:
+    """The edges that are parts of arrays the nest names; shells leave room inside."""
+    named = {e.base.symbol.key for e in _elements(nest[0]) if isinstance(e.base, Name)}
+    for access in edges.accesses:
+        section = access.section
+        if section is None or access.symbol is None or access.symbol.key not in named:
+            continue
+        if all(len(condition) <= 1 for condition in section.conditions):
+            yield access, section
 
 
 def _along(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Access) -> Iterable[tuple[Loop, int]]:
