@@ -74,11 +74,42 @@ static void exchange(double *x, double *y) {
 }
 """
 
+# Counters that are read when their loops have been divided.
+COUNTED = """
+static double u[62][400], v[62][400];
+static int rows = 60, from = 1, to = 60;
+static void advance(void) {
+  MPI_Request rq[4];
+  int up = rank > 0 ? rank - 1 : MPI_PROC_NULL, down = rank < size - 1 ? rank + 1 : MPI_PROC_NULL;
+  int i, j;
+  if (rank == 0) from = 2;
+  if (rank == size - 1) to = 50;
+  @first@
+  MPI_Irecv(u[0], 400, MPI_DOUBLE, up, 5, MPI_COMM_WORLD, &rq[0]);
+  MPI_Irecv(u[rows + 1], 400, MPI_DOUBLE, down, 6, MPI_COMM_WORLD, &rq[1]);
+  MPI_Isend(u[rows], 400, MPI_DOUBLE, down, 5, MPI_COMM_WORLD, &rq[2]);
+  MPI_Isend(u[1], 400, MPI_DOUBLE, up, 6, MPI_COMM_WORLD, &rq[3]);
+  MPI_Waitall(4, rq, MPI_STATUSES_IGNORE);
+  @last@
+}
+"""
+MADE = "for (i = 1; i <= rows; i++)\n for (j = 0; j < 400; j++) u[i][j] = 0.5 * u[i][j] + 0.25 * v[i][j] + j;\n"
+USED = "for (i = from; i <= to; i++)\n for (j = 0; j < 400; j++) v[i][j] = 0.5 * u[i - 1][j] + 0.25 * u[i + 1][j];\n"
+COUNT = "calls += i;\n"
+
 # What was wrong: (the program's main part, its functions)
 PROGRAMS = {
     "a nest of which a part was divided off before": (
         f"{WORK}exchange(a, b);\nput(&u[0][0]); put(&v[0][0]);\n",
         IN_PARTS,
+    ),
+    "a counter that is read after a loop whose end is nearer than the interior's": (
+        "advance();\nput(&u[0][0]); put(&v[0][0]);\n",
+        COUNTED.replace("@first@", "").replace("@last@", f"{USED}{COUNT}"),
+    ),
+    "a counter that is read after a loop whose interior comes last": (
+        "advance();\nput(&u[0][0]); put(&v[0][0]);\n",
+        COUNTED.replace("@first@", MADE).replace("@last@", f"{COUNT}{USED}"),
     ),
     "declared in a branch, used in its second half": (
         f"if (size > 1) {{ int m = N / 2; double f = 2.5;\n{IN_STEPS}for (i = 0; i < m; i++) c[i] = f * b[i]; }}\n{WORK}",

@@ -105,7 +105,7 @@ class Emitter:
         if self.source.language == "fortran":
             return (f"if ({test}) cycle",)
         level = box[-1]
-        low, high = self._interior_of(level)
+        low, high = self._turns_inside(level)
         return (f"if ({test}) {{ {level.loop.variable.name} = {low if _descends(level.loop) else high}; continue; }}",)
 
     def _tests(self, box: Sequence[Level]) -> str:
@@ -131,6 +131,15 @@ class Emitter:
             f"{high} - {level.above}" if isinstance(high, str) and level.above else self._text_of(high),
         )
 
+    def _turns_inside(self, level: Level) -> tuple[str, str]:
+        """The lowest and the highest value of the variable in the interior that are turns of the loop."""
+        low, high = self._interior_of(level)
+        lower, upper = map(self._text_of, self._bounds(level.loop))
+        return (
+            self._extreme(False, lower, low) if level.low is not None else low,
+            self._extreme(True, upper, high) if level.high is not None else high,
+        )
+
     def _text_of(self, end: str | Expression) -> str:
         return end if isinstance(end, str) else expression_text(self.source, end)
 
@@ -147,10 +156,7 @@ class Emitter:
     def header(self, level: Level) -> str:
         """The head of the interior's loop; C's brace is not part of it."""
         loop, down = level.loop, _descends(level.loop)
-        low, high = self._interior_of(level)
-        lower, upper = map(self._text_of, self._bounds(loop))
-        low = self._extreme(False, lower, low) if level.low is not None else low
-        high = self._extreme(True, upper, high) if level.high is not None else high
+        low, high = self._turns_inside(level)
         first, last = (high, low) if down else (low, high)
         name = loop.variable.name
         if self.source.language == "fortran":

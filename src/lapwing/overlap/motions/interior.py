@@ -132,12 +132,13 @@ def interior(
     edges: Edges,
     *,
     limited: bool = False,
+    inside_last: bool = False,
 ) -> Parts | Conflict | None:
     """The largest interior of the nest of which ``apart`` is true, if it and the rest may change places; otherwise why not, or
     None if there is none.
 
-    It lies a few turns away from the loops' own ends, or within limits: a few subscripts away from the edges, for a loop's own
-    ends may be other variables, whose relation to those nobody knows.
+    It lies a few turns away from the loops' own ends, or (``limited``: only) within limits: a few subscripts away from the edges,
+    for a loop's own ends may be other variables, whose relation to those nobody knows. ``inside_last``: it comes after the shell.
     """
     nest = _nest(analysis, loop, procedure)
     if limited and not any(_holds_rows(analysis, inner) for inner in nest):
@@ -162,8 +163,8 @@ def interior(
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
     names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
-    if analysis.program.sources[procedure.source].language == "fortran":
-        # A shell in two loops may leave another number in their variable.
+    if inside_last or analysis.program.sources[procedure.source].language == "fortran":
+        # An interior, and a shell in two loops, may leave another number in their variables than the whole.
         counting = [level.loop.variable for level in box]
         names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
     if names:

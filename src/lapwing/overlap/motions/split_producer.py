@@ -34,7 +34,7 @@ def split_producer(
     if not isinstance(loop, Loop) or isinstance(loop, PartialLoop) or not may_be_split(analysis, loop, procedure):
         return None
     read = [a for e in start.effects for a in e.accesses if not a.writes]
-    parts = interior(analysis, loop, procedure, apart, Edges(read, start.values, procedure))
+    parts = interior(analysis, loop, procedure, apart, Edges(read, start.values, procedure), inside_last=True)
     if not isinstance(parts, Parts):
         return parts
     return Halves((replace(parts.shell, sent=True),), (replace(parts.inside, sent=True),))
