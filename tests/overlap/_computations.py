@@ -18,6 +18,7 @@ S1, S2 = Variable("s1", "double", place="shared"), Variable("s2", "double", plac
 ME, NP, PREV, NEXT, LOW, HIGH, STEP = (
     Variable(name, "int", place="shared") for name in ("me", "np", "prev", "next", "low", "high", "step")
 )
+SEEN = Variable("seen", "int", place="shared")  # what counters were when their loops were over
 FIRST, LAST = Variable("ifirst", "int", place="shared"), Variable("ilast", "int", place="shared")
 COMM = Variable("comm", "comm", place="shared")
 IGNORE = "MPI_STATUS_IGNORE"
@@ -61,7 +62,7 @@ class Computations:
             (random.choice(self.buffers[:2]).name, random.randint(0, 3)),
         )
         arrays = [*self.grids, *self.lines, *self.counters, *self.buffers, *self.integers, *self.counts]
-        scalars = [ME, NP, PREV, NEXT, LOW, HIGH, STEP, S1, S2, N1, N2, FIRST, LAST, self.ends]
+        scalars = [ME, NP, PREV, NEXT, LOW, HIGH, STEP, S1, S2, N1, N2, SEEN, FIRST, LAST, self.ends]
         shared = [v for v in arrays if v.place == "shared"] + scalars + [self.alias]
         self.dup = random.random() < 0.3
         if self.dup:
@@ -73,6 +74,7 @@ class Computations:
         self.arrays = arrays
         self.bumped = next((a for a in self.lines if a.place == "shared"), None)
         self.w: C | Fortran = C(random, constants, shared) if form == "c" else Fortran(random, constants, shared, form)
+        self.aside = Random(f"{constants} {form}")  # what it chooses leaves the rest of a seed's program as it was
         self.busy_reads: set[str] = set()
         self.busy_writes: set[str] = set()
         self.procedures: list[str] = []
@@ -143,6 +145,11 @@ class Computations:
         if self.chance(probability):
             self.compute(self.random.randint(1, 2))
 
+    def look_at(self, counter: Variable) -> None:
+        """Sometimes what the counter of the loop before is worth now."""
+        if self.aside.random() < 0.2:
+            self.w.assign(SEEN, (SEEN + counter) % 997)
+
     def stencil(self) -> None:
         """Interior points from all neighbours, with or without those next to the halo."""
         sources, targets = self.readable(self.grids), self.writable(self.grids)
@@ -153,6 +160,7 @@ class Computations:
         with self.w.loop(J, margin, lift("ny") + (1 - margin)), self.w.loop(I, 1, "nx"):
             around = x[J - 1, I] + x[J + 1, I] + x[J, I - 1] + x[J, I + 1]
             self.w.assign(y[J, I], 0.125 * around + 0.25 * x[J, I] + 0.0625)
+        self.look_at(J)
 
     def nests(self) -> None:
         """Rows in which several loops follow one another; the next takes what the one before makes."""
@@ -167,6 +175,7 @@ class Computations:
                 dj, di = self.random.choice(((0, 1), (0, -1), (0, 0), (1, 0), (-1, 1)))
                 with self.w.loop(I, low, high):
                     self.w.assign(y[J, I], 0.5 * y[J, I] + 0.25 * x[J + dj, I + di] + 0.0625)
+        self.look_at(J)
 
     def move_ends(self) -> None:
         with self.w.loop(J, 0, lift("ny") + 1):
@@ -180,6 +189,7 @@ class Computations:
         inner, outer = self.random.choice(((lift(1), lift(0)), (lift("ny"), lift("ny") + 1)))
         with self.w.loop(I, 1, "nx"):
             self.w.assign(y[inner, I], 0.5 * y[inner, I] + 0.25 * x[outer, I] + 0.125)
+        self.look_at(I)
 
     def recurrence(self) -> None:
         targets = self.writable(self.lines)
@@ -199,6 +209,7 @@ class Computations:
                 else:
                     self.w.assign(x[I], 3.0 * y[I] + 5.0 * z[I])
                     self.fraction(x[I])
+            self.look_at(I)
 
     def fraction(self, x: Term) -> None:
         """Bounded without forgetting: means alone would wipe out what a wrong value did."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from _collectives import Collectives
-from _computations import COMM, FIRST, HIGH, LAST, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, STEP, STEPS, I
+from _computations import COMM, FIRST, HIGH, LAST, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, SEEN, STEP, STEPS, I
 from _messages import REAL
 from _terms import Out, Term, Variable, lift
 
@@ -165,6 +165,7 @@ class Maker(Collectives):
         for s in (S1, S2):
             self.w.put_double(s)
         self.w.put(N1)
+        self.w.put(SEEN)
 
     def set_up(self) -> None:
         w = self.w
@@ -184,7 +185,7 @@ class Maker(Collectives):
             w.call("fill_int" if a.kind == "int" else "fill", n, Out(a), a.elements())
         for s in (S1, S2):
             w.assign(s, 0.5)
-        for count in (N1, N2):
+        for count in (N1, N2, SEEN):
             w.assign(count, 0)
         w.assign(FIRST, 1)
         w.assign(LAST, "nx")
