@@ -33,20 +33,21 @@ class MpiConstants:
         self._pragmas: dict[str, bool] = {}
         self._by_number: dict[tuple[str, int], str] = {}
         self._by_word: dict[str, str] = {}
-        for cursor in cursors:
-            if cursor.kind == Kind.MACRO_DEFINITION:
-                self._define(cursor)
+        definitions = [(c, *unit.extent(c)) for c in cursors if c.kind == Kind.MACRO_DEFINITION]
+        # MPI's headers lie in one folder; a program may give macros of its own such names.
+        folders = {path.parent for _, path, *_ in definitions if path is not None and path.name == "mpi.h"}
+        ours = {unit.name(c) for c, path, *_ in definitions if path is None or path.parent not in folders}
+        self._ours = frozenset(filter(MPI_CONSTANT.match, ours))
+        for cursor, path, start, end in definitions:
+            if path is not None:  # else the compiler's own, or the command line's
+                self._define(unit.name(cursor), path, start, end)
 
-    def _define(self, cursor: Cursor) -> None:
-        path, start, end = self._unit.extent(cursor)
-        if path is None:  # the compiler's own
-            return
-        name = self._unit.name(cursor)
+    def _define(self, name: str, path: Path, start: int, end: int) -> None:
         body = self._body(path, start, end)
         if body is None:
             return
         self._bodies.setdefault(name, set()).add(body)
-        if not MPI_CONSTANT.match(name):
+        if not self._is_mpi(name):
             return
         number = _CAST_NUMBER.match(body)
         word = _LAST_WORD.search(body)
@@ -58,6 +59,9 @@ class MpiConstants:
     def _body(self, path: Path, start: int, end: int) -> str | None:
         found = _BODY.match(self._read_bytes(path), start, end)
         return found.group(1).decode("latin-1").replace("\\\n", " ").strip() if found else None
+
+    def _is_mpi(self, name: str) -> bool:
+        return bool(MPI_CONSTANT.match(name)) and name not in self._ours
 
     def defines(self, name: str) -> bool:
         """Whether the unit defines a macro of this name."""
@@ -75,7 +79,7 @@ class MpiConstants:
 
     def of_use(self, name: str, use: Cursor) -> str | None:
         """The constant that the use of a macro stands for, None if that is not one constant of MPI's."""
-        if MPI_CONSTANT.match(name):
+        if self._is_mpi(name):
             return name
         path, start, end = self._unit.extent(self._unit.referenced(use))
         body = self._body(path, start, end) if path is not None else None
@@ -83,7 +87,7 @@ class MpiConstants:
             word = _ONE_WORD.match(body) if body else None
             if word is None:
                 return None
-            if MPI_CONSTANT.match(word.group(1)):
+            if self._is_mpi(word.group(1)) and word.group(1) in self._bodies:
                 return word.group(1)
             found = self._bodies.get(word.group(1), set())
             body = next(iter(found)) if len(found) == 1 else None
