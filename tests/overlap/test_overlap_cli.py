@@ -393,3 +393,57 @@ def test_messages_between_two_languages_are_left_alone(
     calls = [c["call"] for c in json.loads(Path("r.json").read_text(encoding="utf-8"))["communications"]]
     assert "MPI_Recv" in calls
     assert "MPI_Send" in calls
+
+
+# ---- several main programs ------------------------------------------------------------------------------------------
+
+TALKER = SENDER + "int main(int c, char **v) { MPI_Init(&c, &v); MPI_Finalize(); return 0; }\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "places"),
+    [
+        ({"a.c": TALKER, "b.c": "\n" + TALKER.replace("tell", "say")}, ("a.c:3", "b.c:4")),
+        ({"a.f90": RECEIVER, "b.f90": RECEIVER.replace("program waits", "program looks")}, ("a.f90:2", "b.f90:2")),
+        ({"a.f90": RECEIVER, "b.f90": RECEIVER}, ("a.f90:2", "b.f90:2")),
+        ({"a.f90": RECEIVER, "b.f90": RECEIVER.replace("program waits\n", "", 1)}, ("a.f90:2", "b.f90:2")),
+    ],
+)
+def test_two_main_programs_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    files: dict[str, str],
+    places: tuple[str, str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in files.items():
+        Path(name).write_text(text)
+    done = lapwing(capfdbinary, ".", "--in-place", "--json", "r.json")
+    assert (done.status, done.output) == (2, b"")
+    assert f"{places[0]} and {places[1]}" in done.errors
+    assert "one program at a time" in done.errors
+    assert {name: Path(name).read_text() for name in files} == files
+    assert not Path("r.json").exists()
+    for name in files:
+        assert lapwing(capfdbinary, name).status == 0
+
+
+def test_mains_of_which_one_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = "#ifdef TEST\nint main(void) { return 0; }\n#endif\n"
+    Path("a.c").write_text(TALKER.replace("int main", f"{other}#ifndef TEST\nint main") + "#endif\n")
+    Path("b.c").write_text(other)
+    Path("a.f90").write_text("#ifdef TEST\nprogram test\nend program\n#endif\n")
+    Path("b.f90").write_text("program plain\nend program\n")
+    Path("piece.f90").write_text("x = 1\n")
+    assert lapwing(capfdbinary, ".").status == 0
+    Path("test.c").write_text("int main(void) { return 0; }\n")
+    entry = {"directory": str(tmp_path), "file": "a.c", "command": "cc a.c"}
+    Path("compile_commands.json").write_text(json.dumps([entry]))
+    done = lapwing(capfdbinary, ".", "-p", ".")
+    assert done.status == 0
+    assert "test.c:1: main could not be read: another main, in a.c, was read before" in done.errors
+    assert lapwing(capfdbinary, ".").status == 2

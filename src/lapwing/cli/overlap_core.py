@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lapwing.cli.overlap_sources import FORTRAN
+from lapwing.errors import RefusedError
 from lapwing.overlap.program import Problem, Program
 from lapwing.overlap.report import Options, Outcome
 
@@ -29,12 +30,17 @@ class Request:
 
 
 def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
-    """Read the files and rewrite them; ``unread`` are problems that were found before. Nothing is written."""
+    """Read the files and rewrite them; ``unread`` are problems that were found before. Nothing is written.
+
+    Raises RefusedError where they are the sources of several programs.
+    """
     from lapwing.overlap.rewrite import rewrite
 
     began = time.perf_counter()
     with _without_collection():
         programs = list(_read(request))
+        for program in programs:
+            _check_one_main(program, request)
         outcomes = [rewrite(program, request.options) for program in programs]
     mixed: tuple[Problem, ...] = ()
     if sum(bool(outcome.communications) for outcome in outcomes) > 1:
@@ -80,6 +86,28 @@ def _read(request: Request) -> Iterator[Program]:
         from lapwing.overlap.c import read_c
 
         yield read_c(others, request.includes, dict(request.defines), request.compile_commands)
+
+
+def _check_one_main(program: Program, request: Request) -> None:
+    """What is proved of a program holds for one in which each procedure is what the others call.
+
+    Of a file's alternatives one is compiled. What ``compile_commands.json`` does not list is no part of the program.
+    """
+    mains = {program.sources[span.source].path.resolve(): span for span in reversed(program.mains)}
+    if len(mains) > 1 and request.compile_commands is not None:
+        from lapwing.overlap.c.toolchain import read_commands
+
+        listed = read_commands(request.compile_commands)
+        mains = {path: span for path, span in mains.items() if path in listed} or mains
+    if len(mains) < 2:
+        return
+    sources = [program.sources[span.source] for span in mains.values()]
+    places = sorted(f"{s.path}:{s.line_of(span.start)}" for s, span in zip(sources, mains.values(), strict=True))
+    more = f" and {len(places) - 2} more" if len(places) > 2 else ""
+    raise RefusedError(
+        f"the sources hold several main programs, {places[0]} and {places[1]}{more}: nothing was changed. Name the sources of "
+        "one program at a time."
+    )
 
 
 def _mixed(outcome: Outcome) -> Problem:

@@ -562,7 +562,7 @@ class Problem:
 @dataclass(frozen=True)
 class Program:
     """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
-    declarations give.
+    declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for.
     """
 
     sources: tuple[Source, ...]
@@ -570,6 +570,7 @@ class Program:
     globals: Mapping[str, Symbol]
     problems: tuple[Problem, ...] = ()
     initial: Mapping[str, Expression] = field(default_factory=dict)
+    mains: tuple[Span, ...] = ()
 
     def resolve(self, name: str | None, caller: Procedure) -> Procedure | None:
         """The procedure that ``name`` means inside ``caller``, None if it is not in the program or not certain."""

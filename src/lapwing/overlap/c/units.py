@@ -87,6 +87,7 @@ class _File:
     text: Text
     functions: list[Span] = field(default_factory=list)  # those that were read
     left_out: list[tuple[int, int]] = field(default_factory=list)  # by conditional compilation
+    again: list[tuple[Span, Path]] = field(default_factory=list)  # functions that another file has, too, which was read
 
 
 class _Reader:
@@ -107,6 +108,7 @@ class _Reader:
         self._procedures: dict[str, Procedure] = {}
         self._problems: list[Problem] = []
         self._contents: dict[Path, bytes] = {}
+        self._mains: list[Span] = []
 
     def program(self) -> Program:
         variables = {
@@ -116,7 +118,9 @@ class _Reader:
             or (symbol.storage is Storage.CONSTANT and not key.startswith("procedure "))
         }
         problems = tuple(dict.fromkeys(self._problems))
-        return Program(tuple(self._sources), self._procedures, variables, problems, self._table.initial)
+        return Program(
+            tuple(self._sources), self._procedures, variables, problems, self._table.initial, tuple(self._mains)
+        )
 
     # ---- files ----
 
@@ -171,7 +175,9 @@ class _Reader:
             if any(start <= found.start and found.end <= end for start, end in file.left_out):
                 self._left_out(found, file)
             else:
-                self._add_unread(found, file, reason)
+                twin = next((path for span, path in file.again if span.start <= found.body_start < span.end), None)
+                why = reason if twin is None else f"another {found.name}, in {twin}, was read before"
+                self._add_unread(found, file, why)
 
     def _left_out(self, found: Found, file: _File) -> None:
         if found.mpi_calls:
@@ -188,6 +194,8 @@ class _Reader:
         calls = ", ".join(f"{name} (line {file.source.line_of(at)})" for name, at in found.mpi_calls)
         detail = f"; its MPI calls are not looked at: {calls}" if calls else ""
         self._problem(file.source.path, line, f"{found.name} could not be read: {reason}{detail}")
+        if found.name == "main" and not toolchain.is_cpp(file.source.path):
+            self._mains.append(span)
         self._procedures[key] = Procedure(
             name=found.name,
             key=key,
@@ -313,8 +321,11 @@ class _UnitReader:
         key = self._declarations.function(cursor)
         _, start, end = self._unit.extent(cursor)
         known = self._program._procedures.get(key)
+        if key == "main":
+            self._program._mains.append(Span(file.number, start, end))
         if known is not None:
             if (known.source, known.span.start) != (file.number, start):
+                file.again.append((Span(file.number, start, end), self._program._sources[known.source].path))
                 self._program._problem(
                     file.source.path,
                     file.source.line_of(start),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tree_sitter import Node
@@ -180,7 +180,17 @@ class ProgramReader:
             procedures[procedure.key] = procedure if previous is None else self.twice(previous, procedure)
         self.note_forgotten_holes()
         globals_ = self.globals()
-        return Program(tuple(self.sources), procedures, globals_, tuple(self.problems))
+        mains = tuple(self.mains())
+        return Program(tuple(self.sources), procedures, globals_, tuple(self.problems), mains=mains)
+
+    def mains(self) -> Iterator[Span]:
+        """Main programs. What lies in an ``#if`` may be left out, and statements without an END may be there to be included."""
+        for unit in self.units:
+            if unit.kind == "program" and (unit.header is not None or unit.footer is not None):
+                start, end = self.extent(unit)
+                regions = conditional_regions(unit.file.parsed.view)
+                if not any(first <= start and end <= last for first, last in regions):
+                    yield Span(unit.file.number, start, end)
 
     def cut_circles(self, scope: Scope, users: list[Scope], done: set[Scope]) -> None:
         """Drops the USE of a module that uses this one."""
