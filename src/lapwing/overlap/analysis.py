@@ -66,6 +66,7 @@ class Analysis:
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()
+        self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
         self._open: set[str] = set()
         self._written: dict[int, tuple[Block, frozenset[str], bool, str]] = {}  # the last is the procedure, as in:
@@ -78,6 +79,7 @@ class Analysis:
         self._origins: dict[str, Procedure] = {}
         self._remembered = program.procedures  # what was not forgotten since
         self._read = program
+        self._shared: dict[str, frozenset[str]] = {}  # by procedure
         self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
@@ -139,7 +141,7 @@ class Analysis:
         """Which local variables the procedure's statements need. Remembered."""
         entry = self._liveness.get(id(procedure.body))
         if entry is None:
-            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure)))
+            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure), self.shared(procedure)))
             self._liveness[id(procedure.body)] = entry
         return entry[1]
 
@@ -242,6 +244,30 @@ class Analysis:
             read = self._read.procedures.get(key)
             self._statements_read[key] = frozenset(map(id, read.body.walk() if read is not None else ()))
         return id(statement) in self._statements_read[key]
+
+    def shared(self, procedure: Procedure) -> frozenset[str]:
+        """Keys of the variables that procedures contained in this one name."""
+        host = self.origin(procedure).key
+        if host not in self._shared:
+            inner = [p for key, p in self._read.procedures.items() if key.startswith(f"procedure {host}::")]
+            self._shared[host] = frozenset(
+                e.symbol.key
+                for p in inner
+                for s in p.body.walk()
+                for top in s.expressions()
+                for e in top.walk()
+                if isinstance(e, Name)
+            )
+        return self._shared[host]
+
+    def stays(self, expression: Expression, procedure: Procedure) -> bool:
+        """Whether nothing that the procedure does changes a variable in the expression: it is worth what it was on entry."""
+        names = {e.symbol.key for e in expression.walk() if isinstance(e, Name)}
+        if not names:
+            return True
+        read = self._read.procedures.get(self.origin(procedure).key, procedure)
+        written, everything = self.written(read.body, read)
+        return not everything and not names & written
 
     def forget(self, key: str) -> None:
         """A procedure of this key has changed."""

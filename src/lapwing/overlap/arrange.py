@@ -461,7 +461,8 @@ class Arranger:
         if whole is body:  # what the other half of a statement needs would be missed
             return {id(part): frozenset[str]() for part in parts}
         procedure = replace(self.procedure, body=whole)
-        liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure))
+        shared = self.analysis.shared(self.procedure)
+        liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure), shared)
         result = {}
         for part in parts:
             after = liveness.after(part.statement)

@@ -167,6 +167,9 @@ class Bindings:
         pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
         offsets = []
         for number, (inner, outer) in enumerate(pairs):
+            if dummy.allocatable or (dummy.pointer and fortran):
+                offsets.append(Linear.number(0))  # it has the bounds of what it is given
+                continue
             low_in = self._bound_value(inner.lower, callee=True)
             low_out = self._bound_value(outer.lower, callee=False)
             if low_in is None and inner.lower is None and fortran:
@@ -190,7 +193,7 @@ class Bindings:
             return None
         environment = self.walker.environment
         if not callee:
-            return environment.linear(bound)
+            return self.walker.declared(bound)
         value = Environment(environment.terms).linear(bound)
         if value is None:
             return None

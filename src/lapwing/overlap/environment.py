@@ -15,11 +15,12 @@ from lapwing.overlap.program import (
     Name,
     Number,
     Operation,
+    Slice,
     Storage,
     Symbol,
     Text,
 )
-from lapwing.overlap.sections import Condition, Linear, Lookup, fresh_term
+from lapwing.overlap.sections import Condition, Linear, Lookup, Range, Subscript, fresh_term
 
 _MOST_CHOICES = 4
 _MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
@@ -40,6 +41,7 @@ class Terms:
         self.lookups: dict[str, Lookup] = {}
         self._looked_up: dict[tuple[str, tuple[Linear, ...]], str] = {}
         self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]] = {}
+        self.redefined = frozenset[str]()  # names of the program's own procedures
         self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
@@ -181,7 +183,7 @@ class Environment:
             return self.linear(symbol.value)
         if symbol.type.base not in ("integer", "logical") or symbol.dimensions is not None or symbol.volatile:
             return None
-        if symbol.overlay is not None:
+        if symbol.overlay is not None or _is_fortran_pointer(symbol):
             return None  # it may have been assigned under another name
         if symbol.key in self.values:
             return self.values[symbol.key]
@@ -212,6 +214,21 @@ class Environment:
                     if not b.terms:
                         return a.times(b.constant)
         return self._opaque(expression)
+
+    def subscript(self, index: Expression) -> Subscript:
+        """The same, or the values between the ends of a section; None where they are not known."""
+        if not isinstance(index, Slice):
+            return self.linear(index)
+        given = (index.lower, index.upper)
+        lower, upper = (None if end is None else self.linear(end) for end in given)
+        step = Linear.number(1) if index.step is None else self.linear(index.step)
+        if (
+            step is None
+            or step.terms
+            or any(e is not None and v is None for e, v in zip(given, (lower, upper), strict=True))
+        ):
+            return None
+        return Range(lower, upper) if step.constant > 0 else Range(upper, lower)
 
     def _opaque(self, expression: Expression) -> Linear | None:
         if not _is_whole(expression):
@@ -263,7 +280,9 @@ class Environment:
                     origin = self.terms.origin
                     return f"[{linear}]", frozenset(k for n in linear.names() for k in origin.get(n, nothing))
                 return self._joined(f"op{operator}", arguments, nothing)
-            case Invocation(name=str(name), arguments=arguments) if name.lower() in _PURE:
+            case Invocation(name=str(name), arguments=arguments) if is_pure(expression):
+                if name.lower() in self.terms.redefined:
+                    return None
                 return self._joined(f"f {name.lower()}", arguments, nothing)
             case Cast(type=kind, value=inner):
                 found = self._canonical(inner)
@@ -271,7 +290,8 @@ class Environment:
         return None
 
     def _stale(self, symbol: Symbol) -> bool:
-        return self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.volatile or symbol.target
+        shared = symbol.overlay is not None or symbol.volatile or symbol.target or _is_fortran_pointer(symbol)
+        return self.lost or symbol.key in self.changed or shared
 
     def _joined(
         self, head: str, parts: tuple[Expression, ...], depends: frozenset[str]
@@ -311,6 +331,16 @@ class Environment:
                     return None
                 return _compared(a, operator if holds else _MIRRORED[operator], b)
         return None
+
+
+def is_pure(call: Invocation) -> bool:
+    """Whether the function depends on its arguments alone, and changes nothing."""
+    return call.name is not None and call.name.lower() in _PURE
+
+
+def _is_fortran_pointer(symbol: Symbol) -> bool:
+    """Its name stands for what it points to; C's for an address."""
+    return symbol.pointer and symbol.type.base != "pointer"
 
 
 def _is_whole(expression: Expression) -> bool:

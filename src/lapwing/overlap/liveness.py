@@ -33,9 +33,9 @@ EffectsOf = Callable[[Statement], Effects]
 
 
 class Liveness:
-    """``effects``: of a statement by itself (sections do not matter)."""
+    """``effects``: of a statement by itself (sections do not matter). ``shared``: variables that others know by name, too."""
 
-    def __init__(self, procedure: Procedure, effects: EffectsOf) -> None:
+    def __init__(self, procedure: Procedure, effects: EffectsOf, shared: Keys) -> None:
         self._effects = effects
         self.followed: Keys = frozenset(
             s.key
@@ -44,6 +44,7 @@ class Liveness:
         ) | frozenset(
             s.key for s in procedure.symbols.values() if s.storage is Storage.ARGUMENT and s.by_value and not s.target
         )
+        self.followed -= shared
         self._after: dict[int, Keys] = {}
         self._after_place: dict[tuple[int, int], Keys] = {}
         self._exposed: dict[int, Keys] = {}

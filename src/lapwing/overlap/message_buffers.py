@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lapwing.overlap import mpi
 from lapwing.overlap.environment import Environment
@@ -20,14 +20,23 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.sections import Linear, Range, Section, Subscript
 
+Declared = Callable[[Expression | None], Linear | None]
 _ONE = Linear.number(1)
 
 
 def section_of(
-    message: mpi.MpiCall, number: int, arguments: Sequence[Expression], environment: Environment, fortran: bool
+    message: mpi.MpiCall,
+    number: int,
+    arguments: Sequence[Expression],
+    environment: Environment,
+    declared: Declared,
+    fortran: bool,
 ) -> tuple[Symbol, Section] | None:
     """The array and its elements that argument ``number`` of the call hands to MPI, where that is certain: a basic type as long
-    as an element, and elements that lie one after another along the contiguous dimension, whole lines of it, or a section."""
+    as an element, and elements that lie one after another along the contiguous dimension, whole lines of it, or a section.
+
+    ``declared``: what arrays' bounds are worth.
+    """
     buffer = next((b for b in message.buffers if b.argument == number), None)
     if buffer is None or buffer.count is None or buffer.per_rank or max(buffer.count, buffer.type) >= len(arguments):
         return None
@@ -42,24 +51,13 @@ def section_of(
     if count is None or size is None or size != symbol.type.bytes:
         return None
     if fortran and any(isinstance(index, Slice) for index in indices):
-        return symbol, Section(tuple(_subscript(index, environment) for index in indices))
+        # A section is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11).
+        return symbol, Section(tuple(map(environment.subscript, indices)))
     order = list(range(len(symbol.dimensions)))
     if not fortran:
         order.reverse()
-    starts = _starts(symbol.dimensions, indices, environment)
-    return None if starts is None else _run(symbol, starts, order, count, environment)
-
-
-def _subscript(index: Expression, environment: Environment) -> Subscript:
-    """Of an array section, which is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11)."""
-    if not isinstance(index, Slice):
-        return environment.linear(index)
-    bounds = [None if bound is None else environment.linear(bound) for bound in (index.lower, index.upper)]
-    if any(
-        given is not None and bound is None for given, bound in zip((index.lower, index.upper), bounds, strict=True)
-    ):
-        return None
-    return Range(bounds[0], bounds[1])
+    starts = _starts(symbol.dimensions, indices, environment, declared)
+    return None if starts is None else _run(symbol, starts, order, count, declared)
 
 
 def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None:
@@ -72,13 +70,12 @@ def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None
 
 
 def _starts(
-    dimensions: Sequence[Dimension], indices: Sequence[Expression], environment: Environment
+    dimensions: Sequence[Dimension], indices: Sequence[Expression], environment: Environment, declared: Declared
 ) -> list[Linear] | None:
     """The subscripts of the first element; those left out are the lowest ones (C's ``a[i]`` of a plane)."""
     starts = []
     for place, dimension in enumerate(dimensions):
-        index = indices[place] if place < len(indices) else dimension.lower
-        value = None if index is None else environment.linear(index)
+        value = environment.linear(indices[place]) if place < len(indices) else declared(dimension.lower)
         if value is None:
             return None
         starts.append(value)
@@ -86,15 +83,14 @@ def _starts(
 
 
 def _run(
-    symbol: Symbol, starts: Sequence[Linear], order: Sequence[int], count: Linear, environment: Environment
+    symbol: Symbol, starts: Sequence[Linear], order: Sequence[int], count: Linear, declared: Declared
 ) -> tuple[Symbol, Section] | None:
     """``count`` elements from ``starts`` on, the dimensions in ``order`` running fastest first."""
     assert symbol.dimensions is not None
     subscripts: list[Subscript] = list(starts)
     for place, axis in enumerate(order):
         dimension = symbol.dimensions[axis]
-        upper = None if dimension.upper is None else environment.linear(dimension.upper)
-        lower = None if dimension.lower is None else environment.linear(dimension.lower)
+        upper, lower = declared(dimension.upper), declared(dimension.lower)
         end = starts[axis].plus(count).plus(_ONE, -1)
         last = place == len(order) - 1
         room = None if upper is None else upper.plus(end, -1)
@@ -116,7 +112,7 @@ Slot = tuple[str, int | None]
 
 
 def slots_of(
-    message: mpi.MpiCall, arguments: Sequence[Expression], environment: Environment
+    message: mpi.MpiCall, arguments: Sequence[Expression], environment: Environment, declared: Declared
 ) -> tuple[Slot, ...] | None:
     """The requests the call names: variable and, in an array, subscript; None where that is not certain."""
     several = mpi.index_of(message, mpi.Role.REQUESTS)
@@ -134,7 +130,7 @@ def slots_of(
         return ((symbol.key, None),) if several is None or _is_one(message, arguments) else None
     if len(symbol.dimensions) != 1:
         return None
-    starts = _starts(symbol.dimensions, indices, environment)
+    starts = _starts(symbol.dimensions, indices, environment, declared)
     if starts is None or starts[0].terms:
         return None
     first = starts[0].constant

@@ -73,6 +73,9 @@ class Linear:
             found = self.__dict__["_hash"] = hash((self.terms, self.constant))
         return found
 
+    def __str__(self) -> str:
+        return " + ".join([*(f"{c}*{n}" for n, c in self.terms), f"({self.constant})"])
+
 
 # A comparison says that a Linear is = 0 or ≥ 0; a condition is a disjunction of conjunctions of comparisons.
 Comparison = tuple[Linear, str]

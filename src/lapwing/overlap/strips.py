@@ -17,7 +17,8 @@ import re
 from dataclasses import dataclass
 
 from lapwing.overlap.emit import expression_text
-from lapwing.overlap.program import Loop, Name, Number, Procedure, Program, Source, Span, Symbol
+from lapwing.overlap.program import Loop, Name, Number, Procedure, Program, Source, Span, Storage, Symbol
+from lapwing.overlap.tree import is_seen_by_its_name
 
 STRIP = 4096
 """Turns of a strip: with a few nanoseconds each they take about as long as a progress call lets MPI alone (c_support.py)."""
@@ -44,8 +45,14 @@ def heads(source: Source, loop: Loop, head: str) -> Heads | None:
 def can_strip(program: Program, procedure: Procedure, loop: Loop) -> bool:
     """Whether ``heads`` knows the form of a procedure's loop, and may name what it needs."""
     source = program.sources[procedure.source]
-    if source.language == "fortran" and ("min" in procedure.symbols or program.resolve("min", procedure) is not None):
-        return False
+    if source.language == "fortran":
+        named = [loop.variable, *(e.symbol for e in loop.upper.walk() if isinstance(e, Name))]
+        if not all(
+            is_seen_by_its_name(symbol, procedure) for symbol in named if symbol.storage is not Storage.CONSTANT
+        ):
+            return False
+        if "min" in procedure.symbols or program.resolve("min", procedure) is not None:
+            return False
     return heads(source, loop, source.text(Span(loop.span.source, loop.span.start, loop.body.span.start))) is not None
 
 

@@ -23,6 +23,7 @@ from lapwing.overlap.program import (
     Program,
     Select,
     Statement,
+    Storage,
     Symbol,
     While,
 )
@@ -125,6 +126,19 @@ def hidden_name(earlier: Statement, later: Statement) -> str | None:
 
 def is_default_integer(symbol: Symbol) -> bool:
     return symbol.type.base == "integer" and symbol.type.bytes == 4
+
+
+def is_seen_by_its_name(symbol: Symbol, procedure: Procedure) -> bool:
+    """Whether the name means this variable all over the procedure: USE may rename it, and C's blocks have variables of their
+    own."""
+    if sum(other.name.lower() == symbol.name.lower() for other in procedure.symbols.values()) > 1:
+        return False
+    known = procedure.symbols.get(symbol.name, procedure.symbols.get(symbol.name.lower()))
+    if symbol.storage is Storage.LOCAL:
+        declared = frozenset[Symbol]().union(*(declared_in(s) for s in procedure.body.walk()))
+        at_the_top = frozenset[Symbol]().union(*(declared_in(s) for s in procedure.body.statements))
+        return known == symbol and (symbol not in declared or symbol in at_the_top)
+    return known == symbol
 
 
 def counts_plainly(loop: Loop) -> bool:

@@ -52,7 +52,7 @@ from lapwing.overlap.program import (
     While,
     without_casts,
 )
-from lapwing.overlap.sections import Condition, Linear, Range, Section, Subscript
+from lapwing.overlap.sections import Condition, Linear, Section
 from lapwing.overlap.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -387,7 +387,8 @@ class Walker:
                 base = place.base if isinstance(place, Element) else place
                 self.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
                 section = self._section(place) if isinstance(place, Element) else None
-                self._touch(place, section, writes=True, must=must and self._is_exact(section))
+                exact = self._is_exact(section) and not _leaves_gaps(place)
+                self._touch(place, section, writes=True, must=must and exact)
             case Member() | Deref():
                 self._subexpressions(place)
                 self._touch(place, None, writes=True, must=False)
@@ -410,16 +411,13 @@ class Walker:
         symbol = element.base.symbol
         if symbol.pointer and (self.environment.lost or symbol.key in self.environment.changed):
             return None
-        return self._bound(Section(tuple(self._subscript(index) for index in element.indices)))
+        return self._bound(Section(tuple(map(self.environment.subscript, element.indices))))
 
-    def _subscript(self, index: Expression) -> Subscript:
-        if not isinstance(index, Slice):
-            return self.environment.linear(index)
-        lower = None if index.lower is None else self.environment.linear(index.lower)
-        upper = None if index.upper is None else self.environment.linear(index.upper)
-        if (index.lower is not None and lower is None) or (index.upper is not None and upper is None):
+    def declared(self, bound: Expression | None) -> Linear | None:
+        """What an array's declared bound is worth, where nothing has changed it since the procedure began."""
+        if bound is None or (self.sectionless and not isinstance(bound, Number)):
             return None
-        return Range(lower, upper)
+        return self.environment.linear(bound) if self.analysis.stays(bound, self.procedure) else None
 
     def _bound(self, section: Section) -> Section:
         bound, conditions, lookups = self.environment.terms.needed(section.names())
@@ -589,7 +587,7 @@ class Walker:
         """A buffer of which it is certain what elements it is."""
         if parameter.role not in _BUFFER_ROLES or self.sectionless:
             return False
-        found = section_of(message, number, arguments, self.environment, self._language() == "fortran")
+        found = section_of(message, number, arguments, self.environment, self.declared, self._language() == "fortran")
         if found is None:
             return False
         symbol, section = found
@@ -602,7 +600,7 @@ class Walker:
 
     def _remember_started(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
         """What the request of a nonblocking call stands for from here on."""
-        slots = slots_of(message, arguments, self.environment)
+        slots = slots_of(message, arguments, self.environment, self.declared)
         if slots is None:
             self.environment.forget_requests()
             return
@@ -613,7 +611,9 @@ class Walker:
         for buffer in message.buffers:
             if buffer.argument >= len(arguments):
                 continue
-            found = section_of(message, buffer.argument, arguments, self.environment, self._language() == "fortran")
+            found = section_of(
+                message, buffer.argument, arguments, self.environment, self.declared, self._language() == "fortran"
+            )
             memory = self.analysis.memory_of(arguments[buffer.argument], self.procedure)
             symbol, section = (None, None) if found is None else (found[0], self._bound(found[1]))
             buffers.append(Access(symbol, section, buffer.writes, False, False, memory, self._where))
@@ -626,7 +626,7 @@ class Walker:
         place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
         if place is None or place >= len(arguments):
             return []
-        slots = slots_of(message, arguments, self.environment)
+        slots = slots_of(message, arguments, self.environment, self.declared)
         if slots is not None and all(slot in self.environment.started for slot in slots):
             return [a.at(self._where) for slot in slots for a in self.environment.started[slot]]
         requests = self.analysis.memory_of(arguments[place], self.procedure)
@@ -831,6 +831,11 @@ class Walker:
     @cached_property
     def _own(self) -> Mapping[str, Symbol]:
         return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
+
+
+def _leaves_gaps(place: Expression) -> bool:
+    """Whether a section of the array has a stride."""
+    return any(isinstance(e, Slice) and e.step not in (None, Number(1), Number(-1)) for e in place.walk())
 
 
 def in_sequence(parts: Sequence[Effects]) -> list[Effects]:

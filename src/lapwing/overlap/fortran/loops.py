@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
-from lapwing.overlap.fortran.file import Unreadable, child_of, children_of
-from lapwing.overlap.program import Block, Expression, Loop, Nothing, Number, Span, Statement, While
+from lapwing.overlap.fortran.file import Unreadable, child_of
+from lapwing.overlap.program import Block, Loop, Nothing, Span, Statement, While
 
 if TYPE_CHECKING:
     from lapwing.overlap.fortran.statements import StatementReader
@@ -85,23 +85,9 @@ class LoopReader:
         if condition is not None:
             parts = [expressions.read(child) for child in condition.children if child.is_named]
             return While(tuple(parts), body, span=span, label=label)
-        concurrent = child_of(statement, "concurrent_statement")
-        return (
-            While((), body, span=span, label=label)
-            if concurrent is None
-            else self.concurrent(concurrent, body, span, label)
-        )
-
-    def concurrent(self, node: Node, body: Block, span: Span, label: str | None) -> Statement:
-        header = child_of(node, "concurrent_header")
-        controls = children_of(header, "concurrent_control") if header is not None else []
-        if header is None or len(controls) != 1 or child_of(header, "concurrent_mask") or len(node.children) > 1:
-            raise Unreadable("a DO CONCURRENT with several indices, a mask or locality")
-        expressions = self.statements.expressions
-        parts: list[Expression] = [expressions.read(child) for child in controls[0].named_children[1:]]
-        step = parts[2] if len(parts) > 2 else Number(1)
-        variable = expressions.variable(controls[0].named_children[0])
-        return Loop(variable, parts[0], parts[1], step, body, span=span, label=label)
+        if child_of(statement, "concurrent_statement") is not None:
+            raise Unreadable("DO CONCURRENT, whose index is a variable of its own")
+        return While((), body, span=span, label=label)
 
 
 def _shares_end(node: Node) -> bool:

@@ -137,7 +137,7 @@ class EarlyWorkFinder:
         self._before = statements[:place]
         self._after = statements[place:]
         self._effects = analysis.walk(self._before, procedure)
-        liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure))
+        liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure), analysis.shared(procedure))
         self._followed = liveness.followed
         self._exposed = [liveness.exposed(s) for s in self._before]
         self._own = {s.key for s in procedure.symbols.values() if s.storage in (Storage.LOCAL, Storage.ARGUMENT)}
@@ -211,7 +211,11 @@ class EarlyWorkFinder:
         rest = [s for n, s in enumerate(self._before) if n not in chosen and not isinstance(s, Declare)]
         # A tree of its own: liveness remembers statements by identity.
         body = rewrite(replace(self._procedure.body, statements=(*declared, *rest, *self._after)), _with_beginning)
-        liveness = Liveness(replace(self._procedure, body=body), lambda s: self._analysis.plain(s, self._procedure))
+        liveness = Liveness(
+            replace(self._procedure, body=body),
+            lambda s: self._analysis.plain(s, self._procedure),
+            self._analysis.shared(self._procedure),
+        )
         without = tuple(s for s in body.statements if all(s is not d for d in declared))
         whole = Compound(replace(body, statements=without), span=self._procedure.span)
         needed = liveness.exposed(whole)

@@ -19,13 +19,14 @@ from lapwing.overlap.arrange import Apart
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.effects import Access
 from lapwing.overlap.emit import c_ends
-from lapwing.overlap.environment import Environment
+from lapwing.overlap.environment import Environment, is_pure
 from lapwing.overlap.motions.turns import counters, turns_commute, written_in
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.program import (
     Element,
     Expression,
     If,
+    Invocation,
     Jump,
     Loop,
     Name,
@@ -36,9 +37,10 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Type,
+    Unread,
 )
 from lapwing.overlap.sections import Linear, Lookup, Range, Section
-from lapwing.overlap.tree import counts_plainly, is_default_integer
+from lapwing.overlap.tree import counts_plainly, is_default_integer, is_seen_by_its_name
 
 _SIGNED = frozenset("const static register volatile signed short int long".split())
 _WIDEST = 3  # planes left for the boundary on each side
@@ -46,6 +48,7 @@ _DEEPEST = 4  # planes between the interior and memory it keeps away from: what 
 _LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
 _MOST_BOXES = 8  # of limits that are tried
 _FAR = 1_000_000  # planes outside, for a try
+_INTRINSICS = ("max", "min", "merge")  # that the heads of divided loops call
 _ROW = 8  # turns that make a row
 _CUBE = 16  # turns a side of a small nest
 _LEAST_SHARE = 0.5  # of it that must be interior; what its shell does costs more than if it were done with the rest
@@ -119,7 +122,10 @@ def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
     effects = analysis.plain(loop, procedure)
     if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
         return False
-    bounds = {e.symbol.key for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+    head = [e for top in loop.expressions() for e in top.walk()]
+    if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
+        return False  # both parts would ask
+    bounds = {e.symbol.key for e in head if isinstance(e, Name)}
     written, everything = analysis.written(loop.body, procedure)
     return not everything and not bounds & (written | {loop.variable.key})
 
@@ -201,8 +207,10 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     if not analysis.is_as_read(loop, procedure):
         return nest  # both parts take the text of the whole
     c = analysis.program.sources[procedure.source].language != "fortran"
+    if not c and any(name in procedure.symbols or analysis.program.resolve(name, procedure) for name in _INTRINSICS):
+        return nest
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
-        if c and _may_wrap(loop):
+        if _may_wrap(loop) if c else not is_seen_by_its_name(loop.variable, procedure):
             break
         if nest and not may_be_split(analysis, loop, procedure):
             break
@@ -531,7 +539,7 @@ def _spelled(
     found: list[Expression] = [
         Name(symbol)
         for symbol in procedure.symbols.values()
-        if stays(Name(symbol)) and values.value(symbol) == Linear.term(term)
+        if stays(Name(symbol)) and values.value(symbol) == Linear.term(term) and is_seen_by_its_name(symbol, procedure)
     ]
     lookup = analysis.terms.lookups.get(term)
     if lookup is None:

@@ -64,10 +64,18 @@ class ProgressCalls:
         """A block of the procedure with progress calls; ``under_way``: when it begins."""
         if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
             return block
+        if self._is_pure():
+            return block
         changed = self._block(block, dict(under_way))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
             self.context.made(site, MOTION, "loops that run meanwhile let MPI work on it")
         return changed
+
+    def _is_pure(self) -> bool:
+        """Whether the language lets the procedure call nothing that changes anything else."""
+        source = self.context.analysis.program.sources[self.procedure.source]
+        head = source.text(self.procedure.span).split("(")[0].lower()
+        return source.language == "fortran" and bool({"pure", "elemental"}.intersection(head.split()))
 
     # ---- where --------------------------------------------------------------------------------------------------------
 

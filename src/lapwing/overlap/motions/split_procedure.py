@@ -47,6 +47,7 @@ from lapwing.overlap.program import (
     Name,
     Number,
     Procedure,
+    Source,
     Span,
     Statement,
     Storage,
@@ -202,6 +203,7 @@ class SplitProcedures:
         liveness = Liveness(
             replace(callee, body=replace(callee.body, statements=(*declared, *last))),
             lambda s: self.context.analysis.plain(s, callee),
+            self.context.analysis.shared(callee),
         )
         if liveness.everything:
             return None
@@ -213,6 +215,8 @@ class SplitProcedures:
             for a in e.accesses
             if a.writes and a.symbol is not None
         }
+        if not self._may_be_entered_again(callee, first, written):
+            return None
         local = {
             s.key
             for s in callee.symbols.values()
@@ -223,7 +227,10 @@ class SplitProcedures:
         carried -= {
             s.key
             for s in callee.symbols.values()
-            if s.key in carried and s.dimensions is not None and written_first(self.context.analysis, rest, callee, s)
+            if s.key in carried
+            and s.dimensions is not None
+            and not (s.allocatable or s.pointer)
+            and written_first(self.context.analysis, rest, callee, s)
         }
         lent = self._lent(callee, first, last) & local
         unseen = local - liveness.followed
@@ -238,6 +245,23 @@ class SplitProcedures:
             )
             return None
         return self._named(callee, first, (*declared, *last))
+
+    def _may_be_entered_again(self, callee: Procedure, first: Sequence[Statement], written: set[str]) -> bool:
+        """Whether its arguments and variables are the same for a second procedure that begins after ``first``: have the same
+        shapes, and are not made anew as INTENT(OUT) ones are."""
+        fresh = [s.name for s in callee.parameters if s.intent == "out"]
+        if fresh:
+            found, advice = f"{', '.join(fresh)} of {callee.name} is INTENT(OUT)", "make it INTENT(INOUT)"
+        else:
+            _, everything = self.context.analysis.written(replace(callee.body, statements=tuple(first)), callee)
+            shaping = _shaping(callee, self.context.analysis.program.sources[callee.source])
+            changed = shaping if everything else [s for s in shaping if s.key in written]
+            if not changed:
+                return True
+            found = f"{', '.join(sorted(s.name for s in changed))} of {callee.name} may change after its arrays were shaped by it"
+            advice = "shape them by a variable that stays"
+        self.context.refuse(callee.span, MOTION, "a part of the procedure begins as the whole did", found, advice)
+        return False
 
     def _repeatable(self, declared: Sequence[Declare], first: Sequence[Statement], callee: Procedure) -> bool:
         """Whether the declarations, done once more after ``first``, give their variables the same values."""
@@ -435,6 +459,26 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
             kept.insert(0, statement)
             named |= variables_of(statement)
     return tuple(kept)
+
+
+def _shaping(procedure: Procedure, source: Source) -> list[Symbol]:
+    """Variables in the declarations of others: in bounds and lengths."""
+    names = {
+        e.symbol
+        for s in procedure.symbols.values()
+        for dimension in s.dimensions or ()
+        for bound in (dimension.lower, dimension.upper)
+        if bound is not None
+        for e in bound.walk()
+        if isinstance(e, Name)
+    }
+    if any(s.type.base == "character" and s.type.bytes is None for s in procedure.symbols.values()):
+        # A length is not kept with the type: any word of the declarations may be in one.
+        first = next((s.span.start for s in procedure.body.statements), procedure.body.span.end)
+        declarations = source.text(Span(procedure.source, procedure.span.start, first)).lower()
+        words = set(re.findall(r"[a-z]\w*", declarations))
+        names |= {s for s in procedure.symbols.values() if s.name.lower() in words and s.type.base == "integer"}
+    return [s for s in names if s.storage is not Storage.CONSTANT]
 
 
 def _wants_interface(dummy: Symbol) -> bool:

@@ -99,6 +99,7 @@ def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[
         if s.dimensions is not None
         and s.storage is Storage.LOCAL
         and not (s.target or s.pointer or s.overlay)
+        and s.key not in analysis.shared(procedure)
         and _only_in(loop, procedure, s)
         and written_first(analysis, loop.body, procedure, s)
     }
