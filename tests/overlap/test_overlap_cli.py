@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.cli import overlap_core
+from lapwing.cli import overlap_core, verifying
 from lapwing.cli.main import main
 from lapwing.cli.overlap_core import Request
 from lapwing.cli.overlap_sources import find_sources
@@ -89,6 +89,12 @@ def core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Core:
     return core
 
 
+@pytest.fixture
+def any_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What --verify runs need not be an MPI program."""
+    monkeypatch.setattr(verifying._Runner, "traced", lambda self, verification: verification)
+
+
 def lapwing(capture: pytest.CaptureFixture[bytes], *arguments: str) -> Done:
     with pytest.raises(SystemExit) as raised:
         main(["overlap", *arguments])
@@ -158,6 +164,7 @@ def test_into_a_folder(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) ->
     assert lapwing(capfdbinary, "src", "-o", "out").status == 0
 
 
+@pytest.mark.usefixtures("any_program")
 def test_an_include_file_elsewhere_changes(
     core: Core, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +232,7 @@ def test_explain(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert "the nearest are at hello.f:11, hello.f:3" in missing.errors
 
 
+@pytest.mark.usefixtures("any_program")
 def test_what_is_verified_is_written(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     arguments = ["hello.f", "--in-place", "--json", "r.json", "--verify", "grep -ci mpi_ hello.f"]
     done = lapwing(capfdbinary, *arguments)
@@ -246,6 +254,19 @@ def test_what_differs_is_not_written(core: Core, capfdbinary: pytest.CaptureFixt
     # A patch is looked at before it is applied.
     assert done.output.startswith(b"---") is (way == [])
     assert json.loads(Path("r.json").read_text(encoding="utf-8"))["verification"]["same"] is False
+
+
+@pytest.mark.parametrize("way", [["--in-place"], ["-o", "out"]])
+@pytest.mark.parametrize("command", ["grep -ci mpi_ hello.f", "true", ""])
+def test_what_did_not_run_is_not_written(
+    core: Core, capfdbinary: pytest.CaptureFixture[bytes], way: list[str], command: str
+) -> None:
+    done = lapwing(capfdbinary, "hello.f", *way, "--verify", command)
+    assert done.status == 1
+    assert "NOT verified, though the output is the same: no process of" in done.errors
+    assert "nothing was written" in done.errors
+    assert Path("hello.f").read_bytes() == FORTRAN
+    assert not Path("out").exists()
 
 
 # ---- what goes in ------------------------------------------------------------

@@ -17,6 +17,7 @@ import pytest
 
 from lapwing.cli.overlap_copies import Project, copy_project, find_project, put
 from lapwing.cli.overlap_outputs import Comparison, by_rank, compare
+from lapwing.cli.overlap_programs import Programs, not_run
 from lapwing.cli.overlap_sites import match_sites
 from lapwing.cli.overlap_verdict import show_verification, verification_json
 from lapwing.cli.verifying import verify
@@ -240,17 +241,25 @@ def changed(root: Path, after: str, name: str = "main.c") -> FileChange:
     return FileChange(root / name, (root / name).read_bytes(), after.encode())
 
 
-def test_the_same_output_of_a_program_that_is_not_mpi(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["grep -c . main.c", "true", ""])
+def test_a_command_that_runs_no_mpi_program_verifies_nothing(
+    project: Path, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
     change = changed(project, "after\n")
-    verification = verify("grep -c . main.c", [change], [change.path])
-    assert verification.same
-    assert verification.untraced is not None
-    assert "came through MPI_Init" in verification.untraced
+    verification = verify(command, [change], [change.path])
+    assert not verification.same
+    assert verification.failure is not None
+    assert "came through MPI_Init" in verification.failure
     show_verification(verification)
     errors = capfd.readouterr().err
-    assert "verified: the same output, 1 line (" in errors
-    assert "exposed communication is not known: nothing was recorded" in errors
+    assert "NOT verified, though the output is the same: no process of" in errors
     assert (project / "main.c").read_text() == "before 1\n"
+
+
+def same_output(command: str, change: FileChange) -> bool:
+    """Of commands that run no MPI program."""
+    comparison = verify(command, [change], [change.path]).comparison
+    return comparison is not None and comparison.same
 
 
 def test_another_output(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -315,7 +324,7 @@ def test_the_command_runs_in_the_folder_that_is_current(project: Path, monkeypat
     made(project, sub__x_c="x")
     monkeypatch.chdir(project / "sub")
     change = changed(project, "before 1\n\n")
-    assert verify("cat x.c ../main.c | head -1 && test ! -e ../.git", [change], [change.path]).same
+    assert same_output("cat x.c ../main.c | head -1 && test ! -e ../.git", change)
 
 
 def test_ranks_whose_lines_mix_are_told_apart_by_the_launcher(project: Path) -> None:
@@ -325,7 +334,7 @@ def test_ranks_whose_lines_mix_are_told_apart_by_the_launcher(project: Path) -> 
         "if grep -q before main.c; then rank 0 one; rank 0 $1; rank 1 three; else rank 1 three; rank 0 one; rank 0 $2; fi\n"
     )
     change = changed(project, "after 1\n")
-    assert verify("bash launch two two", [change], [change.path]).same
+    assert same_output("bash launch two two", change)
     verification = verify("bash launch two drei", [change], [change.path])
     assert verification.comparison is not None
     assert [(d.expected, d.found) for d in verification.comparison.differences] == [("0: two", "0: drei")]
@@ -344,7 +353,7 @@ def test_make_has_the_same_to_do_in_all_copies(project: Path) -> None:
     (project / "Makefile").write_text("all: main.o\n\tcat main.o\nmain.o: main.c\n\ttr -d x < main.c > main.o\n")
     subprocess.run(["make"], cwd=project, check=True, capture_output=True, timeout=LIMIT)
     change = changed(project, "before 1x\n")
-    assert verify("make", [change], [change.path]).same
+    assert same_output("make", change)
 
 
 # ---- call sites ------------------------------------------------------------
@@ -584,13 +593,71 @@ def test_a_transformed_program_that_does_not_compile(heat: Path) -> None:
 @needs_mpi
 @needs_make
 @pytest.mark.mpi
-def test_a_build_that_names_the_project_is_found(heat: Path) -> None:
-    (heat / "Makefile").write_text((heat / "Makefile").read_text().replace("heat.c -o", f"{heat}/heat.c -o"))
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [("-g", "byte for byte the same"), ("-g0", "byte for byte the same"), ("-g3 -DBUILD=$$$$", "not its copy")],
+)
+def test_a_build_that_names_the_project_is_found(heat: Path, lines: str, said: str) -> None:
+    makefile = (heat / "Makefile").read_text().replace("heat.c -o", f"{heat}/heat.c -o").replace("-g ", f"{lines} ")
+    (heat / "Makefile").write_text(makefile)
     change = changed(heat, TOO_EARLY, "heat.c")
     verification = verify(command(), [change], [change.path])
     assert not verification.same
     assert verification.failure is not None
-    assert "not its copy" in verification.failure
+    assert said in verification.failure
+
+
+@needs_mpi
+@needs_make
+@pytest.mark.mpi
+def test_a_program_that_was_built_before_is_found(heat: Path) -> None:
+    subprocess.run(["make"], cwd=heat, check=True, capture_output=True, timeout=LIMIT)
+    change = changed(heat, OVERLAPPED, "heat.c")
+    assert TOOLS is not None
+    run = f"{TOOLS[1]} -n 2"
+    for program, said in (("./heat", "heat is byte for byte the same"), (f"{heat}/heat", "lies outside the copy")):
+        verification = verify(f"{run} {program}", [change], [change.path])
+        assert not verification.same
+        assert said in (verification.failure or "")
+        assert verification.before is None
+    # A second program of the command is looked at, too, and one that is gone when it has run.
+    assert verify(f"cp heat old && make && {run} ./old && {run} ./heat && rm heat", [change], [change.path]).same
+
+
+@needs_mpi
+@pytest.mark.mpi
+def test_a_program_whose_library_changes(heat: Path) -> None:
+    """As with Python: what is started stays, and what it loads is another one."""
+    assert TOOLS is not None
+    (heat / "heat.c").write_text(BEFORE.replace("int main(", "int real_main("))
+    made(heat, main_c="int real_main(int, char **); int main(int argc, char **argv) { return real_main(argc, argv); }")
+    run = f"{TOOLS[0]} -fPIC -shared heat.c -o libheat.so && {TOOLS[1]} -n 2 ./main"
+    built = f"{TOOLS[0]} -fPIC -shared heat.c -o libheat.so && {TOOLS[0]} main.c -L. -lheat -Wl,-rpath,. -o main"
+    subprocess.run(["bash", "-c", built], cwd=heat, check=True, capture_output=True, timeout=LIMIT)
+    change = changed(heat, OVERLAPPED.replace("int main(", "int real_main("), "heat.c")
+    assert verify(run, [change], [change.path]).same
+    verification = verify(f"{TOOLS[1]} -n 2 ./main", [change], [change.path])
+    assert "byte for byte the same program" in (verification.failure or "")
+
+
+def test_what_ran() -> None:
+    project, python, bindings = Path("/home/me/p"), Path("/usr/bin/python3"), Path("/usr/lib/mpi4py/MPI.so")
+
+    def ran(executable: Path, caller: Path, **inside: str | None) -> Programs:
+        return Programs(frozenset([executable]), frozenset([caller]), {Path(name): d for name, d in inside.items()})
+
+    interpreted = ran(python, bindings)
+    assert not_run(interpreted, interpreted, project) is None
+    assert not_run(ran(python, bindings, lib="1"), ran(python, bindings, lib="2"), project) is None
+    assert "lib is byte for byte" in (
+        not_run(ran(python, bindings, lib="1"), ran(python, bindings, lib="1"), project) or ""
+    )
+    for path in (project / "app", Path("/opt/app")):
+        assert f"{path}, which lies outside" in (not_run(ran(path, path), ran(path, path), project) or "")
+    assert "/opt/new, which lies outside" in (not_run(interpreted, ran(Path("/opt/new"), bindings), project) or "")
+    assert "outside" in (
+        not_run(ran(project / "env/python", bindings), ran(project / "env/python", bindings), project) or ""
+    )
 
 
 @needs_mpi

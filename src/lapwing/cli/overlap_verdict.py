@@ -24,7 +24,8 @@ _MOST_EXCUSED = 3
 @dataclass(frozen=True)
 class Verification:
     """``same``: the transformed program ended as the original did and printed the same. ``failure``: what it did instead of
-    ending well. ``changes`` is None, and ``untraced`` says why, where exposed communication is not known."""
+    ending well, or why what ran was not the transformed program. ``changes`` is None, and ``untraced`` says why, where exposed
+    communication is not known."""
 
     command: str
     project: Path
@@ -89,7 +90,9 @@ def show_verification(verification: Verification) -> None:
 
 def _lines(verification: Verification) -> Iterator[str]:
     comparison = verification.comparison
-    if verification.failure is not None:
+    if verification.failure is not None and comparison is not None and comparison.same:
+        yield f"NOT verified, though the output is the same: {verification.failure}"
+    elif verification.failure is not None:
         yield f"verification FAILED: {verification.failure}"
     elif comparison is not None and not comparison.same:
         yield f"verification FAILED: the transformed program prints something else ({_runs(verification)}):"

@@ -123,6 +123,18 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> int:
 
 def _nothing(words: Sequence[str], directory: Path, status: int) -> str:
     """Why there is no recording."""
+    unseen = why_unseen(words, directory)
+    if unseen is not None:
+        return unseen
+    failed = f" and ended with status {status}" if status else ""
+    return (
+        f"nothing was recorded: no process of `{' '.join(words)}` came through MPI_Init{failed}. Either the program does "
+        "not use MPI (through MPI_Init or MPI_Init_thread), or it removes LD_PRELOAD from its environment."
+    )
+
+
+def why_unseen(words: Sequence[str], directory: Path) -> str | None:
+    """Why an MPI program may have run that was not recorded; None where nothing says that one did."""
     other = directory / "other-mpi"
     if other.exists():
         found, path, own = other.read_text().strip().split("\t")
@@ -139,11 +151,7 @@ def _nothing(words: Sequence[str], directory: Path, status: int) -> str:
             f"nothing was recorded: {static[0]} is linked statically with MPI, which a preloaded library cannot see. "
             "Link it with the shared library (without -static)."
         )
-    failed = f" and ended with status {status}" if status else ""
-    return (
-        f"nothing was recorded: no process of `{' '.join(words)}` came through MPI_Init{failed}. Either the program does "
-        "not use MPI (through MPI_Init or MPI_Init_thread), or it removes LD_PRELOAD from its environment."
-    )
+    return None
 
 
 def _is_elf(path: str) -> bool:

@@ -3,7 +3,7 @@
 COMMAND runs in copies of the project, two of the original and two of the transformed (a race need not show at once), in all
 of which it has the same to build. Where outputs differ, it runs again with launchers told to say which rank prints what: the
 lines of different ranks may come in any order. Then it runs once more in one copy of each with the library of `lapwing trace`,
-for exposed communication.
+for exposed communication, and to see which program it is that runs.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from typing import Any, NoReturn
 
 from lapwing.cli.overlap_copies import Project, copy_project, find_project, put
 from lapwing.cli.overlap_outputs import Comparison, by_rank, compare
+from lapwing.cli.overlap_programs import Programs, not_run, programs_in
 from lapwing.cli.overlap_sites import match_sites
 from lapwing.cli.overlap_verdict import Verification
 from lapwing.cli.processes import die_with
-from lapwing.cli.tracing import _nothing as nothing_recorded
+from lapwing.cli.tracing import why_unseen
 from lapwing.errors import LapwingError, RunError
 from lapwing.overlap.report import FileChange
 from lapwing.trace.pmpi.exposure import Summary, summarise
 from lapwing.trace.pmpi.gathering import gather
 from lapwing.trace.pmpi.library import build_library, recording_environment
-from lapwing.trace.pmpi.recording import read_recordings
+from lapwing.trace.pmpi.recording import read_programs, read_recordings
 
 # With these launchers say which rank printed a line: Open MPI and Slurm, and Hydra, which takes its options from a file.
 _TAGGING = {"OMPI_MCA_orte_tag_output": "1", "SLURM_LABELIO": "1"}
@@ -102,6 +103,10 @@ def _say(text: str) -> None:
 
 
 # ---- running ----------------------------------------------------------------------------------------------------------
+
+
+class _NoMpi(RunError):
+    """The command ran no MPI program."""
 
 
 class _Runner:
@@ -187,21 +192,24 @@ class _Runner:
         return _Ran(status if status is None or status >= 0 else 128 - status, said, complaints, seconds)
 
     def traced(self, verification: Verification) -> Verification:
-        """Run original and transformed with the recording library, and add what that tells."""
+        """Run original and transformed with the recording library, and add what that tells: also that what was compared was
+        not the transformed program."""
         _say("running both once more with the library of `lapwing trace`")
         try:
             library = build_library(_say)
-            summaries = [self._trace(self.folder / name, library) for name in _KEPT]
+            traces = [self._trace(self.folder / name, library) for name in _KEPT]
+        except _NoMpi as error:
+            return replace(verification, same=False, failure=str(error))
         except LapwingError as error:
             return replace(verification, untraced=str(error))
-        before, after = summaries
-        astray = self._astray(after)
+        (before, was), (after, now) = traces
+        astray = not_run(was, now, self.project.root) or self._astray(after)
         if astray is not None:
             return replace(verification, same=False, failure=astray)
         changes = match_sites(before, after, self.folder / "was-1", self.folder / "now-1")
         return replace(verification, before=before, after=after, changes=changes)
 
-    def _trace(self, copy: Path, library: Path) -> Summary:
+    def _trace(self, copy: Path, library: Path) -> tuple[Summary, Programs]:
         directory = Path(tempfile.mkdtemp(dir=self.folder, prefix="records-"))
         own = Path(shutil.copy(library, directory / "recorder.so"))
         ran = self.run(copy, self.limit, recording_environment(own, directory))
@@ -215,8 +223,15 @@ class _Runner:
             )
         if not recordings:
             words = [self._where(word, copy) for word in _words(self.command)]
-            raise RunError(nothing_recorded(words, directory, 0).replace(f"{copy / self.project.inside}/", ""))
-        return summarise(gather(recordings, time.monotonic()), longest=0)
+            unseen = why_unseen(words, directory)
+            if unseen is not None:
+                raise RunError(unseen.replace(f"{copy / self.project.inside}/", ""))
+            raise _NoMpi(
+                f"no process of `{self.command}` came through MPI_Init, so no MPI program was compared. Let the command build "
+                "and run the program (`make && mpiexec -n 4 ./app`), with LD_PRELOAD left in its environment."
+            )
+        programs = programs_in(copy, copy / self.project.inside, read_programs(directory), recordings)
+        return summarise(gather(recordings, time.monotonic()), longest=0), programs
 
     def _where(self, word: str, copy: Path) -> str:
         """A word of the command, as the path of a program where it may be one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,15 @@ def read_recordings(directory: Path) -> list[Recording]:
     paths = [path for path in directory.glob("rank-*") if path.suffix != ".sites"]
     recordings = [_read(path) for path in paths if path.stat().st_size >= _RECORDS_AT]
     return sorted(recordings, key=lambda recording: recording.rank)
+
+
+def read_programs(directory: Path) -> list[Path]:
+    """Every executable that came through MPI_Init, recorded or not."""
+    try:
+        names = (directory / "programs").read_bytes().split(b"\0")
+    except FileNotFoundError:
+        return []
+    return sorted({Path(os.fsdecode(name.removesuffix(b" (deleted)"))) for name in names if name})
 
 
 def _read(path: Path) -> Recording:

@@ -60,6 +60,20 @@ const char *pattern_name(Pattern pattern) {
     return "";
 }
 
+// Every program's path, also of those that are not recorded: one that ran before has the rank's file.
+void note_program(const char *directory) {
+    char line[4096];
+    const ssize_t length = readlink("/proc/self/exe", line, sizeof line - 1);
+    const int file =
+        ::open((std::string(directory) + "/programs").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (length > 0 && file >= 0) {
+        line[length] = '\0';
+        const ssize_t written = write(file, line, static_cast<std::size_t>(length) + 1);
+        (void)written;
+    }
+    if (file >= 0) ::close(file);
+}
+
 } // namespace
 
 double now() {
@@ -85,6 +99,7 @@ void Recorder::open(int rank, int size, const char *library) {
     if (directory == nullptr) return;
     const char *cap = std::getenv("LAPWING_TRACE_RECORDS");
     cap_ = cap != nullptr ? std::atoll(cap) : std::int64_t{1} << 20;
+    note_program(directory);
     const std::string path = std::string(directory) + "/rank-" + std::to_string(rank);
     // O_EXCL: a second MPI program under one command must not overwrite the first one's recording.
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
