@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -326,6 +327,45 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_is_done(
     assert done.output.startswith(b"--- a/hello.f")
     assert "gone.f: it was not read: No such file or directory" in done.errors
     assert "Makefile: it was not read: its name ends in none of" in done.errors
+
+
+@pytest.mark.parametrize("entered", [False, True])
+def test_a_folder_that_may_not_be_searched(
+    core: Core, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, entered: bool
+) -> None:
+    Path("src/closed").mkdir(parents=True)
+    Path("hello.f").rename("src/hello.f")
+    really_scan, really_stat = os.scandir, os.stat
+
+    def scan(path: str) -> object:
+        if os.path.basename(path) == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return really_scan(path)
+
+    def stat(path: str | Path, **options: bool) -> os.stat_result:
+        if "closed/" in os.fspath(path) and not entered:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return really_stat(path, **options)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    monkeypatch.setattr(os, "stat", stat)
+    done = lapwing(capfdbinary, "src")
+    assert (done.status, done.output[:15]) == (0, b"--- a/src/hello"), done.errors
+    assert "src/closed: it was not searched for sources: Permission denied" in done.errors
+    done = lapwing(capfdbinary, "src/closed")
+    assert (done.status, done.output) == (2, b"")
+    assert "src/closed: it was not searched for sources: Permission denied" in done.errors
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_named(core: Core, capfdbinary: pytest.CaptureFixture[bytes], encoding: str) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    Path("wide.f").write_bytes((mark + FORTRAN.decode("latin-1")).encode(encoding))
+    for arguments, status in ((["wide.f"], 2), (["."], 0)):
+        done = lapwing(capfdbinary, *arguments)
+        assert done.status == status
+        assert "wide.f: it was not read: it is UTF-16. Convert it to UTF-8" in done.errors
+        assert b"wide.f" not in done.output
 
 
 def test_nothing_that_can_be_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +32,8 @@ def find_sources(named: Sequence[Path]) -> Sources:
     Raises RefusedError where a name is of nothing, or nothing can be read.
     """
     files: dict[str, Path] = {}
-    problems = []
-    for path in _every(named):
+    problems: list[Problem] = []
+    for path in _every(named, problems):
         reason = _hindrance(path)
         if reason is not None:
             problems.append(Problem(path, 0, f"it was not read: {reason}"))
@@ -48,18 +49,21 @@ def find_sources(named: Sequence[Path]) -> Sources:
     return Sources(tuple(files.values()), tuple(problems))
 
 
-def _every(named: Iterable[Path]) -> Iterator[Path]:
+def _every(named: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
     for path in named:
-        if path.is_dir():
-            yield from _search(path)
+        if os.path.isdir(path):
+            yield from _search(path, problems)
         elif os.path.lexists(path):
             yield path
         else:
             raise RefusedError(f"{path}: there is no such file or folder.")
 
 
-def _search(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+def _search(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    def left_out(error: OSError) -> None:
+        problems.append(Problem(Path(error.filename), 0, f"it was not searched for sources: {error.strerror}"))
+
+    for root, folders, names in os.walk(folder, onerror=left_out):
         folders[:] = sorted(name for name in folders if not is_build(Path(root, name)) and not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and _is_source(name):
@@ -74,7 +78,8 @@ def is_build(folder: Path) -> bool:
 
 def holds_a_build(folder: Path) -> bool:
     """Whether CMake, Meson or Ninja configured a folder: it then names the place it lies in."""
-    return any((folder / mark).exists() for mark in _BUILD_MARKS)
+    # Not by Path.exists(), which raises where the folder may not be entered.
+    return any(os.path.exists(folder / mark) for mark in _BUILD_MARKS)
 
 
 def _is_source(name: str) -> bool:
@@ -85,13 +90,18 @@ def _hindrance(path: Path) -> str | None:
     """Why a file cannot be read, if it cannot."""
     if not _is_source(path.name):
         return f"its name ends in none of {_endings(FORTRAN | C)}"
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         return "it is not a file"
     try:
-        with open(path, "rb"):
-            return None
+        with open(path, "rb") as stream:
+            start = stream.read(2)
     except OSError as error:
         return str(error.strerror)
+    return (
+        "it is UTF-16. Convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
+        if start in (BOM_UTF16_LE, BOM_UTF16_BE)
+        else None
+    )
 
 
 def _endings(endings: frozenset[str]) -> str:
