@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import LapwingError, RefusedError
-from lapwing.overlap.changes import common_folder, count_lines, unified_diff, write_in_place, write_to
+from lapwing.overlap.c import read_c
+from lapwing.overlap.changes import common_folder, count_lines, unified_diff, with_line_ends, write_in_place, write_to
 from lapwing.overlap.difference import find_edits
-from lapwing.overlap.report import FileChange
+from lapwing.overlap.fortran import read_fortran
+from lapwing.overlap.report import FileChange, Options
+from lapwing.overlap.rewrite import rewrite
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
 needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="no patch here")
@@ -256,3 +259,48 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LapwingError, match="cannot be written"):
         write_to(tmp_path / "file" / "out", [change], [change.path], tmp_path)
+
+
+# ---- line ends ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ended"),
+    [
+        (b"a\r\nb\r\n", b"a\r\nnew\nb\r\n", b"a\r\nnew\r\nb\r\n"),
+        (b"a\r\nb\r\nc\n", b"a\r\nnew\r\nb\r\nc\nlast", b"a\r\nnew\r\nb\r\nc\nlast"),
+        (b"a\r\nb\n", b"a\r\nnew\nb\n", b"a\r\nnew\nb\n"),
+        (b"a\nb\n", b"a\nnew\nb\n", b"a\nnew\nb\n"),
+        (b"", b"new\n", b"new\n"),
+    ],
+)
+def test_added_lines_end_as_most_do(before: bytes, after: bytes, ended: bytes) -> None:
+    assert with_line_ends(before, after) == ended
+
+
+PROGRAMS = {
+    "a.c": (
+        "#include <mpi.h>\nstatic double a[9000], b[9000];\nint main(int c, char **v)\n{\n    MPI_Init(&c, &v);\n"
+        "    MPI_Recv(a, 9000, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);\n"
+        "    for (int i = 0; i < 9000; i++)\n        b[i] = 2.0 * i;\n    MPI_Finalize();\n    return b[1] + a[1] > 0;\n}\n"
+    ),
+    "a.f90": (
+        "program waits\n  use mpi\n  implicit none\n  real :: a(9000), b(9000)\n  integer :: i, code\n  call MPI_Init(code)\n"
+        "  call MPI_Recv(a, 9000, MPI_REAL, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE, code)\n"
+        "  do i = 1, 9000\n    b(i) = 2.0 * i\n  end do\n  print *, b(1), a(1)\n  call MPI_Finalize(code)\nend program\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_with_other_line_ends_change_likewise(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    changes = []
+    for end in (b"\n", b"\r\n"):
+        path.write_bytes(PROGRAMS[name].encode().replace(b"\n", end))
+        program = read_c([path]) if name.endswith(".c") else read_fortran([path])
+        (change,) = rewrite(program, Options()).changes
+        assert change.after.count(end) == change.after.count(b"\n")
+        changes.append(change.after.replace(b"\r\n", b"\n"))
+    assert b"\r" not in changes[1]
+    assert changes[0] == changes[1]

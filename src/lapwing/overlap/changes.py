@@ -66,6 +66,18 @@ def _quoted(name: bytes) -> bytes:
     return name + b"\t" if b" " in name else name
 
 
+def with_line_ends(before: bytes, after: bytes) -> bytes:
+    """``after`` with added lines that end as most of ``before`` do, where that is with CR and LF."""
+    if 2 * before.count(b"\r\n") <= before.count(b"\n"):
+        return after
+    lines = _lines(after)
+    for edit in find_edits(_lines(before), lines):
+        for n in range(edit.new_start, edit.new_end):
+            if lines[n].endswith(b"\n") and not lines[n].endswith(b"\r\n"):
+                lines[n] = lines[n][:-1] + b"\r\n"
+    return b"".join(lines)
+
+
 def _lines(data: bytes) -> list[bytes]:
     """The lines with their ends; only a line feed ends one, whatever precedes it belongs to the line."""
     *whole, last = data.split(b"\n")

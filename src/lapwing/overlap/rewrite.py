@@ -14,6 +14,7 @@ from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
 from lapwing.overlap.callgraph import is_static
+from lapwing.overlap.changes import with_line_ends
 from lapwing.overlap.conflicts import Conflict
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
 from lapwing.overlap.external import external_statements
@@ -445,7 +446,8 @@ class _Rewriter:
         if support:
             place = self._place_of_support(source, mine)
             mine.append(Edit(place, place, support))
-        return FileChange(source.path, source.data, apply_edits(source.data, mine))
+        after = with_line_ends(source.data, apply_edits(source.data, mine))
+        return FileChange(source.path, source.data, after)
 
     def _place_of_support(self, source: Source, edits: Sequence[Edit]) -> int:
         if source.language == "fortran":
