@@ -165,3 +165,33 @@ def test_where_libclang_fails_the_functions_are_still_listed(monkeypatch: pytest
     assert program.sources[0].text(body.span) == " MPI_Barrier(n); return n; "
     assert any("MPI_Barrier (line 1)" in problem.message for problem in program.problems)
     assert unrepresented(program) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{bad", "no JSON"),
+        ('{"a": 1}', "an object; expected a list with an object for each file"),
+        ("3", "a number; expected a list"),
+        ("[]", "it lists no file"),
+        ("[3]", "entry 1: a number; expected an object"),
+        ('[{"file": "a.c"}]', 'entry 1: "directory" is missing; expected a text'),
+        ('[{"directory": "/", "file": 3}]', 'entry 1: "file" is a number; expected a text'),
+        (
+            '[{"directory": "/", "file": "a.c"}]',
+            'entry 1: "command" is missing; expected a text, or a list "arguments"',
+        ),
+        ('[{"directory": "/", "file": "a.c", "command": null}]', '"command" is null'),
+        ('[{"directory": "/", "file": "a.c", "command": "cc \'"}]', "a quote that does not end"),
+        ('[{"directory": "/", "file": "a.c", "arguments": "cc"}]', '"arguments" is no list of texts'),
+        ('[{"directory": "/", "file": "a.c", "arguments": [true]}]', '"arguments" is no list of texts'),
+    ],
+)
+def test_what_is_wrong_with_compile_commands(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "a.c").write_text("void f(void) {}\n")
+    path = tmp_path / "compile_commands.json"
+    path.write_text(text)
+    with pytest.raises(RefusedError) as raised:
+        read_c([tmp_path / "a.c"], compile_commands=path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert said in str(raised.value)

@@ -28,11 +28,12 @@ sources and this one; --project), original and transformed program twice each, a
 numbers to the last digit. Numbers that differ between runs of the original, or that a label or unit calls a time or a
 rate, are not compared. What the program writes to files is compared if COMMAND prints it (`… && cat result.dat`). Then both
 run once more with the library of `lapwing trace`, and a table shows for each call site how long ranks were blocked before
-and after (compile with -g to see lines). The copies lie in TMPDIR. If the transformed program differs, nothing is written
-with -o and --in-place.
+and after (compile with -g to see lines). The copies lie in TMPDIR, and COMMAND runs in the folder of a copy that is this one
+in the project, else in its topmost; it has to build the program there. If the transformed program differs, or is not what
+ran, nothing is written with -o and --in-place.
 
-Exit status: 0 done, also where nothing could be changed; 1 failed, or --verify found a difference; 2 wrong usage, or
-nothing that can be read.
+Exit status: 0 done, also where nothing could be changed; 1 failed, or --verify found a difference or did not see the
+transformed program run; 2 wrong usage, nothing that can be read, or sources with several main programs.
 """
 _EXAMPLES = """\b
 Examples:
