@@ -62,12 +62,22 @@ def c_ends(source: Source, loop: Loop) -> tuple[str, str] | None:
     head = " ".join(source.text(Span(loop.span.source, loop.span.start, loop.body.span.start)).split())
     pattern = rf"for ?\((?:[\w ]+ )?{name} ?= ?([^;]+); ?{name} ?(<=|>=|<|>) ?([^;]+); ?[^;]*\)"
     found = re.match(pattern, head)
-    if found is None or "/*" in head or "," in found[1] or re.search(r"[?&|^]|==|!=|,", found[3]):
+    if found is None or re.search(r"/[*/]|\\", head) or "," in found[1] or re.search(r"[?&|^]|==|!=|,", found[3]):
         return None
+    # What looks like a name may be a macro for more.
+    names = {e.symbol.name for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
     first, last = (
-        text.strip() if re.fullmatch(r"\w+", text.strip()) else f"({text.strip()})" for text in (found[1], found[3])
+        text if text in names or text.isdigit() or _is_number_macro(source, text) else f"({text})"
+        for text in (found[1].strip(), found[3].strip())
     )
     return first, {"<": f"({last} - 1)", ">": f"({last} + 1)"}.get(found[2], last)
+
+
+def _is_number_macro(source: Source, name: str) -> bool:
+    """Whether the file itself defines the name, always as a number or as something in parentheses."""
+    pattern = rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(name)}\b[ \t]*(.*?)[ \t]*(?:/[*/].*)?$"
+    bodies = re.findall(pattern, source.data.decode("latin-1"), re.MULTILINE)
+    return bool(bodies) and all(re.fullmatch(r"\w+|\([^()]*\)", body) for body in bodies)
 
 
 def _descends(loop: Loop) -> bool:
@@ -342,12 +352,15 @@ def c_prototype(source: Source, procedure: Procedure, name: str) -> str:
     start, end = procedure.span.start, procedure.body.span.start
     text = source.data[start:end].decode("latin-1")
     head = text[: text.rindex("{")].strip()
-    return re.sub(rf"\b{re.escape(procedure.name)}\b", name, head, count=1)
+    return renamed(head, procedure.name, name)
 
 
 def renamed(text: str, old: str, new: str) -> str:
-    """The first word ``old`` in ``text`` as ``new``."""
-    return re.sub(rf"\b{re.escape(old)}\b", new, text, count=1, flags=re.IGNORECASE)
+    """The procedure's name ``old`` in its head as ``new``: the word before the arguments, else the first that is it."""
+    name = rf"\b{re.escape(old)}\b"
+    called = re.search(rf"{name}(?=\s*\()", text, re.IGNORECASE)
+    found = called or re.search(name, text, re.IGNORECASE)
+    return text if found is None else text[: found.start()] + new + text[found.end() :]
 
 
 # What the support procedures take, in this order.

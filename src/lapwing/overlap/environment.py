@@ -23,6 +23,9 @@ from lapwing.overlap.program import (
 from lapwing.overlap.sections import Condition, Linear, Lookup, Range, Subscript, fresh_term
 
 _MOST_CHOICES = 4
+_INT = 4  # bytes
+_SMALL = 127  # what every type holds
+_SIGNED = frozenset("const static register volatile signed short int long".split())
 _MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
@@ -131,8 +134,7 @@ class Environment:
         self.started = {} if keys is None else {s: a for s, a in self.started.items() if s[0] not in keys}
 
     def assign(self, symbol: Symbol, value: Linear | None) -> None:
-        narrow = symbol.type.bytes is not None and symbol.type.bytes < 4 and (value is None or bool(value.terms))
-        self.values[symbol.key] = self.terms.define() if value is None or narrow else value
+        self.values[symbol.key] = self.terms.define() if value is None or not _holds(symbol, value) else value
         self.changed.add(symbol.key)
         self.forget_requests({symbol.key})
 
@@ -323,7 +325,7 @@ class Environment:
                     return (*one, *other)
                 crossed = tuple((*p, *q) for p in one for q in other)
                 return crossed if len(crossed) <= _MOST_CHOICES**2 else None
-            case Operation(operator=operator, arguments=(left, right)) if operator in _MIRRORED:
+            case Operation(operator=operator, arguments=(left, right), wraps=False) if operator in _MIRRORED:
                 if any(isinstance(e, Member) for side in (left, right) for e in side.walk()):
                     return None  # of a type that is not known
                 a, b = self.linear(left), self.linear(right)
@@ -336,6 +338,17 @@ class Environment:
 def is_pure(call: Invocation) -> bool:
     """Whether the function depends on its arguments alone, and changes nothing."""
     return call.name is not None and call.name.lower() in _PURE
+
+
+def _holds(symbol: Symbol, value: Linear) -> bool:
+    """Whether a variable of this type certainly holds the value as it is."""
+    size, words = symbol.type.bytes, set(symbol.type.text.split())
+    if words & {"_Bool", "bool"}:
+        return not value.terms and value.constant in (0, 1)
+    if size is not None and size < _INT:
+        return not value.terms and 0 <= value.constant <= _SMALL
+    signed = symbol.type.base == "logical" or symbol.type.text.lower().startswith("integer") or words <= _SIGNED
+    return bool(value.terms) or signed or value.constant >= 0
 
 
 def _is_fortran_pointer(symbol: Symbol) -> bool:

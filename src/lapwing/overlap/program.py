@@ -223,10 +223,12 @@ class AddressOf(Expression):
 @dataclass(frozen=True)
 class Operation(Expression):
     """``operator`` in C's spelling for both languages: + - * / % ** == != < <= > >= && || ! << >> & | ^ ~, "neg" for a unary
-    minus, "?:" for C's conditional and "," for its comma. Fortran's .eqv. is ==, .neqv. is !=, // is "//"."""
+    minus, "?:" for C's conditional and "," for its comma. Fortran's .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: C
+    compares unsigned numbers."""
 
     operator: str
     arguments: tuple[Expression, ...]
+    wraps: bool = field(default=False, compare=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         return self.arguments

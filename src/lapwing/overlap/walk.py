@@ -348,6 +348,10 @@ class Walker:
                 self._assign(target, value, operator)
             case Invocation():
                 self._invoke(expression.name, expression.arguments, None)
+            case Operation(operator="&&" | "||" | "?:", arguments=(first, *others)):
+                self._value(first)
+                for part in others:
+                    self._value_perhaps(part)
             case Unread(mentions=mentions):
                 self._barrier = self._barrier or f"{expression.text[:40]} is not understood"
                 for part in mentions:
@@ -355,6 +359,18 @@ class Walker:
             case _:
                 for part in expression.operands():
                     self._value(part)
+
+    def _value_perhaps(self, expression: Expression) -> None:
+        """The expression is read, or it is not."""
+        if not any(isinstance(e, Assignment | Invocation | Unread) for e in expression.walk()):
+            self._value(expression)
+            return
+        before, found = self.environment.copy(), len(self._found)
+        self._value(expression)
+        self._found[found:] = [access.uncertain() for access in self._found[found:]]
+        joined = before.copy()
+        joined.join(before, self.environment)
+        self.environment = joined
 
     def _subexpressions(self, place: Expression) -> None:
         """What is read to find a place, the place itself not included."""

@@ -363,7 +363,9 @@ class Expressions:
         left, right = self.read(node.children[0]), self.read(node.children[1])
         if operator == "=":
             return Assignment(left, None, right)
-        return self._folded(node, Operation(operator, (left, right)))
+        compares = operator in ("<", "<=", ">", ">=", "==", "!=")
+        wraps = compares and any(self._type_kind(child) in TypeKind.UNSIGNED for child in node.children)
+        return self._folded(node, Operation(operator, (left, right), wraps=wraps))
 
     def _compound_assignment(self, node: Node) -> Expression:
         operator = self._binary_operator(node)

@@ -147,8 +147,8 @@ class BlockingCalls:
             self._refuse(
                 call,
                 "its message can be waited for where the program ends MPI",
-                "MPI_Finalize is in no statement of its own, or not in these sources",
-                "call MPI_Finalize in a statement of its own, and give its source, too",
+                "MPI_Finalize is in no statement of its own, has a label, or is not in these sources",
+                "call MPI_Finalize in a statement of its own without a label, and give its source, too",
             )
         return self.context.can_drain
 

@@ -110,7 +110,9 @@ class Context:
             for top in s.expressions()
             for e in top.walk()
         )
-        return not hidden and any(isinstance(s, Call) and s.name is not None and _ends_mpi(s.name) for s in everything)
+        ends = [s for s in everything if isinstance(s, Call) and s.name is not None and _ends_mpi(s.name)]
+        # Who jumps to a label would jump over what stands before it.
+        return not hidden and bool(ends) and all(s.label is None for s in ends)
 
     def wildcard(self, call: Call) -> str | None:
         """MPI_ANY_SOURCE or MPI_ANY_TAG if the call names it."""

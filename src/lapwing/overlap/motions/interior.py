@@ -10,20 +10,23 @@ the loop. Bounds do not change in the loop, no turn ends it, and none communicat
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Apart
-from lapwing.overlap.conflicts import Conflict
+from lapwing.overlap.conflicts import Conflict, data_conflict
 from lapwing.overlap.effects import Access
 from lapwing.overlap.emit import c_ends
 from lapwing.overlap.environment import Environment, is_pure
 from lapwing.overlap.motions.turns import counters, turns_commute, written_in
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.program import (
+    Compound,
     Element,
+    Evaluate,
     Expression,
     If,
     Invocation,
@@ -127,7 +130,16 @@ def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
         return False  # both parts would ask
     bounds = {e.symbol.key for e in head if isinstance(e, Name)}
     written, everything = analysis.written(loop.body, procedure)
-    return not everything and not bounds & (written | {loop.variable.key})
+    if everything or bounds & (written | {loop.variable.key}):
+        return False
+    # What the bounds are read from may have other names, too.
+    read = [
+        analysis.plain(Evaluate(e, span=loop.span), procedure)
+        for e in loop.expressions()
+        if not isinstance(e, Name | Number)
+    ]
+    body = analysis.plain(Compound(loop.body, span=loop.span), procedure) if read else effects
+    return all(data_conflict(one, body, analysis.aliases) is None for one in read)
 
 
 def interior(
@@ -226,9 +238,13 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
 
 def _may_wrap(loop: Loop) -> bool:
     """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
+    ends = (loop.lower, loop.upper)
+    high = loop.upper if loop.step == Number(1) else loop.lower
+    # A number may stand for a macro or a sizeof, of any type.
+    near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
     names = [e.symbol for top in loop.expressions() for e in top.walk() if isinstance(e, Name)]
-    counted = [s for s in (loop.variable, *names) if s.storage is not Storage.CONSTANT and s.dimensions is None]
-    return not all(map(_is_signed, counted))
+    counted = [s for s in (loop.variable, *names) if s.dimensions is None]
+    return near or not all(map(_is_signed, counted))
 
 
 def _is_signed(symbol: Symbol) -> bool:
@@ -466,7 +482,11 @@ def _is_thin(subscript: Linear | Range | None, section: Section) -> bool:
 
 def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> list[Sides]:
     """Limits between the edges that the loop's variable runs along: above numbers, below variables."""
-    if _turns(analysis, loop) is not None or not counts_plainly(loop):
+    if (
+        _turns(analysis, loop) is not None
+        or not counts_plainly(loop)
+        or not _is_spelled_signed(analysis, loop, procedure)
+    ):
         return []
     axes = edges.axes(procedure).get(loop.variable.name, set())
     firsts: set[Linear] = set()
@@ -494,6 +514,14 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
         for limit in _spelled(analysis, term, nest, procedure, edges.values):
             sides.append(Sides(low, Side(limit, highs, own=False)))
     return sides or ([] if low is None else [Sides(low, None)])
+
+
+def _is_spelled_signed(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+    """C: whether the bounds' texts are of signed variables and plain numbers, which compare with limits as numbers do."""
+    source = analysis.program.sources[procedure.source]
+    spelled = None if source.language == "fortran" else c_ends(source, loop)
+    names = {e.symbol.name for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+    return all(word in names or word.isdigit() for text in spelled or () for word in re.findall(r"\w+", text))
 
 
 @lru_cache(maxsize=10_000)

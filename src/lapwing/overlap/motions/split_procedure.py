@@ -28,6 +28,7 @@ from lapwing.overlap.fences import Fences
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.blocking_calls import has_explicit_shape
 from lapwing.overlap.motions.context import Context
+from lapwing.overlap.motions.early_text import words
 from lapwing.overlap.motions.interior import Edges
 from lapwing.overlap.motions.split_loop import split_loop
 from lapwing.overlap.motions.split_producer import split_producer
@@ -169,7 +170,13 @@ class SplitProcedures:
         """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
         source = self.context.analysis.program.sources[callee.source]
         if source.language != "fortran":
-            return True
+            # Not K&R's, whose parameters are declared between the parentheses and the brace; and each has a name.
+            head = (
+                source.text(Span(callee.source, callee.span.start, callee.body.span.start)).rstrip().removesuffix("{")
+            )
+            return head.rstrip().endswith((")", "noexcept", "const", "override")) and all(
+                p.name for p in callee.parameters
+            )
         head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
         return not _TIED_NAME.search(head) and (
             callee.host is not None or not any(map(_wants_interface, callee.parameters))
@@ -318,12 +325,8 @@ class SplitProcedures:
 
     @cached_property
     def _taken(self) -> set[str]:
-        """All names of the program, in lower case. Procedures are added here alone, with variables that there are already."""
-        program = self.context.analysis.program
-        taken = {p.name.lower() for p in program.procedures.values()} | {
-            s.name.lower() for s in program.globals.values()
-        }
-        return taken | {name.lower() for p in program.procedures.values() for name in p.symbols}
+        """All words of the program, macros and types among them, in lower case."""
+        return {word.lower() for word in words(self.context.analysis.program.sources)}
 
     def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure) -> Halves | None:
         """Calls of both; None if the second one's arguments could be others than the first one's."""
