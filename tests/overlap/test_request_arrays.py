@@ -177,6 +177,20 @@ def test_refused(old: str, new: str, tmp_path: Path) -> None:
     assert not divided(transformed(text, "a.c", tmp_path))
 
 
+FOUND = (
+    ("    MPI_Request r[4];\n", "    MPI_Request r[4];\n    MPI_Status found[4];\n"),
+    ("MPI_STATUSES_IGNORE", "found"),
+)
+
+
+@pytest.mark.parametrize(("use", "unread"), [("", True), ("    down += found[0].MPI_ERROR;\n", False)])
+def test_statuses_that_nobody_looks_at(use: str, unread: bool, tmp_path: Path) -> None:
+    text = C
+    for old, new in (*FOUND, ("r, found);\n", f"r, found);\n{use}")):
+        text = text.replace(old, new, 1)
+    assert divided(transformed(text, "a.c", tmp_path)) == unread
+
+
 def test_calls_go_back_where_no_work_can_hide_them(tmp_path: Path) -> None:
     text = C.replace("        relax();\n", "        relax();\n".replace("relax", "copy_back"))
     result = transformed(text.replace("u[i][j] = v[i][j]", "u[i][j] = u[i - 1][j] + u[i + 1][j]"), "a.c", tmp_path)

@@ -7,9 +7,9 @@ The requests are local, so no other procedure could wait for them; those of slot
 calls go back (settle.py).
 
 Obligation. The array is local and used by nothing but these calls: at the top level of the procedure a start for each request
-that MPI_Waitall names, with a number for its place, and then MPI_Waitall without statuses; nothing behind it runs a loop (else
-the procedure has work of its own to hide the exchange with). Nobody looks at what the calls return; receives name source and
-tag; in Fortran buffers are arrays, and none of them a section with gaps.
+that MPI_Waitall names, with a number for its place, and then MPI_Waitall, at whose statuses nobody looks; nothing behind it
+runs a loop (else the procedure has work of its own to hide the exchange with). Nobody looks at what the calls return; receives
+name source and tag; in Fortran buffers are arrays, and none of them a section with gaps.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _starts(context: Context, procedure: Procedure, before: Sequence[Statement],
         or wait.label is not None
     ):
         return None
-    if not isinstance(statuses, Constant) or statuses.name != "MPI_STATUSES_IGNORE":
+    if statuses is None or not _is_unread(procedure, statuses):
         return None
     fortran = context.analysis.program.sources[procedure.source].language == "fortran"
     places: dict[int, Call] = {}
@@ -130,8 +130,21 @@ def _array(argument: Expression | None) -> Symbol | None:
     if not isinstance(argument, Name):
         return None
     symbol = argument.symbol
+    return symbol if _is_own(symbol) and len(symbol.dimensions or ()) == 1 else None
+
+
+def _is_unread(procedure: Procedure, statuses: Expression) -> bool:
+    """Whether nobody looks at the statuses: there are none, or they go to an array that is named nowhere else."""
+    if isinstance(statuses, Constant):
+        return statuses.name == "MPI_STATUSES_IGNORE"
+    array = without_casts(statuses)
+    return isinstance(array, Name) and _is_own(array.symbol) and _uses(procedure, array.symbol) == 1
+
+
+def _is_own(symbol: Symbol) -> bool:
+    """Whether it is an array of the procedure's own, which others cannot see."""
     plain = symbol.storage is Storage.LOCAL and not symbol.pointer and not symbol.allocatable and symbol.overlay is None
-    return symbol if plain and symbol.dimensions is not None and len(symbol.dimensions) == 1 else None
+    return plain and symbol.dimensions is not None
 
 
 def _uses(procedure: Procedure, symbol: Symbol) -> int:
