@@ -71,8 +71,3 @@ def test_indentation() -> None:
 )
 def test_the_step_of_indentation(text: str, step: str) -> None:
     assert write.indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
-
-
-def test_line_ends() -> None:
-    assert write.line_end(Source(Path("a.c"), b"a;\r\nb;\r\n", "c")) == "\r\n"
-    assert write.line_end(Source(Path("a.c"), b"a;\nb;\n", "c")) == "\n"

@@ -59,9 +59,6 @@ if TYPE_CHECKING:
     from lapwing.overlap.analysis import Analysis
 
 
-_ZERO = Linear.number(0)
-
-
 class Walker:
     """Walks statements in order and keeps the environment."""
 

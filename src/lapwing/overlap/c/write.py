@@ -66,11 +66,6 @@ def starts_line(source: Source, offset: int) -> bool:
     return not source.data[source.data.rfind(b"\n", 0, offset) + 1 : offset].strip()
 
 
-def line_end(source: Source) -> str:
-    """How the file ends its lines."""
-    return "\r\n" if b"\r\n" in source.data else "\n"
-
-
 def comment_line(text: str, indent: str = "") -> str:
     """A comment that every C compiler reads. What would end it is spelled apart."""
     return f"{indent}/* {text.replace('*/', '* /')} */\n"
