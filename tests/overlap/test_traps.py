@@ -1,0 +1,169 @@
+"""Small programs with one trap each, into which the tool once fell: what their rewritten text must be like, and that they run as before.
+
+Each is in ``traps/``. The texts are looked at without a compiler or an MPI.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from _running import PLAIN, STRICTLY, Reference, language_of, toolchain
+from _transformed import transformed
+
+TRAPS = Path(__file__).parent / "traps"
+STARTS = re.compile(r"lapwing: MPI_Recv starts here \((\d+)\)")
+ARRIVES = re.compile(r"lapwing: what MPI_Recv brings must be here now \((\d+)\)")
+
+
+@dataclass(frozen=True)
+class Trap:
+    """What a program guards against, and what its rewritten text must be like.
+
+    ``waits``: statements that stand nowhere while a receive is under way. ``waits_at_last``: statements of which the last does not.
+    ``lacks``: pieces that are nowhere. ``in_order``: pairs of which no second piece stands before the first.
+    ``again``: pairs of which the second piece stands after the first, too, if the first is there.
+    """
+
+    against: str
+    waits: tuple[str, ...] = ()
+    waits_at_last: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    in_order: tuple[tuple[str, str], ...] = ()
+    again: tuple[tuple[str, str], ...] = ()
+
+
+PROGRAMS = {
+    "negative_stride.f90": Trap(
+        "sections that run downwards, taken for empty ones",
+        waits=("sum(u(n + 1:i:-1))",),
+        waits_at_last=("s(i, j) + v(i + 1, j)",),
+    ),
+    "strided_scratch.f90": Trap(
+        "a line taken for set anew by each turn that sets half of it", waits=("w(j) + line(i)",)
+    ),
+    "contained_reads_host.f90": Trap(
+        "variables taken for unread that contained procedures read",
+        waits=("t = 0.5d0 * u(i + 1)", "line(i) = u(j + 1) + i"),
+    ),
+    "do_concurrent.f90": Trap("a name taken for set by the DO CONCURRENT that has its own", lacks=("exchange_first",)),
+    "renamed_by_use.f90": Trap(
+        "names of a module where USE has given them to others",
+        lacks=("min(last, nx", "min(to, nx", "k = k, k + min("),
+    ),
+    "shaped_on_entry.f90": Trap(
+        "halves of procedures whose arrays have the shape that a bound had on entry",
+        lacks=("dummy_first", "automatic_first", "letters_first"),
+    ),
+    "allocated_in_first_half.f90": Trap("halves of a procedure that share an allocatable", lacks=("work_first",)),
+    "intent_out.f90": Trap(
+        "halves of procedures with INTENT(OUT), which the second half would undo",
+        lacks=("freed_first", "initial_first", "plain_first"),
+    ),
+    "function_as_bound.f90": Trap("loops divided whose bounds are functions", waits=("s(j, i) + 0.5d0 * i",)),
+    "pointer_as_bound.f90": Trap(
+        "bounds taken for unchanged that change by another name", waits=("do i = 1, p\n", "do i = 1, q%n\n")
+    ),
+    "bounds_of_allocatables.f90": Trap(
+        "allocatable arguments taken for arrays from 1", again=(("subroutine work_last(", "0.5d0 * a(i + 1)"),)
+    ),
+    "bounds_on_entry.f90": Trap(
+        "the bounds of an array by what its argument is now", waits=("call work(v)", "0.5d0 * h(i)")
+    ),
+    "own_max.f90": Trap("variables called max and min called as functions", lacks=("max(last", "min(last")),
+    "pure_caller.f90": Trap(
+        "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
+    ),
+    "assigned_perhaps.c": Trap(
+        "assignments beside && and ?: taken for made", waits=("+ g[k][j]", "+ g[l][j]", "(t = s[i][j])")
+    ),
+    "unsigned_condition.c": Trap(
+        "conditions between unsigned numbers read with signs",
+        waits=("h[i > 0][j] + 1",),
+        waits_at_last=("h[where[i]][j]",),
+    ),
+    "narrow_types.c": Trap("values that a type is too narrow for", waits=("+ g[k][j]", "+ f[l][j]")),
+    "unsigned_constant_bound.c": Trap("a bound without a sign, compared with one below zero", lacks=("relax_first",)),
+    "macro_bound.c": Trap("a macro as bound, without parentheses", lacks=("(LIMIT - 1)",)),
+    "name_of_another_block.c": Trap("variables named outside their blocks", lacks=("(m - 1)", "(m_too - 1)")),
+    "bound_through_pointer.c": Trap(
+        "a bound taken for unchanged that changes by another name", waits=("i <= grid->n",)
+    ),
+    "label_before_finalize.c": Trap("the last messages' end jumped past", in_order=(("\nout:", "_drain();"),)),
+    "sendrecv_takes_message.c": Trap(
+        "receives started before one that takes the message",
+        in_order=(
+            ("MPI_Sendrecv_replace(h[0], C, MPI_DOUBLE, rank + 1", "MPI_Recv starts here (1)"),
+            ("MPI_Sendrecv(h[0], 1, row, 1, 4", "MPI_Recv starts here (3)"),
+        ),
+    ),
+    "comment_in_head.c": Trap(
+        "comments and ends of lines copied with bounds, and names changed in comments",
+        lacks=("the last)", "(\\ R)", "/* exchange_first */"),
+    ),
+    "kr_definition.c": Trap(
+        "prototypes of functions whose parameters are declared after the head", lacks=("exchange_first",)
+    ),
+    "taken_names.c": Trap("new names that are macros' names", lacks=("exchange_first(u)", "exchange_last(u)")),
+    "unnamed_argument.cpp": Trap("a parameter without a name passed on", lacks=("exchange_first",)),
+    "named_like_mpi.c": Trap(
+        "the program's macros taken for constants of MPI",
+        waits=("* MPI_SCALE",),
+        in_order=(
+            ("from = (rank + size - step % size) % size;", "MPI_FROM, 3"),
+            ("row = rows[step % 2];", "MPI_Comm_rank(MPI_COMM_ROW"),
+        ),
+    ),
+}
+
+
+def under_way(text: str) -> set[str]:
+    """The receives that this beginning of a text starts and does not wait for."""
+    return {m[1] for m in STARTS.finditer(text)} - {m[1] for m in ARRIVES.finditer(text)}
+
+
+def places(piece: str, text: str) -> list[int]:
+    return [m.start() for m in re.finditer(re.escape(piece), text)]
+
+
+def wrong(trap: Trap, text: str) -> list[str]:
+    """What the text of a rewritten program should not be like."""
+    found = [
+        f"{piece} while a message travels"
+        for piece in trap.waits
+        if any(under_way(text[:p]) for p in places(piece, text))
+    ]
+    found += [
+        f"{piece} done before its message" for piece in trap.waits_at_last if under_way(text[: text.rindex(piece)])
+    ]
+    found += [f"{piece} is there" for piece in trap.lacks if piece in text]
+    found += [f"{second} before {first}" for first, second in trap.in_order if second in text[: text.rindex(first)]]
+    found += [
+        f"no {second} after {first}"
+        for first, second in trap.again
+        if first in text and second not in text.split(first)[-1]
+    ]
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_text(name: str, tmp_path: Path) -> None:
+    trap, original = PROGRAMS[name], (TRAPS / name).read_text()
+    for piece in (*trap.waits, *trap.waits_at_last, *(piece for pair in trap.in_order for piece in pair[:1])):
+        assert piece in original
+    assert wrong(trap, transformed(original, name, tmp_path).text) == []
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_behaves_as_before(name: str, tmp_path: Path) -> None:
+    language = language_of(Path(name))
+    if toolchain(language) is None:
+        pytest.skip(f"no MPI for {language} here")
+    result = transformed((TRAPS / name).read_text(), name, tmp_path)
+    original = Reference([result.before], tmp_path)
+    for ranks, schedule in ((3, PLAIN), (2, STRICTLY)):
+        assert original.outcome(ranks, schedule).ended_well, original.outcome(ranks, schedule).failure()
+        assert original.differences([result.after], (ranks,), (schedule,)) == []
