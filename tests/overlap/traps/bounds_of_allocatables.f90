@@ -34,7 +34,7 @@ program bounds_of_allocatables
     u(i) = i + 100 * rank
   end do
   allocate (v(0:n + 1))
-  v = u
+  v(:) = u
   do step = 1, 3
     call MPI_Sendrecv(v(1), 1, MPI_DOUBLE_PRECISION, left, 1, v(n + 1), 1, MPI_DOUBLE_PRECISION, right, 1, MPI_COMM_WORLD, &
                       MPI_STATUS_IGNORE, ierr)

@@ -6,14 +6,15 @@ module grid
   integer :: rank, ranks, left, right, ierr
   real(8) :: u(0:n + 1), r(n) = 0, w(0:n + 1) = 1
   integer :: k, m = n, nx
+  real(8), allocatable :: long(:)
   real(8) :: a(300, 0:n + 1)
   integer, parameter :: wide = 9, rows = 10
   real(8), dimension(wide, 0:n + 1, rows) :: u2, f = 0, s = 0
   real(8), dimension(wide, rows) :: in, out
 end module grid
 
-module rows
-  use grid, only: counter => k, last => m, a, r, w, left, right, ierr
+module counting
+  use grid, only: counter => k, last => m, a, r, long, left, right, ierr
   use mpi
   implicit none
 contains
@@ -23,17 +24,17 @@ contains
     call MPI_Sendrecv(a(1, 1), 300, MPI_DOUBLE_PRECISION, left, 1, a(1, last + 1), 300, MPI_DOUBLE_PRECISION, right, 1, &
                       MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
     do counter = 1, last
-      w(counter) = w(counter) + 1
+      long(counter) = long(counter) + 1
     end do
     do k = 1, last
       r(k) = r(k) + a(3, k + 1)
     end do
     a(3, 1:last) = a(4, 1:last) + 0.25d0 * r(1:last)
   end subroutine counted
-end module rows
+end module counting
 
 module halo
-  use grid, only: edge => nx, nx => n, rows, wide, u2, f, s, in, out, left, right, rank, ranks, ierr
+  use grid, only: edge => nx, nx => n, rows, wide, u2, f, s, in, out, left, right, ierr
   use mpi
   implicit none
 contains
@@ -78,7 +79,7 @@ end module halo
 
 program renamed_by_use
   use grid
-  use rows, only: counted
+  use counting, only: counted
   use halo, only: advance
   implicit none
   integer :: i, step
@@ -96,11 +97,13 @@ program renamed_by_use
     u2(:, i, :) = u(i)
   end do
   nx = n - 3 * rank - 1
+  allocate (long(m))
+  long = 1
   do step = 1, 3
     call counted()
     call advance(mod(rank, 2) + 1, nx - mod(step, 2))
     u(1:n) = u(1:n) + 0.25d0 * r(1:n)
   end do
-  write (*, '(i4,6z17.16)') rank, sum(u), sum(r), sum(w), sum(a), sum(u2), sum(s)
+  write (*, '(i4,7z17.16)') rank, sum(u), sum(r), sum(w), sum(a), sum(u2), sum(s), sum(long)
   call MPI_Finalize(ierr)
 end program renamed_by_use
