@@ -149,6 +149,14 @@ def test_text(name: str, tmp_path: Path) -> None:
     assert wrong(trap, transformed(original, name, tmp_path).text) == []
 
 
+@pytest.mark.parametrize("name", ["negative_stride.f90", "macro_bound.c"])
+def test_messages_under_way_are_seen(name: str, tmp_path: Path) -> None:
+    text = transformed((TRAPS / name).read_text(), name, tmp_path).text
+    started = [bool(under_way(text[: p.start()])) for p in re.finditer("\n", text)]
+    assert any(started)
+    assert not started[-1]
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_behaves_as_before(name: str, tmp_path: Path) -> None:
