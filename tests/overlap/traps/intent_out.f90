@@ -81,6 +81,6 @@ program intent_out
     r = q
     u(1:n) = u(1:n) + 0.25d0 * r(1:n)
   end do
-  write (*, '(i4,3z17.16)') rank, sum(u), sum(r), sum(w)
+  write (*, '(i4,6z17.16)') rank, sum(u), sum(r), sum(w), sum(s), sum(b%x), q
   call MPI_Finalize(ierr)
 end program intent_out

@@ -8,7 +8,7 @@
 static double u[R + 2][C], w[R + 2][C], s[R + 2][C], h[2][C];
 static int rank, size, up, down;
 
-static void exchange(double a[][C], int)
+void exchange(double a[][C], int)
 {
     int k;
     MPI_Sendrecv(a[R], C, MPI_DOUBLE, down, 1, h[0], C, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
