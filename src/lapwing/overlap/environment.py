@@ -21,11 +21,11 @@ from lapwing.overlap.program import (
     Text,
 )
 from lapwing.overlap.sections import Condition, Linear, Lookup, Range, Subscript, fresh_term
+from lapwing.overlap.tree import is_spelled_signed
 
 _MOST_CHOICES = 4
 _INT = 4  # bytes
 _SMALL = 127  # what every type holds
-_SIGNED = frozenset("const static register volatile signed short int long".split())
 _MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
@@ -347,7 +347,9 @@ def _holds(symbol: Symbol, value: Linear) -> bool:
         return not value.terms and value.constant in (0, 1)
     if size is not None and size < _INT:
         return not value.terms and 0 <= value.constant <= _SMALL
-    signed = symbol.type.base == "logical" or symbol.type.text.lower().startswith("integer") or words <= _SIGNED
+    signed = (
+        symbol.type.base == "logical" or symbol.type.text.lower().startswith("integer") or is_spelled_signed(symbol)
+    )
     return bool(value.terms) or signed or value.constant >= 0
 
 

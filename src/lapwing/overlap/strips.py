@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap.emit import expression_text
 from lapwing.overlap.program import Loop, Name, Number, Procedure, Program, Source, Span, Storage, Symbol
-from lapwing.overlap.tree import is_seen_by_its_name
+from lapwing.overlap.tree import is_intrinsic, is_seen_by_its_name
 
 STRIP = 4096
 """Turns of a strip: with a few nanoseconds each they take about as long as a progress call lets MPI alone (c_support.py)."""
@@ -51,7 +51,7 @@ def can_strip(program: Program, procedure: Procedure, loop: Loop) -> bool:
             is_seen_by_its_name(symbol, procedure) for symbol in named if symbol.storage is not Storage.CONSTANT
         ):
             return False
-        if "min" in procedure.symbols or program.resolve("min", procedure) is not None:
+        if not is_intrinsic("min", program, procedure):
             return False
     return heads(source, loop, source.text(Span(loop.span.source, loop.span.start, loop.body.span.start))) is not None
 

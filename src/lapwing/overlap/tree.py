@@ -28,6 +28,8 @@ from lapwing.overlap.program import (
     While,
 )
 
+_SIGNED = frozenset("const static register volatile signed short int long".split())
+
 
 def with_blocks(statement: Statement, blocks: Sequence[Block]) -> Statement:
     """The statement with other blocks in place of its own, in order; itself if they are its own."""
@@ -122,6 +124,16 @@ def hidden_name(earlier: Statement, later: Statement) -> str | None:
         return min(symbol.name for symbol in declared & mentioned)
     names = {symbol.name for symbol in declared_in(later)}
     return min((symbol.name for symbol in variables_of(earlier) if symbol.name in names), default=None)
+
+
+def is_intrinsic(name: str, program: Program, procedure: Procedure) -> bool:
+    """Fortran: whether the name of an intrinsic function means that in the procedure."""
+    return name not in procedure.symbols and program.resolve(name, procedure) is None
+
+
+def is_spelled_signed(symbol: Symbol) -> bool:
+    """C: whether the words of its type say that it has a sign; what a typedef stands for is not looked up."""
+    return _SIGNED.issuperset(symbol.type.text.split())
 
 
 def is_default_integer(symbol: Symbol) -> bool:

@@ -24,7 +24,6 @@ from lapwing.overlap.environment import Environment, is_pure
 from lapwing.overlap.motions.turns import counters, turns_commute, written_in
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.program import (
-    Compound,
     Element,
     Evaluate,
     Expression,
@@ -43,9 +42,14 @@ from lapwing.overlap.program import (
     Unread,
 )
 from lapwing.overlap.sections import Linear, Lookup, Range, Section
-from lapwing.overlap.tree import counts_plainly, is_default_integer, is_seen_by_its_name
+from lapwing.overlap.tree import (
+    counts_plainly,
+    is_default_integer,
+    is_intrinsic,
+    is_seen_by_its_name,
+    is_spelled_signed,
+)
 
-_SIGNED = frozenset("const static register volatile signed short int long".split())
 _WIDEST = 3  # planes left for the boundary on each side
 _DEEPEST = 4  # planes between the interior and memory it keeps away from: what its shell makes, the next nest's keeps away from
 _LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
@@ -138,8 +142,7 @@ def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
         for e in loop.expressions()
         if not isinstance(e, Name | Number)
     ]
-    body = analysis.plain(Compound(loop.body, span=loop.span), procedure) if read else effects
-    return all(data_conflict(one, body, analysis.aliases) is None for one in read)
+    return all(data_conflict(one, effects, analysis.aliases) is None for one in read)
 
 
 def interior(
@@ -219,7 +222,7 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     if not analysis.is_as_read(loop, procedure):
         return nest  # both parts take the text of the whole
     c = analysis.program.sources[procedure.source].language != "fortran"
-    if not c and any(name in procedure.symbols or analysis.program.resolve(name, procedure) for name in _INTRINSICS):
+    if not c and not all(is_intrinsic(name, analysis.program, procedure) for name in _INTRINSICS):
         return nest
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
         if _may_wrap(loop) if c else not is_seen_by_its_name(loop.variable, procedure):
@@ -244,11 +247,7 @@ def _may_wrap(loop: Loop) -> bool:
     near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
     names = [e.symbol for top in loop.expressions() for e in top.walk() if isinstance(e, Name)]
     counted = [s for s in (loop.variable, *names) if s.dimensions is None]
-    return near or not all(map(_is_signed, counted))
-
-
-def _is_signed(symbol: Symbol) -> bool:
-    return _SIGNED.issuperset(symbol.type.text.split())
+    return near or not all(map(is_spelled_signed, counted))
 
 
 # ---- the largest box ----------------------------------------------------------------------------------------------------
@@ -485,7 +484,7 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
     if (
         _turns(analysis, loop) is not None
         or not counts_plainly(loop)
-        or not _is_spelled_signed(analysis, loop, procedure)
+        or not _has_signed_bounds(analysis, loop, procedure)
     ):
         return []
     axes = edges.axes(procedure).get(loop.variable.name, set())
@@ -516,7 +515,7 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
     return sides or ([] if low is None else [Sides(low, None)])
 
 
-def _is_spelled_signed(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+def _has_signed_bounds(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
     """C: whether the bounds' texts are of signed variables and plain numbers, which compare with limits as numbers do."""
     source = analysis.program.sources[procedure.source]
     spelled = None if source.language == "fortran" else c_ends(source, loop)
@@ -562,7 +561,7 @@ def _spelled(
 
     def stays(expression: Expression) -> bool:
         symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
-        return all(is_default_integer(s) and s.key not in changing and (not c or _is_signed(s)) for s in symbols)
+        return all(is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s)) for s in symbols)
 
     found: list[Expression] = [
         Name(symbol)

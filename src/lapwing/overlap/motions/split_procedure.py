@@ -169,15 +169,11 @@ class SplitProcedures:
     def _may_be_renamed(self, callee: Procedure) -> bool:
         """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
         source = self.context.analysis.program.sources[callee.source]
+        head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
         if source.language != "fortran":
             # Not K&R's, whose parameters are declared between the parentheses and the brace; and each has a name.
-            head = (
-                source.text(Span(callee.source, callee.span.start, callee.body.span.start)).rstrip().removesuffix("{")
-            )
-            return head.rstrip().endswith((")", "noexcept", "const", "override")) and all(
-                p.name for p in callee.parameters
-            )
-        head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
+            ends = head.rstrip().removesuffix("{").rstrip().endswith((")", "noexcept", "const", "override"))
+            return ends and all(p.name for p in callee.parameters)
         return not _TIED_NAME.search(head) and (
             callee.host is not None or not any(map(_wants_interface, callee.parameters))
         )
@@ -479,8 +475,8 @@ def _shaping(procedure: Procedure, source: Source) -> list[Symbol]:
         # A length is not kept with the type: any word of the declarations may be in one.
         first = next((s.span.start for s in procedure.body.statements), procedure.body.span.end)
         declarations = source.text(Span(procedure.source, procedure.span.start, first)).lower()
-        words = set(re.findall(r"[a-z]\w*", declarations))
-        names |= {s for s in procedure.symbols.values() if s.name.lower() in words and s.type.base == "integer"}
+        said = set(re.findall(r"[a-z]\w*", declarations))
+        names |= {s for s in procedure.symbols.values() if s.name.lower() in said and s.type.base == "integer"}
     return [s for s in names if s.storage is not Storage.CONSTANT]
 
 
