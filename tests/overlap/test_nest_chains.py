@@ -8,7 +8,8 @@ import pytest
 from _transformed import Transformed, transformed
 
 from lapwing.overlap.report import Options
-from lapwing.overlap.sections import Linear, Lookup, Section, may_meet
+from lapwing.overlap.meeting import may_meet
+from lapwing.overlap.sections import Linear, Lookup, Section
 
 EXAMPLES = Path(__file__).parent / "examples"
 ROWS, CELLS = ((EXAMPLES / name).read_text() for name in ("nests_in_rows.f90", "cells.f90"))

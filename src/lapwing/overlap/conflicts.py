@@ -9,7 +9,8 @@ from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Aliases
 from lapwing.overlap.effects import Access, Effects, MessageOperation
 from lapwing.overlap.program import Span
-from lapwing.overlap.sections import Chosen, Condition, may_meet
+from lapwing.overlap.meeting import may_meet
+from lapwing.overlap.sections import Chosen, Condition
 
 
 @dataclass(frozen=True)

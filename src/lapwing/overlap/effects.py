@@ -161,7 +161,7 @@ def _keys(accesses: Iterable[Access]) -> frozenset[str]:
     keys = set()
     for access in accesses:
         keys |= {m.key for m in access.memory}
-        if access.symbol is not None:
+        if access.symbol is not None and not access.through:
             keys.add(access.symbol.key)
     return frozenset(keys)
 

@@ -20,7 +20,7 @@ from lapwing.overlap.program import (
     Symbol,
     Text,
 )
-from lapwing.overlap.sections import Condition, Linear, Lookup, Range, Subscript, fresh_term
+from lapwing.overlap.sections import Condition, Linear, Lookup, Origin, Product, Range, Subscript, fresh_term
 from lapwing.overlap.tree import is_spelled_signed
 
 _MOST_CHOICES = 4
@@ -41,9 +41,10 @@ class Terms:
         self.origin: dict[str, frozenset[str]] = {}
         self.variable: dict[str, str] = {}  # term → key of the variable whose value it is
         self.defined: dict[str, tuple[Condition, ...]] = {}
-        self.lookups: dict[str, Lookup] = {}
+        self.origins: dict[str, Origin] = {}
         self._looked_up: dict[tuple[str, tuple[Linear, ...]], str] = {}
-        self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]] = {}
+        self._products: dict[tuple[Linear, Linear], str] = {}
+        self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]] = {}
         self.redefined = frozenset[str]()  # names of the program's own procedures
         self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
@@ -76,33 +77,42 @@ class Terms:
         if name is None:
             name = self._looked_up[array, subscripts] = fresh_term()
             self.defined[name] = ()
-            self.lookups[name] = Lookup(name, array, subscripts)
+            self.origins[name] = Lookup(name, array, subscripts)
         return Linear.term(name)
 
-    def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]:
-        """The defined terms among ``names`` and those that their conditions mention, with all these conditions; and what of all
-        this is looked up. Remembered: a condition is set before anybody asks, and stays."""
-        if self.defined.keys().isdisjoint(names) and self.lookups.keys().isdisjoint(names):
+    def multiply(self, one: Linear, other: Linear) -> Linear:
+        """The term for the product of two values that are chosen later."""
+        name = self._products.get((one, other))
+        if name is None:
+            name = self._products[one, other] = fresh_term()
+            self.defined[name] = ()
+            self.origins[name] = Product(name, (one, other))
+        return Linear.term(name)
+
+    def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]:
+        """The defined terms among ``names`` and those that their conditions mention, with all these conditions; and the origins
+        of all this. Remembered: a condition is set before anybody asks, and stays."""
+        if self.defined.keys().isdisjoint(names) and self.origins.keys().isdisjoint(names):
             return (), (), ()
         if names not in self._needed:
             self._needed[names] = self._find_needed(names)
         return self._needed[names]
 
-    def _find_needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Lookup, ...]]:
+    def _find_needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]:
         seen: set[str] = set()
         bound: list[str] = []
         conditions: list[Condition] = []
-        lookups: list[Lookup] = []
+        origins: list[Origin] = []
         waiting = sorted(names)
         while waiting:
             name = waiting.pop()
             if name in seen:
                 continue
             seen.add(name)
-            if name in self.lookups:
-                lookups.append(self.lookups[name])
-                for subscript in self.lookups[name].subscripts:
-                    waiting += sorted(subscript.names())
+            if name in self.origins:
+                origins.append(self.origins[name])
+                for linear in self.origins[name].linears():
+                    waiting += sorted(linear.names())
             if name in self.defined:
                 bound.append(name)
                 for condition in self.defined[name]:
@@ -110,7 +120,7 @@ class Terms:
                     for part in condition:
                         for linear, _ in part:
                             waiting += sorted(linear.names())
-        return tuple(bound), tuple(conditions), tuple(lookups)
+        return tuple(bound), tuple(conditions), tuple(origins)
 
 
 @dataclass
@@ -178,6 +188,10 @@ class Environment:
         self.terms.defined[name] = (tuple(((own.plus(value, -1), "="),) for value in (a, b)),)
         return own
 
+    def is_changed(self, symbol: Symbol) -> bool:
+        """Whether the variable may have another value than at the beginning."""
+        return self.lost or symbol.key in self.changed
+
     # ---- expressions --------------------------------------------------------------------------------------------------
 
     def value(self, symbol: Symbol) -> Linear | None:
@@ -215,7 +229,15 @@ class Environment:
                         return b.times(a.constant)
                     if not b.terms:
                         return a.times(b.constant)
+                    return self._product(expression, a, b)
         return self._opaque(expression)
+
+    def _product(self, expression: Expression, one: Linear, other: Linear) -> Linear:
+        found = self._opaque(expression)
+        if found is None:
+            return self.terms.multiply(one, other)
+        self.terms.origins.setdefault(found.terms[0][0], Product(found.terms[0][0], (one, other)))
+        return found
 
     def subscript(self, index: Expression) -> Subscript:
         """The same, or the values between the ends of a section; None where they are not known."""
@@ -242,7 +264,7 @@ class Environment:
         text, depends = found
         name = self.terms.of_expression(text, depends)
         if looked_up is not None:
-            self.terms.lookups.setdefault(name, Lookup(name, *looked_up))
+            self.terms.origins.setdefault(name, Lookup(name, *looked_up))
         return Linear.term(name)
 
     def _subscripts_looked_up(self, expression: Expression) -> tuple[str, tuple[Linear, ...]] | None:

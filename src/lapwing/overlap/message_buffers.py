@@ -14,14 +14,17 @@ from lapwing.overlap.program import (
     Expression,
     Name,
     Number,
+    Operation,
     Slice,
     Symbol,
+    Type,
     without_casts,
 )
 from lapwing.overlap.sections import Linear, Range, Section, Subscript
 
 Declared = Callable[[Expression | None], Linear | None]
 _ONE = Linear.number(1)
+_ELEMENTS = frozenset({"integer", "real", "complex", "logical", "character"})
 
 
 def section_of(
@@ -44,12 +47,17 @@ def section_of(
     if place is None:
         return None
     symbol, indices = place
-    if symbol.pointer or symbol.dimensions is None or symbol.overlay is not None:
+    if symbol.overlay is not None or not (_is_flat_pointer(symbol) or (symbol.dimensions and not symbol.pointer)):
         return None
     kind, count = arguments[buffer.type], environment.linear(arguments[buffer.count])
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
-    if count is None or size is None or size != symbol.type.bytes:
+    if count is None or size is None or size != _element_of(symbol).bytes:
         return None
+    if symbol.dimensions is None:
+        start = environment.linear(indices[0]) if indices else Linear.number(0)
+        if start is None or environment.is_changed(symbol):
+            return None
+        return symbol, Section((Range(start, start.plus(count).plus(_ONE, -1)),))
     if fortran and any(isinstance(index, Slice) for index in indices):
         # A section is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11).
         return symbol, Section(tuple(map(environment.subscript, indices)))
@@ -64,9 +72,23 @@ def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None
     argument = without_casts(argument)
     if isinstance(argument, AddressOf):
         argument = argument.object
+    elif isinstance(argument, Operation) and argument.operator == "+":
+        pointer, *offset = sorted(argument.arguments, key=lambda e: not (isinstance(e, Name) and e.symbol.pointer))
+        if isinstance(pointer, Name) and _is_flat_pointer(pointer.symbol):
+            return pointer.symbol, tuple(offset)
     if isinstance(argument, Element) and isinstance(argument.base, Name):
         return argument.base.symbol, argument.indices
     return (argument.symbol, ()) if isinstance(argument, Name) else None
+
+
+def _is_flat_pointer(symbol: Symbol) -> bool:
+    """C: whether it points to elements that are no arrays or pointers themselves."""
+    element = symbol.type.target
+    return symbol.pointer and symbol.dimensions is None and element is not None and element.base in _ELEMENTS
+
+
+def _element_of(symbol: Symbol) -> Type:
+    return symbol.type if symbol.type.target is None else symbol.type.target
 
 
 def _starts(

@@ -2,18 +2,15 @@
 
 A subscript is a linear expression in *terms*. A term is a name for the value that a variable, or any expression that is not
 linear, has where the analysed region begins; loop variables and values that are not known are bound inside the section.
-isl answers the only question that is asked: can two sections meet?
+What is asked of two sections is in meeting.py.
 """
 
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-
-import islpy as isl
+from functools import lru_cache
 
 _fresh = itertools.count()
 
@@ -104,15 +101,54 @@ class Lookup:
     subscripts: tuple[Linear, ...]
 
 
+    def linears(self) -> tuple[Linear, ...]:
+        return self.subscripts
+
+    def substitute(self, values: Mapping[str, Linear]) -> Lookup | None:
+        """The same of the term that stands in its place now; None if that is no term."""
+        term = _renamed(self.term, values)
+        return None if term is None else Lookup(term, self.array, tuple(s.substitute(values) for s in self.subscripts))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A term that is the product of two others, of which neither is a number."""
+
+    term: str
+    factors: tuple[Linear, Linear]
+
+    def linears(self) -> tuple[Linear, ...]:
+        return self.factors
+
+    def substitute(self, values: Mapping[str, Linear]) -> Product | None:
+        """The same of the term that stands in its place now; None if that is no term."""
+        one, other = self.factors
+        term = _renamed(self.term, values)
+        return None if term is None else Product(term, (one.substitute(values), other.substitute(values)))
+
+
+Origin = Lookup | Product  # what a term is that is no variable's value
+
+
+def is_term(linear: Linear) -> bool:
+    """Whether it is one term and nothing else."""
+    return linear.constant == 0 and len(linear.terms) == 1 and linear.terms[0][1] == 1
+
+
+def _renamed(name: str, values: Mapping[str, Linear]) -> str | None:
+    term = values.get(name, Linear.term(name))
+    return term.terms[0][0] if is_term(term) else None
+
+
 @dataclass(frozen=True)
 class Section:
-    """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow. ``lookups``: those among
-    its terms, bound or not."""
+    """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow. ``origins``: of those
+    among its terms, bound or not, that have one."""
 
     subscripts: tuple[Subscript, ...]
     bound: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    lookups: tuple[Lookup, ...] = ()
+    origins: tuple[Origin, ...] = ()
 
     def names(self) -> frozenset[str]:
         """The terms that are not bound inside."""
@@ -125,7 +161,7 @@ class Section:
     def __hash__(self) -> int:
         found: int | None = self.__dict__.get("_hash")
         if found is None:
-            found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions, self.lookups))
+            found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions, self.origins))
         return found
 
     def _linears(self) -> list[Linear]:
@@ -136,7 +172,7 @@ class Section:
             elif isinstance(subscript, Range):
                 found += [end for end in (subscript.lower, subscript.upper) if end is not None]
         found += [linear for condition in self.conditions for conjunction in condition for linear, _ in conjunction]
-        found += [subscript for lookup in self.lookups for subscript in lookup.subscripts]
+        found += [linear for origin in self.origins for linear in origin.linears()]
         return found
 
     @property
@@ -149,7 +185,7 @@ class Section:
             if any(numbers) and not all(numbers):
                 known = zip(self.subscripts, numbers, strict=True)
                 coarse = tuple(None if number else s for s, number in known)
-                found = Section(coarse, self.bound, self.conditions, self.lookups)
+                found = Section(coarse, self.bound, self.conditions, self.origins)
             self.__dict__["_coarse"] = found
         return found
 
@@ -166,23 +202,27 @@ class Section:
                 tuple(tuple((linear.substitute(values), op) for linear, op in part) for part in condition)
                 for condition in self.conditions
             ),
-            tuple(new for lookup in self.lookups if (new := _substitute_lookup(lookup, values)) is not None),
+            tuple(new for origin in self.origins if (new := origin.substitute(values)) is not None),
         )
 
     def constrained(
-        self, bound: Iterable[str], conditions: Iterable[Condition], lookups: Iterable[Lookup] = ()
+        self, bound: Iterable[str], conditions: Iterable[Condition], origins: Iterable[Origin] = ()
     ) -> Section:
-        new = tuple(lookup for lookup in lookups if lookup not in self.lookups)
-        return Section(self.subscripts, (*self.bound, *bound), (*self.conditions, *conditions), (*self.lookups, *new))
+        new = tuple(origin for origin in origins if origin not in self.origins)
+        return Section(self.subscripts, (*self.bound, *bound), (*self.conditions, *conditions), (*self.origins, *new))
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        return tuple(origin for origin in self.origins if isinstance(origin, Lookup))
 
     def without_lookups(self, arrays: Set[str]) -> Section:
         """The section where nothing is known of what these arrays hold."""
-        kept = tuple(lookup for lookup in self.lookups if lookup.array not in arrays)
-        return self if len(kept) == len(self.lookups) else Section(self.subscripts, self.bound, self.conditions, kept)
+        kept = tuple(o for o in self.origins if not (isinstance(o, Lookup) and o.array in arrays))
+        return self if len(kept) == len(self.origins) else Section(self.subscripts, self.bound, self.conditions, kept)
 
     def shifted(self, offsets: tuple[Linear, ...]) -> Section:
         shifted = tuple(_shift(s, o) for s, o in zip(self.subscripts, offsets, strict=True))
-        return Section(shifted, self.bound, self.conditions, self.lookups)
+        return Section(shifted, self.bound, self.conditions, self.origins)
 
 
 def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript:
@@ -196,14 +236,6 @@ def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript
     return None
 
 
-def _substitute_lookup(lookup: Lookup, values: Mapping[str, Linear]) -> Lookup | None:
-    """The same of the term that stands in its place now; None if that is no term."""
-    term = values.get(lookup.term, Linear.term(lookup.term))
-    if term.constant != 0 or len(term.terms) != 1 or term.terms[0][1] != 1:
-        return None
-    return Lookup(term.terms[0][0], lookup.array, tuple(s.substitute(values) for s in lookup.subscripts))
-
-
 def _shift(subscript: Subscript, offset: Linear) -> Subscript:
     if isinstance(subscript, Linear):
         return subscript.plus(offset)
@@ -213,157 +245,3 @@ def _shift(subscript: Subscript, offset: Linear) -> Subscript:
             None if subscript.upper is None else subscript.upper.plus(offset),
         )
     return None
-
-
-# Sets are built piece by piece: to read them from texts would take isl ten times as long.
-_PARAMETER, _AXIS = isl.dim_type.param, isl.dim_type.set
-
-
-@lru_cache(maxsize=10_000)
-def _value(number: int) -> isl.Val:
-    return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(number))  # however large
-
-
-class _Space:
-    """Named parameters, and axes: points of the set, and after them what is bound in it."""
-
-    def __init__(self, parameters: Iterable[str], axes: Sequence[str]) -> None:
-        names = sorted(parameters)
-        self.space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(names), len(axes))
-        if not axes:
-            self.space = self.space.params()
-        for number, name in enumerate(names):
-            self.space = self.space.set_dim_name(_PARAMETER, number, name)
-        self._places = {name: (_PARAMETER, number) for number, name in enumerate(names)}
-        self._places |= {name: (_AXIS, number) for number, name in enumerate(axes)}
-        self._local = isl.LocalSpace.from_space(self.space)
-
-    def where(self, conditions: Iterable[Condition]) -> isl.Set:
-        """All points of which the conditions are true."""
-        found = isl.Set.universe(self.space)
-        for condition in conditions:
-            parts = [self._where_all(part) for part in condition]
-            found &= reduce(operator.or_, parts, isl.Set.empty(self.space)) if len(parts) != 1 else parts[0]
-        return found
-
-    def _where_all(self, comparisons: Iterable[Comparison]) -> isl.Set:
-        found = isl.BasicSet.universe(self.space)
-        for linear, sign in comparisons:
-            make = isl.Constraint.alloc_equality if sign == "=" else isl.Constraint.alloc_inequality
-            constraint = make(self._local).set_constant_val(_value(linear.constant))
-            for name, coefficient in linear.terms:
-                constraint = constraint.set_coefficient_val(*self._places[name], _value(coefficient))
-            found = found.add_constraint(constraint)
-        return found.to_set()
-
-
-@lru_cache(maxsize=100_000)
-def _isl_set(section: Section) -> isl.Set:
-    axes = [f"axis {number}" for number in range(len(section.subscripts))]
-    simple: list[Comparison] = []
-    for axis, subscript in zip(map(Linear.term, axes), section.subscripts, strict=True):
-        if isinstance(subscript, Linear):
-            simple.append((axis.plus(subscript, -1), "="))
-        elif isinstance(subscript, Range):
-            simple += [(axis.plus(subscript.lower, -1), ">=")] if subscript.lower is not None else []
-            simple += [(subscript.upper.plus(axis, -1), ">=")] if subscript.upper is not None else []
-    several = [condition for condition in section.conditions if len(condition) != 1]
-    simple += [comparison for condition in section.conditions if len(condition) == 1 for comparison in condition[0]]
-    bound = list(dict.fromkeys(section.bound))
-    points = _Space(section.names(), [*axes, *bound]).where([(tuple(simple),), *several])
-    return points.project_out(_AXIS, len(axes), len(bound))
-
-
-@lru_cache(maxsize=100_000)
-def _values_where(condition: Condition) -> isl.Set:
-    """The values of terms of which the condition is true, as a set of parameters."""
-    names = {name for part in condition for linear, _ in part for name in linear.names()}
-    return _Space(names, ()).where([condition])
-
-
-@lru_cache(maxsize=200_000)
-def _common(one: Section, other: Section, context: Condition) -> isl.Set:
-    """The elements of both, for values of the terms that the context allows."""
-    if {lookup.array for lookup in one.lookups} & {lookup.array for lookup in other.lookups}:
-        both = _common_where_lookups_agree(one, other)
-    else:
-        both = _isl_set(one) & _isl_set(other)
-    return both.intersect_params(_values_where(context)) if context else both
-
-
-def _common_where_lookups_agree(one: Section, other: Section) -> isl.Set:
-    """The elements of both, where equal subscripts mean that an array's elements are equal."""
-    mine, its = _unbound(one, "p"), _unbound(other, "q")
-    both = _isl_set(mine) & _isl_set(its)
-    same = {  # where the two meet
-        b.terms[0][0]: a
-        for a, b in zip(mine.subscripts, its.subscripts, strict=True)
-        if isinstance(a, Linear) and isinstance(b, Linear) and _is_term(a) and _is_term(b)
-    }
-    for left, right in itertools.product(mine.lookups, its.lookups):
-        if left.array != right.array or left.term == right.term:
-            continue
-        if left.subscripts == tuple(s.substitute(same) for s in right.subscripts):
-            equal = Linear.term(left.term).plus(Linear.term(right.term), -1), "="
-            both = both.intersect_params(_values_where(((equal,),)))
-    return both
-
-
-@lru_cache(maxsize=100_000)
-def _unbound(section: Section, prefix: str) -> Section:
-    """The section for some value of what is bound in it."""
-    own = {name: Linear.term(f"{prefix}{number}") for number, name in enumerate(section.bound)}
-    return Section(section.subscripts, (), section.conditions, section.lookups).substitute(own)
-
-
-def _is_term(linear: Linear) -> bool:
-    return linear.constant == 0 and len(linear.terms) == 1 and linear.terms[0][1] == 1
-
-
-@lru_cache(maxsize=200_000)
-def _meet(one: Section, other: Section, context: Condition) -> bool:
-    return not _common(one, other, context).is_empty()
-
-
-@lru_cache(maxsize=200_000)
-def _values_where_they_meet(one: Section, other: Section, context: Condition, names: tuple[str, ...]) -> isl.Set:
-    """For which values of these terms some element may be in both."""
-    values = _common(one, other, context).params()
-    for number in reversed(range(values.dim(isl.dim_type.param))):
-        if values.get_dim_name(isl.dim_type.param, number) not in names:
-            values = values.project_out(isl.dim_type.param, number, 1)
-    return values
-
-
-def may_meet(one: Section, other: Section, context: Condition = (), chosen: Chosen = ()) -> bool:
-    """Whether some element may be in both, for some values of the terms that ``context`` (empty: no condition) allows, where
-    those ``chosen`` have these values."""
-    if len(one.subscripts) != len(other.subscripts):
-        return True
-    # Most pairs are settled by constants without isl. Of two turns the same term may be bound in both, and be worth another.
-    if any(
-        isinstance(a, Linear) and isinstance(b, Linear) and a.terms == b.terms and a.constant != b.constant
-        for a, b in zip(one.subscripts, other.subscripts, strict=True)
-        if not context or (isinstance(a, Linear) and not a.terms)
-    ):
-        return False
-    differ = one.coarse is not one or other.coarse is not other
-    if differ and not _may_meet(one.coarse, other.coarse, context, chosen):
-        return False
-    return _may_meet(one, other, context, chosen)
-
-
-def _may_meet(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
-    mentioned = [name for name, _ in chosen if name in one.names() or name in other.names()]
-    if not mentioned:
-        return _meet(one, other, context)
-    values = _values_where_they_meet(one, other, context, tuple(mentioned))
-    point = tuple((Linear(((name, 1),), -value), "=") for name, value in chosen if name in mentioned)
-    return not (values & _values_where((point,))).is_empty()
-
-
-def covers(outer: Section, inner: Section) -> bool:
-    """Whether every element of ``inner`` is certainly in ``outer``. Unknown subscripts of ``outer`` cover nothing."""
-    if len(outer.subscripts) != len(inner.subscripts) or None in outer.subscripts:
-        return False
-    return bool(_isl_set(inner).is_subset(_isl_set(outer)))

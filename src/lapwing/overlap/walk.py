@@ -177,9 +177,9 @@ class Walker:
             return access.uncertain()
         # What the section itself mentions is bound already.
         names = frozenset(n for part in condition for linear, _ in part for n in linear.names())
-        bound, conditions, lookups = self.environment.terms.needed(names.difference(access.section.bound))
+        bound, conditions, origins = self.environment.terms.needed(names.difference(access.section.bound))
         new = [name for name in bound if name not in access.section.bound]
-        section = access.section.constrained(new, (condition, *conditions), lookups)
+        section = access.section.constrained(new, (condition, *conditions), origins)
         return access.within(section, access.must and self._runs_through(section))
 
     @staticmethod
@@ -422,7 +422,7 @@ class Walker:
         if self.sectionless or not isinstance(element.base, Name):
             return None
         symbol = element.base.symbol
-        if symbol.pointer and (self.environment.lost or symbol.key in self.environment.changed):
+        if symbol.pointer and self.environment.is_changed(symbol):
             return None
         return self._bound(Section(tuple(map(self.environment.subscript, element.indices))))
 
@@ -433,8 +433,8 @@ class Walker:
         return self.environment.linear(bound) if self.analysis.stays(bound, self.procedure) else None
 
     def _bound(self, section: Section) -> Section:
-        bound, conditions, lookups = self.environment.terms.needed(section.names())
-        return section.constrained(bound, conditions, lookups) if bound or lookups else section
+        bound, conditions, origins = self.environment.terms.needed(section.names())
+        return section.constrained(bound, conditions, origins) if bound or origins else section
 
     def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:
@@ -605,7 +605,9 @@ class Walker:
             return False
         symbol, section = found
         self._subexpressions(_without_address(arguments[number]))
-        place = Name(symbol)
+        if symbol.pointer:
+            self._touch_scalar(symbol, writes=False)
+        place = Element(Name(symbol), (Number(0),)) if symbol.pointer else Name(symbol)
         for wanted, writes in ((parameter.reads, False), (parameter.writes, True)):
             if wanted:
                 self._touch(place, self._bound(section), writes=writes, must=False)
@@ -629,7 +631,8 @@ class Walker:
             )
             memory = self.analysis.memory_of(arguments[buffer.argument], self.procedure)
             symbol, section = (None, None) if found is None else (found[0], self._bound(found[1]))
-            buffers.append(Access(symbol, section, buffer.writes, False, False, memory, self._where))
+            through = symbol is not None and symbol.pointer
+            buffers.append(Access(symbol, section, buffer.writes, False, through, memory, self._where))
         for slot in slots:
             self.environment.started[slot] = tuple(buffers)
 
@@ -641,7 +644,7 @@ class Walker:
             return []
         slots = slots_of(message, arguments, self.environment, self.declared)
         if slots is not None and all(slot in self.environment.started for slot in slots):
-            return [a.at(self._where) for slot in slots for a in self.environment.started[slot]]
+            return [self._still(a).at(self._where) for slot in slots for a in self.environment.started[slot]]
         requests = self.analysis.memory_of(arguments[place], self.procedure)
         found = []
         for started in self.analysis.started():
@@ -649,6 +652,12 @@ class Walker:
                 for memory, writes in started.buffers:
                     found.append(Access(None, None, writes, False, False, memory, self._where))
         return found
+
+    def _still(self, access: Access) -> Access:
+        """An access that lasts; what a pointer pointed to then it may point to no more."""
+        if access.symbol is None or not access.through or not self.environment.is_changed(access.symbol):
+            return access
+        return Access(None, None, access.writes, False, False, access.memory)
 
     def _written(self, statement: Written) -> None:
         """What a motion says of text it wrote: variables, without sections."""

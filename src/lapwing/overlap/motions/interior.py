@@ -442,8 +442,8 @@ def _may_end_beside(
 
 
 def _hemming_in(nest: Sequence[Loop], edges: Edges) -> Iterable[tuple[Access, Section]]:
-    """The edges that are parts of arrays the nest names; shells leave room inside."""
-    named = {e.base.symbol.key for e in _elements(nest[0]) if isinstance(e.base, Name)}
+    """The edges that are parts of arrays the nest names; shells leave room inside. Of flat arrays it is not told here."""
+    named = {e.base.symbol.key for e in _elements(nest[0]) if isinstance(e.base, Name) and not _is_in_flat_array(e)}
     for access in edges.accesses:
         section = access.section
         if section is None or access.symbol is None or access.symbol.key not in named:
@@ -459,6 +459,12 @@ def _along(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Acc
         for key, number in axes.get(loop.variable.name, ()):
             if access.symbol is not None and key == access.symbol.key:
                 yield loop, number
+
+
+def _is_in_flat_array(element: Element) -> bool:
+    """Whether its subscript may be a row's and a place in the row."""
+    products = (e for e in element.indices[0].walk() if isinstance(e, Operation) and e.operator == "*")
+    return len(element.indices) == 1 and any(not any(isinstance(a, Number) for a in e.arguments) for e in products)
 
 
 def _elements(statement: Statement) -> Iterable[Element]:
@@ -568,8 +574,8 @@ def _spelled(
         for symbol in procedure.symbols.values()
         if stays(Name(symbol)) and values.value(symbol) == Linear.term(term) and is_seen_by_its_name(symbol, procedure)
     ]
-    lookup = analysis.terms.lookups.get(term)
-    if lookup is None:
+    lookup = analysis.terms.origins.get(term)
+    if not isinstance(lookup, Lookup):
         return found
     ends = (end for loop in procedure.body.walk() if isinstance(loop, Loop) for end in (loop.lower, loop.upper))
     elements = dict.fromkeys(e for end in ends for e in end.walk() if isinstance(e, Element))

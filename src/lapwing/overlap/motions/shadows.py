@@ -46,7 +46,8 @@ from lapwing.overlap.program import (
     Unread,
     without_casts,
 )
-from lapwing.overlap.sections import Linear, Range, Section, covers
+from lapwing.overlap.meeting import covers
+from lapwing.overlap.sections import Linear, Range, Section
 from lapwing.overlap.tree import message_of
 
 

@@ -28,7 +28,8 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
 )
-from lapwing.overlap.sections import Condition, Linear, Section, covers
+from lapwing.overlap.meeting import covers
+from lapwing.overlap.sections import Condition, Linear, Section
 
 
 def turns_commute(
@@ -139,13 +140,9 @@ def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol
 
 
 def written_in(analysis: Analysis, procedure: Procedure, statements: Sequence[Statement]) -> frozenset[str]:
-    """Keys of variables that the statements write."""
-    keys = set()
-    for statement in statements:
-        keys |= {
-            a.symbol.key for a in analysis.plain(statement, procedure).accesses if a.writes and a.symbol is not None
-        }
-    return frozenset(keys)
+    """Keys of variables that the statements write; not of pointers to what they write."""
+    effects = (analysis.plain(statement, procedure) for statement in statements)
+    return frozenset(a.symbol.key for e in effects for a in e.writes() if a.symbol is not None and not a.through)
 
 
 def counters(liveness: Liveness, procedure: Procedure) -> frozenset[str]:
