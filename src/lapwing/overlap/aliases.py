@@ -26,6 +26,7 @@ from lapwing.overlap.callgraph import (
     is_static,
     language_of,
 )
+from lapwing.overlap.distinct import DistinctPointers
 from lapwing.overlap.inclusion import UNKNOWN_NODE, Constraints
 from lapwing.overlap.program import (
     AddressOf,
@@ -85,6 +86,7 @@ class Aliases:
         self._model = model
         self._escaped = model.constraints.targets(UNKNOWN_NODE)
         self._sets: dict[frozenset[int], frozenset[Memory]] = {}
+        self._distinct = DistinctPointers(model.program, model.callgraph, self)
 
     @staticmethod
     def of(program: Program, callgraph: CallGraph) -> Aliases:
@@ -145,6 +147,17 @@ class Aliases:
         made of may change.
         """
         return self._model.single_value(symbol)
+
+    def are_distinct(self, one: Symbol, two: Symbol, *, later: bool) -> bool:
+        """Whether two pointers of a C procedure lead to different memory. ``later``: either may have led elsewhere in the
+        meantime."""
+        if later and (self.exchanged(one) or self.exchanged(two)):
+            return False
+        return self._distinct.are_distinct(one, two)
+
+    def exchanged(self, pointer: Symbol) -> tuple[Symbol, ...]:
+        """The pointers that take over each other's memory, this one among them; none if it keeps its own."""
+        return self._distinct.exchanged(pointer)
 
     def _reader(self, procedure: Procedure) -> _Reader:
         return _Reader(self._model, procedure)

@@ -33,6 +33,7 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.sections import Section
 from lapwing.overlap.tree import called_in
+from lapwing.overlap.unchanging import unchanging
 from lapwing.overlap.walk import Walker, in_sequence
 
 _MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
@@ -66,6 +67,7 @@ class Analysis:
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()
+        self.terms.unchanging = unchanging(program)
         self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
         self._open: set[str] = set()
@@ -262,7 +264,7 @@ class Analysis:
 
     def stays(self, expression: Expression, procedure: Procedure) -> bool:
         """Whether nothing that the procedure does changes a variable in the expression: it is worth what it was on entry."""
-        names = {e.symbol.key for e in expression.walk() if isinstance(e, Name)}
+        names = {e.symbol.key for e in expression.walk() if isinstance(e, Name)}.difference(self.terms.unchanging)
         if not names:
             return True
         read = self._read.procedures.get(self.origin(procedure).key, procedure)

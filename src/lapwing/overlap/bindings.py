@@ -50,9 +50,9 @@ class Bindings:
             stale = symbol is not None and access.through and symbol.key in self.walker.environment.changed
             must = must and (section is None or self.walker._runs_through(section))
             section, must = (None, False) if stale else (section, must)
-            if section is access.section and must == access.must:
+            if section is access.section and must == access.must and not stale:
                 return access  # most are of globals, the same for all callers
-            return access.within(section, must)
+            return replace(access, section=section, must=must, stale=stale or access.stale)
         return self._through_dummy(access, section, must)
 
     def coarse(self, access: Access) -> Access | None:
@@ -76,9 +76,9 @@ class Bindings:
                 changed = inner.symbol.pointer and inner.symbol.key in self.walker.environment.changed
                 same = self._same_shape(dummy, inner.symbol) and _same_elements(dummy, inner.symbol)
                 kept = section if same and not changed else None
-                return Access(
-                    inner.symbol, kept, access.writes, must and kept is not None, inner.symbol.pointer, memory
-                )
+                stale = changed or access.stale
+                must = must and kept is not None
+                return Access(inner.symbol, kept, access.writes, must, inner.symbol.pointer, memory, stale=stale)
             if isinstance(inner, AddressOf):
                 place = inner.object
                 base = place.base if isinstance(place, Element) else place
@@ -261,11 +261,14 @@ class Bindings:
         key = terms.variable.get(name)
         if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
             depends = terms.origin.get(name, frozenset())
-            if environment.lost or depends & environment.changed or depends & self.actual.keys():
+            theirs = self.actual.keys() | terms.unchanging.keys()
+            if environment.lost or depends & environment.changed or depends & theirs:
                 return None
             return Linear.term(name)
         if key in self.actual:
             return environment.linear(self.actual[key])
+        if key in terms.unchanging:
+            return None  # in this call alone
         if key in environment.values:
             return environment.values[key]
         if environment.lost or key in environment.changed:

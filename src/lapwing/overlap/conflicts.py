@@ -107,6 +107,8 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), ch
             return chosen is not None and may_meet(one.section, two.section, context, chosen)
         if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
             return False
+        if one.through and two.through and aliases.are_distinct(one.symbol, two.symbol, later=one.stale or two.stale):
+            return False
     return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)
 
 

@@ -41,7 +41,8 @@ class Access:
 
     symbol: the variable whose index space ``section`` is in; None where only ``memory`` is known. ``through``: what the pointer
     ``symbol`` points to, not the pointer. section: None for a scalar, or the whole. must: exactly these elements, for certain.
-    anchor: where a part of ``symbol`` was handed to a procedure, with what shape; the section counts from there.
+    anchor: where a part of ``symbol`` was handed to a procedure, with what shape; the section counts from there. stale: the
+    pointer ``symbol`` may have led elsewhere at the beginning.
     """
 
     symbol: Symbol | None
@@ -52,6 +53,7 @@ class Access:
     memory: frozenset[Memory]
     where: Span | None = field(compare=False, default=None)
     anchor: Anchor | None = None
+    stale: bool = False
 
     def __hash__(self) -> int:
         # Accesses go through many lists without doubles on their way up to a procedure's summary.
@@ -69,10 +71,12 @@ class Access:
         """The same, but it may not happen."""
         if not self.must:
             return self
-        return Access(self.symbol, self.section, self.writes, False, self.through, self.memory, self.where, self.anchor)
+        return self.within(self.section, False)
 
     def within(self, section: Section | None, must: bool) -> Access:
-        return Access(self.symbol, section, self.writes, must, self.through, self.memory, self.where, self.anchor)
+        return Access(
+            self.symbol, section, self.writes, must, self.through, self.memory, self.where, self.anchor, self.stale
+        )
 
     def at(self, where: Span | None) -> Access:
         # A copy with its hash: far more are made so than in any other way, and ``where`` is not compared.
@@ -120,12 +124,12 @@ class Effects:
 
     @cached_property
     def read_keys(self) -> frozenset[str]:
-        """Keys of the variables and the memory that may be read."""
+        """Keys of the variables and the memory that may be read; not of the pointers by which it is reached."""
         return _keys(self.reads())
 
     @cached_property
     def written_keys(self) -> frozenset[str]:
-        """Keys of the variables and the memory that may be written."""
+        """Keys of the variables and the memory that may be written; not of the pointers by which it is reached."""
         return _keys(self.writes())
 
     @cached_property

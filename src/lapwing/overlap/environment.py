@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lapwing.overlap.effects import Access
@@ -46,6 +47,8 @@ class Terms:
         self._products: dict[tuple[Linear, Linear], str] = {}
         self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]] = {}
         self.redefined = frozenset[str]()  # names of the program's own procedures
+        # What variables are worth as long as a call of their procedure lasts; None: always the same.
+        self.unchanging: Mapping[str, Expression | None] = {}
         self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
@@ -201,11 +204,18 @@ class Environment:
             return None
         if symbol.overlay is not None or _is_fortran_pointer(symbol):
             return None  # it may have been assigned under another name
+        if symbol.key in self.terms.unchanging:
+            return self._unchanging(symbol)
         if symbol.key in self.values:
             return self.values[symbol.key]
         if self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.target:
             return None
         return Linear.term(self.terms.of_variable(symbol))
+
+    def _unchanging(self, symbol: Symbol) -> Linear:
+        given = self.terms.unchanging[symbol.key]
+        value = None if given is None else self.linear(given)
+        return value if value is not None and _holds(symbol, value) else Linear.term(self.terms.of_variable(symbol))
 
     def linear(self, expression: Expression) -> Linear | None:
         """The expression in terms of values at the beginning, or None."""

@@ -112,13 +112,20 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Product:
-    """A term that is the product of two others, of which neither is a number."""
+    """A term that is the product of two values."""
 
     term: str
     factors: tuple[Linear, Linear]
 
     def linears(self) -> tuple[Linear, ...]:
         return self.factors
+
+    def linear(self) -> Linear | None:
+        """What it is worth where one of the two is a number."""
+        one, other = self.factors
+        if one.terms and other.terms:
+            return None
+        return one.times(other.constant) if not other.terms else other.times(one.constant)
 
     def substitute(self, values: Mapping[str, Linear]) -> Product | None:
         """The same of the term that stands in its place now; None if that is no term."""
@@ -195,7 +202,7 @@ class Section:
         values = {name: values[name] for name in self.names() if name in values} | renamed
         if not values:
             return self
-        return Section(
+        found = Section(
             tuple(_substitute(s, values) for s in self.subscripts),
             (*self.bound, *(linear.terms[0][0] for linear in renamed.values())),
             tuple(
@@ -204,6 +211,14 @@ class Section:
             ),
             tuple(new for origin in self.origins if (new := origin.substitute(values)) is not None),
         )
+        known = {o.term: value for o in found.origins if isinstance(o, Product) and (value := o.linear()) is not None}
+        return found._with_known(known) if known else found
+
+    def _with_known(self, products: Mapping[str, Linear]) -> Section:
+        """The section with these values in place of products."""
+        bound = tuple(name for name in self.bound if name not in products)
+        origins = tuple(origin for origin in self.origins if origin.term not in products)
+        return Section(self.subscripts, bound, self.conditions, origins).substitute(products)
 
     def constrained(
         self, bound: Iterable[str], conditions: Iterable[Condition], origins: Iterable[Origin] = ()

@@ -284,6 +284,8 @@ class Walker:
                         self._value(initial)
                     self._touch_scalar(symbol, writes=True)
                     self.environment.assign(symbol, None if initial is None else self.environment.linear(initial))
+                    if initial is not None:
+                        self._exchange(Name(symbol), initial)
             case InputOutput(reads=reads, writes=writes, files=files):
                 self._io = True
                 if files:
@@ -314,6 +316,15 @@ class Walker:
             self._value(target)
         new = self.environment.linear(value if operator is None else Operation(operator, (target, value)))
         self._target(target, must=True, value=new)
+        self._exchange(target, value)
+
+    def _exchange(self, target: Expression, value: Expression) -> None:
+        """A part of an exchange of pointers: as nothing that uses either may come in between, all of it writes both."""
+        for part in (target, value):
+            if isinstance(part, Name) and part.symbol.pointer:
+                for symbol in self.analysis.aliases.exchanged(part.symbol):
+                    self._touch_scalar(symbol, writes=True)
+                    self.environment.assign(symbol, None)
 
     def _value(self, expression: Expression) -> None:
         """The expression is read."""
@@ -453,7 +464,8 @@ class Walker:
         symbol = base.symbol if isinstance(base, Name) else None
         through = symbol is not None and symbol.pointer and symbol.type.base == "pointer"
         memory = self._objects(place)
-        self._found.append(Access(symbol, section, writes, must, through, memory, self._where))
+        stale = through and symbol is not None and self.environment.is_changed(symbol)
+        self._found.append(Access(symbol, section, writes, must, through, memory, self._where, stale=stale))
         if any(s is not None and s.volatile for s in (symbol, *(m.symbol for m in memory))):
             self._states.add(_VOLATILE)
         if writes:
@@ -546,7 +558,8 @@ class Walker:
                 inner, addressed = inner.base, False
         if isinstance(inner, Name):
             symbol, through = inner.symbol, inner.symbol.pointer and not addressed
-        self._found.append(Access(symbol, None, writes, False, through, memory, self._where))
+        stale = through and symbol is not None and self.environment.is_changed(symbol)
+        self._found.append(Access(symbol, None, writes, False, through, memory, self._where, stale=stale))
         if writes:
             self.environment.changed |= {m.key for m in memory}
             self._forget_scalars(memory)
@@ -657,7 +670,7 @@ class Walker:
         """An access that lasts; what a pointer pointed to then it may point to no more."""
         if access.symbol is None or not access.through or not self.environment.is_changed(access.symbol):
             return access
-        return Access(None, None, access.writes, False, False, access.memory)
+        return replace(access, section=None, stale=True)
 
     def _written(self, statement: Written) -> None:
         """What a motion says of text it wrote: variables, without sections."""
@@ -665,7 +678,8 @@ class Walker:
         self._found += statement.accesses
         for access in statement.accesses:
             if access.writes:
-                keys = {m.key for m in access.memory} | ({access.symbol.key} if access.symbol is not None else set())
+                keys = {m.key for m in access.memory}
+                keys |= {access.symbol.key} if access.symbol is not None and not access.through else set()
                 self.environment.forget({key for key in keys if self._is_scalar(key)})
                 self.environment.changed |= keys
                 self._forget_scalars(access.memory)

@@ -24,8 +24,7 @@ def is_fixed(expression: Expression, written: set[str]) -> bool:
 
 def written_keys(effects: Sequence[Effects]) -> set[str]:
     """Keys of the variables and the memory that are written."""
-    keys = {a.symbol.key for e in effects for a in e.accesses if a.writes and a.symbol is not None and not a.through}
-    return keys | {m.key for e in effects for a in e.accesses if a.writes for m in a.memory}
+    return {key for e in effects for key in e.written_keys}
 
 
 def _valued(argument: Expression) -> Iterator[Expression]:

@@ -29,6 +29,7 @@ from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.blocking_calls import has_explicit_shape
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.early_text import words
+from lapwing.overlap.motions.fixed import written_keys
 from lapwing.overlap.motions.interior import Edges
 from lapwing.overlap.motions.split_loop import split_loop
 from lapwing.overlap.motions.split_producer import split_producer
@@ -59,6 +60,16 @@ from lapwing.overlap.tree import declared_in, hidden_name, message_of, variables
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"
+_KEPT = frozenset(
+    {
+        mpi.Role.SEND_BUFFER,
+        mpi.Role.RECV_BUFFER,
+        mpi.Role.BOTH_BUFFER,
+        mpi.Role.COUNTS,
+        mpi.Role.DISPLACEMENTS,
+        mpi.Role.TYPES,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class SplitProcedures:
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
         """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
-        written = {a.symbol.key for a in self.context.analysis.summary(callee).writes() if a.symbol is not None}
+        written = self.context.analysis.summary(callee).written_keys
         arguments = []
         for number, argument in enumerate(call.arguments):
             dummy = callee.parameters[number] if number < len(callee.parameters) else None
@@ -212,12 +223,7 @@ class SplitProcedures:
             return None
         whole = Compound(replace(callee.body, statements=tuple(last)), span=callee.span)
         needed = liveness.exposed(whole)
-        written = {
-            a.symbol.key
-            for e in self.context.analysis.walk(first, callee)
-            for a in e.accesses
-            if a.writes and a.symbol is not None
-        }
+        written = written_keys(self.context.analysis.walk(first, callee))
         if not self._may_be_entered_again(callee, first, written):
             return None
         local = {
@@ -287,10 +293,20 @@ class SplitProcedures:
             for half in (first, last)
         )
 
-        def touched(phase: Phase) -> set[str]:
-            return {m.key for a in self.context.analysis.plain(phase, callee).accesses for m in a.memory}
+        return {k for slot in starts.keys() & ends.keys() for k in self._kept_by_mpi(starts[slot].call, callee)}
 
-        return {key for slot in starts.keys() & ends.keys() for key in touched(starts[slot]) & touched(ends[slot])}
+    def _kept_by_mpi(self, call: Call, callee: Procedure) -> set[str]:
+        """Keys of the memory that a communication reads and writes until it is complete."""
+        message = mpi.lookup(call.name or "")
+        assert message is not None
+        fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
+        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        return {
+            memory.key
+            for parameter, argument in zip(parameters, call.arguments, strict=False)
+            if parameter.role in _KEPT
+            for memory in self.context.analysis.memory_of(argument, callee)
+        }
 
     def _read_later(self, key: str, last: Sequence[Statement]) -> bool:
         return any(

@@ -140,9 +140,8 @@ def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol
 
 
 def written_in(analysis: Analysis, procedure: Procedure, statements: Sequence[Statement]) -> frozenset[str]:
-    """Keys of variables that the statements write; not of pointers to what they write."""
-    effects = (analysis.plain(statement, procedure) for statement in statements)
-    return frozenset(a.symbol.key for e in effects for a in e.writes() if a.symbol is not None and not a.through)
+    """Keys of the variables and the memory that the statements write."""
+    return frozenset[str]().union(*(analysis.plain(s, procedure).written_keys for s in statements))
 
 
 def counters(liveness: Liveness, procedure: Procedure) -> frozenset[str]:

@@ -151,15 +151,12 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
 
 def _written_between(context: Context, procedure: Procedure, first: Call, second: Call) -> set[str]:
     """Variables that may be written by the statements from one call to the other (in the order of the source)."""
-    inside, keys = False, set()
+    inside, keys = False, set[str]()
     for statement in procedure.body.walk():
         if statement is first:
             inside = True
         if inside and not statement.blocks():
-            for access in context.analysis.walk([statement], procedure)[0].accesses:
-                if access.writes:
-                    keys |= {m.key for m in access.memory}
-                    keys |= {access.symbol.key} if access.symbol is not None else set()
+            keys |= context.analysis.walk([statement], procedure)[0].written_keys
         if statement is second:
             break
     return keys

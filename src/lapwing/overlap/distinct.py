@@ -1,0 +1,297 @@
+"""Pointers of C that certainly lead to different memory, whatever the program does with them.
+
+aliases.py tells memory apart by where it is allocated, and says of a pointer where it may lead at any time. So ``u`` and ``v``
+after ``t = u; u = v; v = t;``, or from the same function that allocates, are one memory to it. They are not: each is given
+nothing but memory of its own, and at most exchanged with another such pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lapwing.overlap import known
+from lapwing.overlap.callgraph import CallGraph, Target, arguments_of, language_of
+from lapwing.overlap.program import (
+    Assign,
+    Assignment,
+    Call,
+    Declare,
+    Element,
+    Expression,
+    Invocation,
+    Jump,
+    Name,
+    Number,
+    Opaque,
+    Procedure,
+    Program,
+    Statement,
+    Storage,
+    Symbol,
+    Unread,
+    without_casts,
+)
+
+if TYPE_CHECKING:
+    from lapwing.overlap.aliases import Aliases
+
+_EXCHANGE = 3  # statements: t = a; a = b; b = t;
+
+
+class DistinctPointers:
+    """Ask for the pointers of one procedure: its local variables, or its arguments."""
+
+    def __init__(self, program: Program, graph: CallGraph, aliases: Aliases) -> None:
+        self._program = program
+        self._graph = graph
+        self._aliases = aliases
+        self._fresh: dict[str, bool] = {}  # of procedures: whether what they return is memory nobody else knows
+        self._asked: set[tuple[str, str]] = set()
+        self._told: dict[tuple[str, str], bool] = {}
+
+    def are_distinct(self, one: Symbol, other: Symbol) -> bool:
+        """Whether the two lead to different memory at any one time."""
+        pair = (one.key, other.key)
+        if pair not in self._told:
+            self._told[pair] = one.key != other.key and self._find(one, other)
+        return self._told[pair]
+
+    def exchanged(self, symbol: Symbol) -> tuple[Symbol, ...]:
+        """The pointers whose memory it may take over, itself included; none if it keeps its own."""
+        return self._exchanged.get(symbol.key, ())
+
+    def _find(self, one: Symbol, other: Symbol) -> bool:
+        if one.key in self._owners and other.key in self._owners:
+            return self._owners[one.key] == self._owners[other.key]
+        home = self._arguments.get(one.key)
+        if home is None or home is not self._arguments.get(other.key):
+            return False
+        return _is_restricted(one) or _is_restricted(other) or self._are_given_distinct(home, one, other)
+
+    # ---- arguments ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _arguments(self) -> dict[str, Procedure]:
+        """Pointers that are arguments and keep the values they are given, with their procedures."""
+        return {
+            symbol.key: procedure
+            for procedure in self._c_procedures()
+            for symbol in procedure.parameters
+            if symbol.by_value and _leads_to_elements(symbol) and symbol.key not in self._written(procedure)
+        }
+
+    def _are_given_distinct(self, callee: Procedure, one: Symbol, other: Symbol) -> bool:
+        """Whether every call gives the two arguments distinct pointers."""
+        calls = self._graph.calls_of(callee.key)
+        pair = (one.key, other.key)
+        if not calls or pair in self._asked or callee.key in self._graph.address_taken:
+            return False
+        if self._graph.external_code and not self._is_private(callee):
+            return False
+        self._asked.add(pair)
+        found = all(self._gives_distinct(site.procedure, dict(self._bound(site.call, callee)), pair) for site in calls)
+        self._asked.discard(pair)
+        return found
+
+    @staticmethod
+    def _bound(call: Call | Invocation, callee: Procedure) -> Iterator[tuple[str, Expression]]:
+        return ((dummy.key, argument) for dummy, argument in arguments_of(call, callee))
+
+    def _gives_distinct(self, caller: str, given: Mapping[str, Expression], pair: tuple[str, str]) -> bool:
+        if not given.keys() >= set(pair):
+            return False
+        procedure = self._program.procedures[caller]
+        one, other = (without_casts(given[key]) for key in pair)
+        if isinstance(one, Name) and isinstance(other, Name) and self._are_distinct_now(one.symbol, other.symbol):
+            return True
+        return not self._aliases.may_overlap(
+            self._aliases.pointees(one, procedure), self._aliases.pointees(other, procedure)
+        )
+
+    def _are_distinct_now(self, one: Symbol, other: Symbol) -> bool:
+        return one.pointer and other.pointer and one.key != other.key and self._find(one, other)
+
+    def _is_private(self, procedure: Procedure) -> bool:
+        return "::" in procedure.key
+
+    # ---- local variables ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """Local pointers to memory of their own, and their procedures."""
+        return self._found[0]
+
+    @cached_property
+    def _exchanged(self) -> dict[str, tuple[Symbol, ...]]:
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, str], dict[str, tuple[Symbol, ...]]]:
+        owners: dict[str, str] = {}
+        exchanged: dict[str, tuple[Symbol, ...]] = {}
+        for procedure in self._c_procedures():
+            pointers = [s for s in _symbols(procedure) if s.storage is Storage.LOCAL and _leads_to_elements(s)]
+            if len(pointers) < 2:  # noqa: PLR2004 (a pair)
+                continue
+            own, groups = self._of_procedure(procedure, {s.key: s for s in pointers})
+            owners |= dict.fromkeys(own, procedure.key)
+            exchanged |= groups
+        return owners, exchanged
+
+    def _of_procedure(
+        self, procedure: Procedure, pointers: dict[str, Symbol]
+    ) -> tuple[set[str], dict[str, tuple[Symbol, ...]]]:
+        swaps = [*_exchanges(procedure.body.statements)]
+        swapping = {id(statement) for statements, _, _ in swaps for statement in statements}
+        own = set(pointers)
+        if not self._is_followed(procedure):
+            return set(), {}
+        for statement in procedure.body.walk():
+            for target, value in _given(statement):
+                if id(statement) not in swapping and not (value is not None and self._is_fresh(value, procedure)):
+                    own.discard(target.key)
+        # Who is exchanged with one that is nobody's own is not, either.
+        while strangers := {k for _, a, b in swaps for k in (a.key, b.key) if not own >= {a.key, b.key}} & own:
+            own -= strangers
+        groups: dict[str, tuple[Symbol, ...]] = {}
+        for _, a, b in swaps:
+            if a.key in own:
+                members = dict.fromkeys((*groups.get(a.key, (a,)), *groups.get(b.key, (b,))))
+                groups |= {member.key: tuple(members) for member in members}
+        return own, groups
+
+    def _is_fresh(self, value: Expression, procedure: Procedure) -> bool:
+        """Whether the value is a null pointer, or leads to memory that nobody else knows of."""
+        value = without_casts(value)
+        if value == Number(0) or getattr(value, "name", None) in ("NULL", "nullptr"):
+            return True
+        if not isinstance(value, Invocation) or value.name is None:
+            return False
+        target, callee, through = self._graph.resolve(value.name, procedure)
+        if callee is not None:
+            return not through and self._returns_fresh(self._program.procedures[callee])
+        function = known.lookup(value.name, "c") if target is Target.KNOWN else None
+        return function is not None and function.allocates and function.fills is None and function.returns is None
+
+    def _returns_fresh(self, procedure: Procedure) -> bool:
+        """Whether all that the procedure returns is what it has just allocated, and has told nobody of."""
+        if procedure.key not in self._fresh:
+            self._fresh[procedure.key] = False  # for one that calls itself
+            self._fresh[procedure.key] = self._find_fresh(procedure)
+        return self._fresh[procedure.key]
+
+    def _find_fresh(self, procedure: Procedure) -> bool:
+        if language_of(self._program, procedure) == "fortran" or not self._is_followed(procedure):
+            return False
+        values = [s.value for s in procedure.body.walk() if isinstance(s, Jump) and s.kind == "return"]
+        returned = {v.symbol for v in map(_plain, values) if isinstance(v, Name)}
+        if not all(s.storage is Storage.LOCAL and _leads_to_elements(s) for s in returned):
+            return False
+        for statement in procedure.body.walk():
+            for target, value in _given(statement):
+                if target in returned and not (value is not None and self._is_fresh(value, procedure)):
+                    return False
+            if not isinstance(statement, Jump) and any(
+                self._tells(top, returned, procedure) for top in statement.expressions()
+            ):
+                return False
+        return all(
+            value is not None and (isinstance(_plain(value), Name) or self._is_fresh(value, procedure)) for value in values
+        ) and bool(values)
+
+    def _tells(self, expression: Expression, pointers: set[Symbol], procedure: Procedure) -> bool:
+        """Whether the value of one of the pointers may be kept: it is not only followed, compared, or given to a library."""
+        match expression:
+            case Name(symbol):
+                return symbol in pointers
+            case Element(Name(), indices):
+                return any(self._tells(index, pointers, procedure) for index in indices)
+            case Assignment(Name(symbol), None, value) if symbol in pointers:
+                return self._tells(value, pointers, procedure)
+            case Invocation(name, arguments):
+                target, callee, _ = self._graph.resolve(name, procedure)
+                function = known.lookup(name, "c") if name is not None and target is Target.KNOWN else None
+                harmless = callee is None and function is not None and not (function.stores or function.calls)
+                rest = [a for a in arguments if not (harmless and isinstance(without_casts(a), Name))]
+                return any(self._tells(a, pointers, procedure) for a in rest)
+        if getattr(expression, "operator", None) in ("==", "!=", "!", "&&", "||"):
+            return False
+        return any(self._tells(part, pointers, procedure) for part in expression.operands())
+
+    # ---- both ---------------------------------------------------------------------------------------------------------
+
+    def _c_procedures(self) -> Iterator[Procedure]:
+        return (p for p in self._program.procedures.values() if language_of(self._program, p) != "fortran")
+
+    def _written(self, procedure: Procedure) -> set[str]:
+        """Keys of the variables that the procedure gives values to; all, where that is not known."""
+        if not self._is_followed(procedure):
+            return {s.key for s in procedure.parameters}
+        return {target.key for statement in procedure.body.walk() for target, _ in _given(statement)}
+
+    @staticmethod
+    def _is_followed(procedure: Procedure) -> bool:
+        return not any(
+            isinstance(s, Opaque) or any(isinstance(e, Unread) for top in s.expressions() for e in top.walk())
+            for s in procedure.body.walk()
+        )
+
+
+def _leads_to_elements(symbol: Symbol) -> bool:
+    """Whether it is a pointer whose own value is changed by its name only, to what is no pointer."""
+    element = symbol.type.target
+    plain = element is not None and element.base in ("integer", "real", "complex", "logical", "character")
+    return symbol.pointer and symbol.dimensions is None and plain and not (symbol.target or symbol.volatile)
+
+
+def _is_restricted(symbol: Symbol) -> bool:
+    """Whether nothing that is written is reached both through it and through another argument (C 2011, 6.7.3.1)."""
+    return "restrict" in symbol.type.text
+
+
+def _symbols(procedure: Procedure) -> Iterator[Symbol]:
+    return iter(dict.fromkeys((*procedure.symbols.values(), *procedure.parameters)))
+
+
+def _plain(value: Expression | None) -> Expression | None:
+    return None if value is None else without_casts(value)
+
+
+def _given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
+    """The variables that the statement gives a value to by their names, and the values; None: another one."""
+    match statement:
+        case Declare(variables):
+            yield from ((symbol, value) for symbol, value in variables if value is not None)
+        case Assign(target=Name(symbol), value=value, operator=operator):
+            yield symbol, value if operator is None else None
+        case Call(result=Name(symbol), name=name, arguments=arguments):
+            yield symbol, Invocation(name, arguments)
+    for top in statement.expressions():
+        for e in top.walk():
+            if isinstance(e, Assignment) and isinstance(e.target, Name):
+                yield e.target.symbol, e.value if e.operator is None else None
+
+
+def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[Statement], Symbol, Symbol]]:
+    """t = a; a = b; b = t; wherever they stand one after another: the statements, and a and b."""
+    for place in range(len(statements) - _EXCHANGE + 1):
+        three = statements[place : place + _EXCHANGE]
+        copies = [copy for statement in three if (copy := _copy(statement)) is not None]
+        if len(copies) == _EXCHANGE:
+            (t, a), (to, b), (last, back) = copies
+            if t == back and a == to and b == last and len({t.key, a.key, b.key}) == _EXCHANGE:
+                yield three, a, b
+    for statement in statements:
+        for block in statement.blocks():
+            yield from _exchanges(block.statements)
+
+
+def _copy(statement: Statement) -> tuple[Symbol, Symbol] | None:
+    """Of a statement that only copies a pointer: to which, and from which."""
+    match statement:
+        case Declare(((to, Name(origin)),)) | Assign(target=Name(to), operator=None, value=Name(origin)):
+            private = to.storage is Storage.LOCAL and not to.target and statement.label is None
+            return (to, origin) if private and origin.pointer else None
+    return None

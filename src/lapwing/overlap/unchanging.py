@@ -1,0 +1,112 @@
+"""C's local variables and arguments that have one value as long as a call of their procedure lasts.
+
+``int ld = ny + 2;`` says what ``u[i * ld + j]`` is in every loop, wherever an analysis begins to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lapwing.overlap.program import (
+    Assign,
+    Assignment,
+    Call,
+    Cast,
+    Declare,
+    Expression,
+    InputOutput,
+    Jump,
+    Loop,
+    Name,
+    Number,
+    Opaque,
+    Operation,
+    Procedure,
+    Program,
+    Statement,
+    Storage,
+    Symbol,
+    Unread,
+)
+
+_ARITHMETIC = frozenset({"+", "-", "*", "neg"})
+
+
+def unchanging(program: Program) -> dict[str, Expression | None]:
+    """By their keys: the value, where it is given in a declaration and made by arithmetic of others of them; else None."""
+    found: dict[str, Expression | None] = {}
+    for procedure in program.procedures.values():
+        if program.sources[procedure.source].language != "fortran":
+            found |= _of_procedure(procedure)
+    return found
+
+
+def _of_procedure(procedure: Procedure) -> dict[str, Expression | None]:
+    statements = [*procedure.body.walk()]
+    if any(_may_hide_a_writing(s) for s in statements):
+        return {}
+    written = [symbol.key for s in statements for symbol in _written(s)]
+    twice = {key for key in written if written.count(key) > 1}
+    found: dict[str, Expression | None] = {
+        s.key: None for s in procedure.parameters if s.by_value and _is_followed(s) and s.key not in written
+    }
+    jumps = any(s.label is not None or (isinstance(s, Jump) and s.kind == "goto") for s in statements)
+    once_a_call = set() if jumps else {id(s) for s in procedure.body.statements}
+    for statement in statements:
+        if not isinstance(statement, Declare):
+            continue
+        for symbol, value in statement.variables:
+            if value is None or symbol.key in twice or symbol.storage is not Storage.LOCAL or not _is_followed(symbol):
+                continue
+            if _is_made_of(value, found):
+                found[symbol.key] = value
+            elif id(statement) in once_a_call:
+                found[symbol.key] = None
+    return found
+
+
+def _may_hide_a_writing(statement: Statement) -> bool:
+    """Whether it is not known which variables the statement writes."""
+    return isinstance(statement, Opaque) or any(
+        isinstance(e, Unread) for top in statement.expressions() for e in top.walk()
+    )
+
+
+def _is_followed(symbol: Symbol) -> bool:
+    """Whether only statements that name the variable can write it."""
+    whole = symbol.type.base == "integer" and symbol.dimensions is None and not symbol.pointer
+    return whole and not (symbol.target or symbol.volatile or symbol.overlay)
+
+
+def _is_made_of(value: Expression, found: Mapping[str, Expression | None]) -> bool:
+    match value:
+        case Number():
+            return isinstance(value.value, int)
+        case Name(symbol):
+            return symbol.storage is Storage.CONSTANT or symbol.key in found
+        case Cast(kind, inner):
+            return kind.base == "integer" and _is_made_of(inner, found)
+        case Operation(operator, parts):
+            return operator in _ARITHMETIC and all(_is_made_of(part, found) for part in parts)
+    return False
+
+
+def _written(statement: Statement) -> Iterator[Symbol]:
+    targets: list[Expression] = []
+    match statement:
+        case Declare(variables):
+            yield from (symbol for symbol, _ in variables)
+        case Assign(target=target):
+            targets.append(target)
+        case Call(result=result) if result is not None:
+            targets.append(result)
+        case Loop(variable=variable):
+            yield variable
+        case InputOutput(writes=writes):
+            targets += writes
+    targets += [e.target for top in statement.expressions() for e in top.walk() if isinstance(e, Assignment)]
+    for target in targets:
+        while isinstance(target, Cast):
+            target = target.value
+        if isinstance(target, Name):
+            yield target.symbol
