@@ -19,7 +19,6 @@ from lapwing.overlap.sections import Condition, Linear, Product, Range, Section,
 
 _Monomial = tuple[str, ...]  # terms in order, as often as they are factors
 _MOST_LENGTHS = 3  # that are tried
-_FURTHEST = 2  # rows that a place may be away from its row as it is spelled
 _NOTHING: _Monomial = ()
 _LINEAR = 1
 
@@ -207,11 +206,18 @@ def _place_in_row(
         own = left.linear()
         if own is None:
             continue
-        for away in sorted(range(-_FURTHEST, _FURTHEST + 1), key=abs):
+        for away in _rows_away(own, length):
             here = own.plus(length, -away)
             if _lies_within(section.conditions, here, here.plus(more), length):
                 return row.plus(_Polynomial({_NOTHING: away})), here
     return None
+
+
+def _rows_away(place: Linear, length: Linear) -> Iterable[int]:
+    """How many rows from the one it is spelled in a place may lie in."""
+    name, factor = length.terms[0]
+    spelled = dict(place.terms).get(name, 0) // factor
+    return dict.fromkeys(near + step for near in (0, spelled) for step in (0, -1, 1))
 
 
 def _is_some(section: Section, count: Linear) -> bool:
@@ -231,10 +237,11 @@ def _lies_within(conditions: tuple[Condition, ...], first: Linear, last: Linear,
 
 def _divided(number: _Polynomial, length: Linear) -> _Polynomial | None:
     """How many times the length it is, if it is exactly so many times."""
+    name, factor = length.terms[0]
     for quotient, left in _quotients(number, length):
-        for times in range(2 * _FURTHEST + 1):
-            if not left.plus(_Polynomial.of(length), -times).sums:
-                return quotient.plus(_Polynomial({_NOTHING: times}))
+        times = left.sums.get((name,), 0) // factor
+        if not left.plus(_Polynomial.of(length), -times).sums:
+            return quotient.plus(_Polynomial({_NOTHING: times}))
     return None
 
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
 
 from lapwing.overlap.program import (
     Assign,
@@ -45,24 +46,37 @@ def _of_procedure(procedure: Procedure) -> dict[str, Expression | None]:
     statements = [*procedure.body.walk()]
     if any(_may_hide_a_writing(s) for s in statements):
         return {}
-    written = [symbol.key for s in statements for symbol in _written(s)]
-    twice = {key for key in written if written.count(key) > 1}
+    written = Counter(symbol.key for s in statements for symbol in _written(s))
     found: dict[str, Expression | None] = {
         s.key: None for s in procedure.parameters if s.by_value and _is_followed(s) and s.key not in written
     }
     jumps = any(s.label is not None or (isinstance(s, Jump) and s.kind == "goto") for s in statements)
-    once_a_call = set() if jumps else {id(s) for s in procedure.body.statements}
+    last = {} if jumps else _last_written(procedure.body.statements)
+    place = {id(s): number for number, s in enumerate(procedure.body.statements)}
     for statement in statements:
         if not isinstance(statement, Declare):
             continue
+        here = place.get(id(statement), 0)
         for symbol, value in statement.variables:
-            if value is None or symbol.key in twice or symbol.storage is not Storage.LOCAL or not _is_followed(symbol):
+            once = written[symbol.key] == 1 and symbol.storage is Storage.LOCAL and _is_followed(symbol)
+            if value is None or not once:
                 continue
-            if _is_made_of(value, found):
+            if _is_made_of(value, {key for key, number in last.items() if number < here} | found.keys()):
                 found[symbol.key] = value
-            elif id(statement) in once_a_call:
-                found[symbol.key] = None
+            elif id(statement) in place and not jumps:
+                found[symbol.key] = None  # once a call
     return found
+
+
+def _last_written(statements: Sequence[Statement]) -> dict[str, int]:
+    """Which of the statements is the last that writes a variable."""
+    return {
+        symbol.key: number
+        for number, statement in enumerate(statements)
+        for inner in statement.walk()
+        for symbol in _written(inner)
+        if _is_followed(symbol) and symbol.storage is Storage.LOCAL
+    }
 
 
 def _may_hide_a_writing(statement: Statement) -> bool:
@@ -78,16 +92,16 @@ def _is_followed(symbol: Symbol) -> bool:
     return whole and not (symbol.target or symbol.volatile or symbol.overlay)
 
 
-def _is_made_of(value: Expression, found: Mapping[str, Expression | None]) -> bool:
+def _is_made_of(value: Expression, known: Set[str]) -> bool:
     match value:
         case Number():
             return isinstance(value.value, int)
         case Name(symbol):
-            return symbol.storage is Storage.CONSTANT or symbol.key in found
+            return symbol.storage is Storage.CONSTANT or symbol.key in known
         case Cast(kind, inner):
-            return kind.base == "integer" and _is_made_of(inner, found)
+            return kind.base == "integer" and _is_made_of(inner, known)
         case Operation(operator, parts):
-            return operator in _ARITHMETIC and all(_is_made_of(part, found) for part in parts)
+            return operator in _ARITHMETIC and all(_is_made_of(part, known) for part in parts)
     return False
 
 
