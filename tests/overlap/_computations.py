@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from _c_writer import C
+from _flat_writer import Flat
 from _fortran_writer import Fortran
 from _terms import Out, Term, Variable, lift
 
@@ -73,7 +74,11 @@ class Computations:
             shared.append(self.pending)
         self.arrays = arrays
         self.bumped = next((a for a in self.lines if a.place == "shared"), None)
-        self.w: C | Fortran = C(random, constants, shared) if form == "c" else Fortran(random, constants, shared, form)
+        self.w: C | Fortran
+        if form in ("c", "flat"):
+            self.w = (Flat if form == "flat" else C)(random, constants, shared)
+        else:
+            self.w = Fortran(random, constants, shared, form)
         self.aside = Random(f"{constants} {form}")  # what it chooses leaves the rest of a seed's program as it was
         self.busy_reads: set[str] = set()
         self.busy_writes: set[str] = set()

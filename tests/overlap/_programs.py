@@ -14,10 +14,11 @@ from random import Random
 
 from _collectives import Collectives
 from _computations import COMM, FIRST, HIGH, LAST, LOW, ME, N1, N2, NEXT, NP, PREV, S1, S2, SEEN, STEP, STEPS, I
+from _flat_writer import Flat
 from _messages import REAL
 from _terms import Out, Term, Variable, lift
 
-FORMS = ("c", "fixed", "mpi", "mpi_f08")
+FORMS = ("c", "flat", "fixed", "mpi", "mpi_f08")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Generated:
 
     @property
     def language(self) -> str:
-        return "c" if self.form == "c" else "fortran"
+        return "c" if self.form in ("c", "flat") else "fortran"
 
     @property
     def main(self) -> str:
@@ -152,6 +153,11 @@ class Maker(Collectives):
                     arguments[first], arguments[second] = arguments[second], arguments[first]
         self.w.call(name, *arguments)
 
+    def exchange_pointers(self) -> None:
+        """Two arrays that are reached by pointers change places."""
+        if isinstance(self.w, Flat) and not self.busy_reads and not self.busy_writes and self.chance(0.3):
+            self.w.exchange(*self.random.sample(self.random.choice((self.grids, self.lines)), 2))
+
     def in_procedure(self, count: int) -> None:
         name = self.fresh("phase")
         with self.w.procedure(name):
@@ -215,6 +221,7 @@ class Maker(Collectives):
             with w.loop(STEP, 1, STEPS):
                 for name in self.random.sample(self.procedures, len(self.procedures)):
                     self.call(name)
+                    self.exchange_pointers()
                     self.gap(0.4)
                     if self.chance(0.2):
                         self.call(name)

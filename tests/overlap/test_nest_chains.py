@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from _transformed import Transformed, transformed
 
-from lapwing.overlap.report import Options
 from lapwing.overlap.meeting import may_meet
+from lapwing.overlap.report import Options
 from lapwing.overlap.sections import Linear, Lookup, Section
 
 EXAMPLES = Path(__file__).parent / "examples"

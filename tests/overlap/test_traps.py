@@ -74,6 +74,11 @@ PROGRAMS = {
     "pure_caller.f90": Trap(
         "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
     ),
+    "component_of_argument.f90": Trap("components of arguments taken for nobody's", waits=("call smooth(g)",)),
+    "component_received.f90": Trap(
+        "receives into components of arguments taken for nobody's",
+        in_order=(("call finish(req)", "r(i) = r(i)"), ("call finish(req)", "g%u(i) = g%u(i)")),
+    ),
     "assigned_perhaps.c": Trap(
         "assignments beside && and ?: taken for made", waits=("+ g[k][j]", "+ g[l][j]", "(t = s[i][j])")
     ),

@@ -110,6 +110,11 @@ class Aliases:
         node = self._model.references.get(dummy.key)
         return self._memories(self._model.constraints.targets(node)) if node is not None else frozenset()
 
+    def everywhere(self, memory: frozenset[Memory]) -> frozenset[Memory]:
+        """With all memory of callers that dummy arguments among it stand for."""
+        dummies = (m.symbol for m in memory if m.symbol is not None and m.symbol.storage is Storage.ARGUMENT)
+        return memory.union(*map(self.actuals, dummies))
+
     def may_alias(self, one: Memory, two: Memory) -> bool:
         """Whether two objects may share bytes, for code of one procedure.
 

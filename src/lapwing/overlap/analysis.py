@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lapwing.overlap import mpi
-from lapwing.overlap.aliases import Aliases, Memory
+from lapwing.overlap.aliases import UNKNOWN, Aliases, Memory
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
@@ -19,11 +19,11 @@ from lapwing.overlap.program import (
     Block,
     Call,
     Constant,
-    Element,
     Expression,
     Invocation,
     Loop,
     Name,
+    Number,
     Procedure,
     Program,
     Statement,
@@ -185,11 +185,39 @@ class Analysis:
         """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""
         if self.program.sources[procedure.source].language != "fortran":
             return self.aliases.pointees(argument, self.origin(procedure))
-        memory = self.aliases.objects(argument, self.origin(procedure))
-        base = argument.base if isinstance(argument, Element) else argument
-        if isinstance(base, Name) and base.symbol.storage is Storage.ARGUMENT:
-            memory |= self.aliases.actuals(base.symbol)
-        return memory
+        return self.aliases.everywhere(self.aliases.objects(argument, self.origin(procedure)))
+
+    def beyond(self, buffer: mpi.Buffer, arguments: Sequence[Expression]) -> frozenset[Memory]:
+        """Memory that a buffer may reach besides that of its argument: by addresses in its type, or, in Fortran, where a variable
+        of a COMMON block stands for those that follow it, too."""
+        if max(buffer.argument, buffer.type) >= len(arguments):
+            return frozenset()
+        found: set[Memory] = set()
+        kind, argument = arguments[buffer.type], arguments[buffer.argument]
+        if self._keeps_addresses and not (isinstance(kind, Constant) and kind.name in mpi.TYPE_SIZES):
+            found.add(UNKNOWN)
+        if isinstance(argument, Name) and argument.symbol.dimensions is None:
+            block, _, _ = argument.symbol.key.rpartition("::")
+            several = buffer.count is None or arguments[buffer.count] != Number(1)
+            if several and block.startswith("common "):
+                members = (s for s in self.program.globals.values() if s.key.startswith(f"{block}::"))
+                found |= {Memory(symbol.key, symbol) for symbol in members}
+        return frozenset(found)
+
+    @cached_property
+    def _keeps_addresses(self) -> bool:
+        """Whether the program asks for addresses, as it must for types that lead from one variable to another."""
+        return self._calls_any({"MPI_GET_ADDRESS", "MPI_ADDRESS"})
+
+    @cached_property
+    def has_key_values(self) -> bool:
+        """Whether the program gives MPI procedures to be called when attributes change."""
+        return self._calls_any(
+            {f"MPI_{kind}_CREATE_KEYVAL" for kind in ("COMM", "TYPE", "WIN")} | {"MPI_KEYVAL_CREATE"}
+        )
+
+    def _calls_any(self, names: Set[str]) -> bool:
+        return any((site.name or "").upper() in names for sites in self.graph.sites.values() for site in sites)
 
     def started(self) -> tuple[_Started, ...]:
         """Every nonblocking call of the program, with its request's and its buffers' memory."""
@@ -209,7 +237,11 @@ class Analysis:
                 if place >= len(statement.arguments):
                     continue
                 buffers = tuple(
-                    (self.memory_of(statement.arguments[b.argument], procedure), b.writes)
+                    (
+                        self.memory_of(statement.arguments[b.argument], procedure)
+                        | self.beyond(b, statement.arguments),
+                        b.writes,
+                    )
                     for b in call.buffers
                     if b.argument < len(statement.arguments)
                 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lapwing.overlap.aliases import Memory
 from lapwing.overlap.effects import Access, Anchor, MessageOperation
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.program import (
@@ -42,6 +43,7 @@ class Bindings:
         section = None if access.section is None else self._translated(access.section)
         must = access.must and (access.section is None or (section is not None and not self._lossy(access.section)))
         symbol = access.symbol
+        access = self._with_memory_here(access)
         if access.anchor is not None:
             anchor = self._anchor_here(access.anchor)
             access = replace(access, anchor=anchor)
@@ -51,7 +53,7 @@ class Bindings:
             must = must and (section is None or self.walker._runs_through(section))
             section, must = (None, False) if stale else (section, must)
             if section is access.section and must == access.must and not stale:
-                return access  # most are of globals, the same for all callers
+                return access
             return replace(access, section=section, must=must, stale=stale or access.stale)
         return self._through_dummy(access, section, must)
 
@@ -59,7 +61,20 @@ class Bindings:
         symbol = access.symbol
         if symbol is not None and symbol.key in self.actual:
             return self._through_dummy(access, None, False)
+        access = self._with_memory_here(access)
         return access.within(None, False) if access.must or access.section is not None else access
+
+    def _with_memory_here(self, access: Access) -> Access:
+        """The same in the caller's memory: a part of a dummy argument may be reached without its name (a component is)."""
+        if all(m.key not in self.actual for m in access.memory):
+            return access  # most are of globals, the same for all callers
+        walker = self.walker
+        procedure = walker.analysis.origin(walker.procedure)
+        memory: set[Memory] = set()
+        for item in access.memory:
+            actual = self.actual.get(item.key)
+            memory |= {item} if actual is None else walker.analysis.aliases.objects(actual, procedure)
+        return replace(access, memory=frozenset(memory))
 
     def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
         assert access.symbol is not None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Aliases
 from lapwing.overlap.effects import Access, Effects, MessageOperation
-from lapwing.overlap.program import Span
 from lapwing.overlap.meeting import may_meet
+from lapwing.overlap.program import Span
 from lapwing.overlap.sections import Chosen, Condition
 
 

@@ -133,7 +133,7 @@ class DistinctPointers:
         exchanged: dict[str, tuple[Symbol, ...]] = {}
         for procedure in self._c_procedures():
             pointers = [s for s in _symbols(procedure) if s.storage is Storage.LOCAL and _leads_to_elements(s)]
-            if len(pointers) < 2:  # noqa: PLR2004 (a pair)
+            if len(pointers) < 2:
                 continue
             own, groups = self._of_procedure(procedure, {s.key: s for s in pointers})
             owners |= dict.fromkeys(own, procedure.key)
@@ -198,7 +198,8 @@ class DistinctPointers:
             ):
                 return False
         return all(
-            value is not None and (isinstance(_plain(value), Name) or self._is_fresh(value, procedure)) for value in values
+            value is not None and (isinstance(_plain(value), Name) or self._is_fresh(value, procedure))
+            for value in values
         ) and bool(values)
 
     def _tells(self, expression: Expression, pointers: set[Symbol], procedure: Procedure) -> bool:

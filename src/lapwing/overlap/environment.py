@@ -22,7 +22,6 @@ from lapwing.overlap.program import (
     Text,
 )
 from lapwing.overlap.sections import Condition, Linear, Lookup, Origin, Product, Range, Subscript, fresh_term
-from lapwing.overlap.tree import is_spelled_signed
 
 _MOST_CHOICES = 4
 _INT = 4  # bytes
@@ -224,7 +223,7 @@ class Environment:
                 return Linear.number(number)
             case Name(symbol=symbol):
                 return self.value(symbol)
-            case Cast(type=kind, value=inner) if kind.base == "integer" and (kind.bytes or 0) >= 4:
+            case Cast(value=inner, keeps=True):
                 return self.linear(inner)
             case Operation(operator="neg", arguments=(only,)):
                 value = self.linear(only)
@@ -374,15 +373,15 @@ def is_pure(call: Invocation) -> bool:
 
 def _holds(symbol: Symbol, value: Linear) -> bool:
     """Whether a variable of this type certainly holds the value as it is."""
-    size, words = symbol.type.bytes, set(symbol.type.text.split())
-    if words & {"_Bool", "bool"}:
+    size = symbol.type.bytes
+    if symbol.type.base == "logical" and size == 1:
         return not value.terms and value.constant in (0, 1)
     if size is not None and size < _INT:
         return not value.terms and 0 <= value.constant <= _SMALL
-    signed = (
-        symbol.type.base == "logical" or symbol.type.text.lower().startswith("integer") or is_spelled_signed(symbol)
-    )
-    return bool(value.terms) or signed or value.constant >= 0
+    if not symbol.type.unsigned:
+        return True
+    # Of numbers as wide as addresses nothing is converted that would tell those below zero from large ones.
+    return value.constant >= 0 if not value.terms else size != _INT
 
 
 def _is_fortran_pointer(symbol: Symbol) -> bool:

@@ -49,7 +49,8 @@ def section_of(
     symbol, indices = place
     if symbol.overlay is not None or not (_is_flat_pointer(symbol) or (symbol.dimensions and not symbol.pointer)):
         return None
-    kind, count = arguments[buffer.type], environment.linear(arguments[buffer.count])
+    # A count that is converted to a type that does not hold it means fewer elements, if any.
+    kind, count = arguments[buffer.type], environment.linear(without_casts(arguments[buffer.count]))
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
     if count is None or size is None or size != _element_of(symbol).bytes:
         return None

@@ -69,12 +69,13 @@ class Storage(enum.Enum):
 class Type:
     """``base``: "integer", "real", "complex", "logical", "character", "pointer", "struct" or "other". ``bytes`` of an
     element, None where unknown. ``text``: as a declaration spells it ("double precision", "INT_TYPE", "real(kind=8)").
-    ``target``: what a C pointer points to."""
+    ``target``: what a C pointer points to. ``unsigned``: C's whole numbers without a sign."""
 
     base: str
     bytes: int | None
     text: str
     target: Type | None = None
+    unsigned: bool = False
 
 
 @dataclass(frozen=True)
@@ -236,8 +237,14 @@ class Operation(Expression):
 
 @dataclass(frozen=True)
 class Cast(Expression):
+    """A conversion: one that is spelled, or one of C's own that may change a whole number.
+
+    ``keeps``: a whole number stays the same, or at most becomes one as far below zero as it is large without a sign.
+    """
+
     type: Type
     value: Expression
+    keeps: bool = field(default=False, compare=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         return (self.value,)

@@ -100,7 +100,6 @@ class Lookup:
     array: str  # its key
     subscripts: tuple[Linear, ...]
 
-
     def linears(self) -> tuple[Linear, ...]:
         return self.subscripts
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.program import Expression, Storage
+from lapwing.overlap.program import Expression
 from lapwing.overlap.sites import Site
 from lapwing.overlap.touches import Touch, Touches, bare
 
@@ -23,10 +23,7 @@ class Piece:
 
 def everywhere(touch: Touch, touches: Touches) -> Touch:
     """A touch as other procedures may see it: by memory, with the callers' that a dummy argument stands for."""
-    memory = touch.memory
-    if touch.symbol is not None and touch.symbol.storage is Storage.ARGUMENT:
-        memory |= touches.aliases.actuals(touch.symbol)
-    return replace(touch, symbol=None, through=False, memory=memory)
+    return replace(touch, symbol=None, through=False, memory=touches.aliases.everywhere(touch.memory))
 
 
 class Started:

@@ -98,8 +98,8 @@ def _is_made_of(value: Expression, known: Set[str]) -> bool:
             return isinstance(value.value, int)
         case Name(symbol):
             return symbol.storage is Storage.CONSTANT or symbol.key in known
-        case Cast(kind, inner):
-            return kind.base == "integer" and _is_made_of(inner, known)
+        case Cast(value=inner, keeps=keeps):
+            return keeps and _is_made_of(inner, known)
         case Operation(operator, parts):
             return operator in _ARITHMETIC and all(_is_made_of(part, known) for part in parts)
     return False

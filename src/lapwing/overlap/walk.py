@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -533,6 +534,8 @@ class Walker:
                 self._pointee(argument, writes=False)
             if number in written:
                 self._pointee(argument, writes=True)
+        for number in library.calls:
+            self._called_back(library.name, arguments[number] if number < len(arguments) else None)
         self._io = self._io or library.io
         if library.state:
             self._states.add(library.state)
@@ -540,6 +543,23 @@ class Walker:
             self._states.add("heap")
         if library.ends:
             self._barrier = self._barrier or f"{library.name} ends the program"
+
+    def _called_back(self, name: str, function: Expression | None) -> None:
+        """A library calls this function as often as it likes, with what it likes."""
+        function = without_casts(function)
+        function = function.object if isinstance(function, AddressOf) else function
+        callee = self.analysis.program.resolve(getattr(function, "name", None), self.procedure)
+        summary = None if callee is None else self.analysis.summary(callee)
+        if summary is None or summary.barrier or summary.leaves or summary.operations:
+            self._barrier = self._barrier or f"{name} may call a procedure of the program"
+            self.environment.forget(set(), everything=True)
+            return
+        for access in summary.accesses:
+            self._found.append(Access(None, None, access.writes, False, False, access.memory, self._where))
+        self.environment.forget({key for key in summary.written_keys if self._is_scalar(key)})
+        self.environment.changed |= summary.written_keys
+        self._io = self._io or summary.io
+        self._states |= summary.states
 
     def _pointee(self, argument: Expression, *, writes: bool) -> None:
         """C: what an argument points to is touched, in a part that is not known."""
@@ -577,6 +597,7 @@ class Walker:
                 continue
             if not self._buffer_argument(message, number, arguments, parameter):
                 self._message_argument(argument, parameter, fortran)
+            self._touch_beyond(message, number, arguments, parameter)
         if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
             self._remember_started(message, arguments)
         if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
@@ -594,6 +615,8 @@ class Walker:
             operator = arguments[place]
             if not isinstance(operator, Constant) or operator.name not in mpi.CONSTANTS:
                 self._barrier = self._barrier or f"{message.name} may call a procedure of the program"
+        if _CALLING_BACK.match(message.name) and self.analysis.has_key_values:
+            self._barrier = self._barrier or f"{message.name} may call a procedure of the program"
         for number, argument in enumerate(arguments):
             if isinstance(argument, Constant) and argument.name == "MPI_IN_PLACE":
                 for buffer in mpi.buffers_in_place(message, number):
@@ -625,6 +648,18 @@ class Walker:
             if wanted:
                 self._touch(place, self._bound(section), writes=writes, must=False)
         return True
+
+    def _touch_beyond(
+        self, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
+    ) -> None:
+        buffer = next((b for b in message.buffers if b.argument == number), None)
+        memory = frozenset[Memory]() if buffer is None else self.analysis.beyond(buffer, arguments)
+        for wanted, writes in ((parameter.reads, False), (parameter.writes, True)):
+            if wanted and memory:
+                self._found.append(Access(None, None, writes, False, False, memory, self._where))
+                if writes:
+                    self.environment.changed |= {m.key for m in memory}
+                    self._forget_scalars(memory)
 
     def _remember_started(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
         """What the request of a nonblocking call stands for from here on."""
@@ -711,8 +746,10 @@ class Walker:
             if not phase.copies and parameter.role in _BUFFER_ROLES:
                 # It must be the same memory at the start and at the end, as if each read what the other left.
                 parameter = replace(parameter, reads=True)
-            if self._concerns(phase, parameter) and not self._buffer_argument(message, number, arguments, parameter):
-                self._message_argument(argument, parameter, fortran)
+            if self._concerns(phase, parameter):
+                if not self._buffer_argument(message, number, arguments, parameter):
+                    self._message_argument(argument, parameter, fortran)
+                self._touch_beyond(message, number, arguments, parameter)
         if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
             self._target(phase.call.result, must=True)
         name = "MPI_Wait" if phase.part in _ENDINGS else (message.nonblocking or message.name)
@@ -899,6 +936,10 @@ def _points(expression: Expression) -> bool:
     return not shape_of(expression).plain
 
 
+# What was given with a key value is called when an attribute is given another value, or its object goes.
+_CALLING_BACK = re.compile(
+    r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
+)
 _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
 _VOLATILE = "volatile variables"
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})

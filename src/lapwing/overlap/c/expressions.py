@@ -219,7 +219,26 @@ class Expressions:
             base = base_symbol(found)  # an array that turns into a pointer
             if base is not None and not base.pointer:
                 mark_target(base)
+        if self._is_whole(node) and self._is_whole(parts[0]) and not self._keeps(node, parts[0], found):
+            return Cast(self._cast_type(node), found)
         return found
+
+    def _is_whole(self, node: Node) -> bool:
+        kind = self._type_kind(node)
+        return kind in TypeKind.INTEGERS or kind in TypeKind.CHARACTERS or kind in (TypeKind.BOOL, TypeKind.ENUM)
+
+    def _keeps(self, to: Node, origin: Node, value: Expression) -> bool:
+        """Whether a whole number is the same after its conversion."""
+        new, old = self._cast_type(to), self._cast_type(origin)
+        if isinstance(value, Number) and new.base != "logical":
+            return new.bytes is not None and 0 <= value.value < 2 ** (8 * new.bytes - 1)
+        if new.bytes is None or old.bytes is None or new.bytes < old.bytes:
+            return False
+        if new.base == "logical" and old.base != "logical":
+            return False
+        # What is reckoned without a sign may have gone below zero, and is a large number then.
+        stored = isinstance(value, Name | Element | Member | Deref | Invocation)
+        return new.bytes == old.bytes or not old.unsigned or stored
 
     def _is_same_text(self, node: Node, child: Node) -> bool:
         if (node.start, node.end) == (child.start, child.end):
@@ -413,7 +432,8 @@ class Expressions:
             folded = self._unit.evaluate(node.cursor)
             if isinstance(folded, int):
                 return Number(folded)
-        return Cast(self._cast_type(node), value)
+        whole = self._is_whole(node) and self._is_whole(parts[0])
+        return Cast(self._cast_type(node), value, keeps=whole and self._keeps(node, parts[0], value))
 
     def _cast_type(self, node: Node) -> Type:
         return self._declarations.type(self._clang.clang_getCursorType(node.cursor))

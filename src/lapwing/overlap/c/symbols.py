@@ -236,7 +236,7 @@ class Declarations:
         elif kind in TypeKind.ARRAYS:
             # A row that a pointer to an array points to; its elements are one step further.
             target = self.type(self._element(canonical), depth + 1)
-        return Type(base_of_kind(kind), size, text, target)
+        return Type(base_of_kind(kind), size, text, target, unsigned=kind in TypeKind.UNSIGNED)
 
 
 def is_reference(clang_type: ClangType) -> bool:

@@ -24,6 +24,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import meet
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Environment
+from lapwing.overlap.meeting import covers
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.motions.early_work import EarlyWork
 from lapwing.overlap.motions.written_ranges import WrittenRanges, written_ranges
@@ -46,7 +47,6 @@ from lapwing.overlap.program import (
     Unread,
     without_casts,
 )
-from lapwing.overlap.meeting import covers
 from lapwing.overlap.sections import Linear, Range, Section
 from lapwing.overlap.tree import message_of
 

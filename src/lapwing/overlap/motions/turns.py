@@ -14,6 +14,7 @@ from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Terms
 from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.meeting import covers
 from lapwing.overlap.program import (
     Block,
     Compound,
@@ -28,7 +29,6 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
 )
-from lapwing.overlap.meeting import covers
 from lapwing.overlap.sections import Condition, Linear, Section
 
 
