@@ -79,6 +79,18 @@ PROGRAMS = {
         "receives into components of arguments taken for nobody's",
         in_order=(("call finish(req)", "r(i) = r(i)"), ("call finish(req)", "g%u(i) = g%u(i)")),
     ),
+    "addresses_in_type.f90": Trap(
+        "memory that MPI reaches beyond its argument", lacks=("call lapwing_addresses_in_type_bcast",)
+    ),
+    "common_as_one.f": Trap("the rest of a COMMON block that is sent", in_order=(("ierr)\n         do", "p2*i"),)),
+    "converted_integers.c": Trap(
+        "conversions taken to change nothing",
+        in_order=tuple((f"({number + 1});", f"+= h[{number}]") for number in range(5)),
+    ),
+    "called_by_library.c": Trap(
+        "what functions that a library calls read and write",
+        in_order=(("(1);", "descending);"), ("(2);", "counting);"), ("(3);", "_delete_attr")),
+    ),
     "assigned_perhaps.c": Trap(
         "assignments beside && and ?: taken for made", waits=("+ g[k][j]", "+ g[l][j]", "(t = s[i][j])")
     ),

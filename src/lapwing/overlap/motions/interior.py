@@ -463,8 +463,11 @@ def _along(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Acc
 
 def _is_in_flat_array(element: Element) -> bool:
     """Whether its subscript may be a row's and a place in the row."""
+    if len(element.indices) != 1:
+        return False
     products = (e for e in element.indices[0].walk() if isinstance(e, Operation) and e.operator == "*")
-    return len(element.indices) == 1 and any(not any(isinstance(a, Number) for a in e.arguments) for e in products)
+    pointed = isinstance(element.base, Name) and element.base.symbol.pointer
+    return pointed or any(not any(isinstance(a, Number) for a in e.arguments) for e in products)
 
 
 def _elements(statement: Statement) -> Iterable[Element]:
