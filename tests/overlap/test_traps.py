@@ -83,6 +83,10 @@ PROGRAMS = {
         "memory that MPI reaches beyond its argument", lacks=("call lapwing_addresses_in_type_bcast",)
     ),
     "common_as_one.f": Trap("the rest of a COMMON block that is sent", in_order=(("ierr)\n         do", "p2*i"),)),
+    "called_twice.f90": Trap(
+        "the turns of a procedure's loop taken for the same in two calls",
+        in_order=(("call f(a, b, c)", "call f(b, a, d)"),),
+    ),
     "converted_integers.c": Trap(
         "conversions taken to change nothing",
         in_order=tuple((f"({number + 1});", f"+= h[{number}]") for number in range(5)),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from _programs import FORMS, random_program
+from _programs import random_program
 from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, toolchain, write
 
 pytestmark = pytest.mark.mpi
@@ -238,7 +238,9 @@ def without_one_wait(text: str) -> Iterator[str]:
         yield text[:start] + (";" if match[1].endswith(";") else "continue") + text[end:]
 
 
-@pytest.mark.parametrize("form", ["c", "fixed", *(pytest.param(form, marks=pytest.mark.long) for form in ("flat", "mpi", "mpi_f08"))])
+@pytest.mark.parametrize(
+    "form", ["c", "fixed", *(pytest.param(form, marks=pytest.mark.long) for form in ("flat", "mpi", "mpi_f08"))]
+)
 def test_missing_waits_of_a_random_program_are_seen(form: str, tmp_path: Path) -> None:
     needs(form)
     programs = (random_program(seed, form) for seed in range(3, 40))

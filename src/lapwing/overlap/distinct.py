@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lapwing.overlap import known
-from lapwing.overlap.callgraph import CallGraph, Target, arguments_of, language_of
+from lapwing.overlap.callgraph import CallGraph, Target, arguments_of, is_cpp, is_static, language_of
 from lapwing.overlap.program import (
     Assign,
     Assignment,
@@ -88,7 +88,9 @@ class DistinctPointers:
         pair = (one.key, other.key)
         if not calls or pair in self._asked or callee.key in self._graph.address_taken:
             return False
-        if self._graph.external_code and not self._is_private(callee):
+        if is_cpp(self._program, callee) and callee.key != callee.name and not is_static(callee.key):
+            return False  # a method, which may be called as another class's
+        if self._graph.external_code and not is_static(callee.key):
             return False
         self._asked.add(pair)
         found = all(self._gives_distinct(site.procedure, dict(self._bound(site.call, callee)), pair) for site in calls)
@@ -112,9 +114,6 @@ class DistinctPointers:
 
     def _are_distinct_now(self, one: Symbol, other: Symbol) -> bool:
         return one.pointer and other.pointer and one.key != other.key and self._find(one, other)
-
-    def _is_private(self, procedure: Procedure) -> bool:
-        return "::" in procedure.key
 
     # ---- local variables ----------------------------------------------------------------------------------------------
 
@@ -193,9 +192,11 @@ class DistinctPointers:
             for target, value in _given(statement):
                 if target in returned and not (value is not None and self._is_fresh(value, procedure)):
                     return False
-            if not isinstance(statement, Jump) and any(
-                self._tells(top, returned, procedure) for top in statement.expressions()
-            ):
+            if isinstance(statement, Call):
+                told = self._tells(Invocation(statement.name, statement.arguments), returned, procedure)
+            else:
+                told = any(self._tells(top, returned, procedure) for top in statement.expressions())
+            if told and not isinstance(statement, Jump):
                 return False
         return all(
             value is not None and (isinstance(_plain(value), Name) or self._is_fresh(value, procedure))

@@ -92,11 +92,14 @@ def may_meet(one: Section, other: Section, context: Condition = (), chosen: Chos
     those ``chosen`` have these values."""
     if len(one.subscripts) != len(other.subscripts):
         return True
-    # Most pairs are settled by constants without isl. Of two turns the same term may be bound in both, and be worth another.
+    # Most pairs are settled by constants without isl. What is bound in both is worth another in each.
     if any(
-        isinstance(a, Linear) and isinstance(b, Linear) and a.terms == b.terms and a.constant != b.constant
+        isinstance(a, Linear)
+        and isinstance(b, Linear)
+        and a.terms == b.terms
+        and a.constant != b.constant
+        and not any(name in one.bound or name in other.bound for name, _ in a.terms)
         for a, b in zip(one.subscripts, other.subscripts, strict=True)
-        if not context or (isinstance(a, Linear) and not a.terms)
     ):
         return False
     differ = one.coarse is not one or other.coarse is not other

@@ -109,7 +109,7 @@ def _lengths(section: Section) -> tuple[Linear, ...]:
         factor
         for product in products.values()
         for factor in reversed(product.factors)
-        if factor.names().isdisjoint(bound) and factor.names().isdisjoint(products)
+        if factor.terms and factor.names().isdisjoint(bound) and factor.names().isdisjoint(products)
     ]
     return tuple(dict.fromkeys(found))
 

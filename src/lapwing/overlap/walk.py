@@ -324,7 +324,8 @@ class Walker:
         for part in (target, value):
             if isinstance(part, Name) and part.symbol.pointer:
                 for symbol in self.analysis.aliases.exchanged(part.symbol):
-                    self._touch_scalar(symbol, writes=True)
+                    own = self._objects(Name(symbol))
+                    self._found.append(Access(symbol, None, True, False, False, own, self._where))
                     self.environment.assign(symbol, None)
 
     def _value(self, expression: Expression) -> None:

@@ -127,7 +127,9 @@ class SplitProcedures:
         arguments = []
         for number, argument in enumerate(call.arguments):
             dummy = callee.parameters[number] if number < len(callee.parameters) else None
-            value = values.linear(argument) if isinstance(argument, Name) and _is_plain(argument.symbol) else None
+            value = (
+                values.linear(argument) if isinstance(argument, Name) and self._may_change(argument.symbol) else None
+            )
             read_only = (
                 dummy is not None and dummy.key not in written and _is_plain(dummy) and dummy.intent in (None, "in")
             )
@@ -135,6 +137,10 @@ class SplitProcedures:
                 argument = Number(value.constant)
             arguments.append(argument)
         return replace(call, arguments=tuple(arguments))
+
+    def _may_change(self, symbol: Symbol) -> bool:
+        """Whether the scalar may have another value by the time of the second half."""
+        return _is_plain(symbol) and symbol.key not in self.context.analysis.terms.unchanging
 
     def _divide(self, callee: Procedure) -> DividedProcedure | None:
         if not self._may_be_divided(callee):
