@@ -19,7 +19,6 @@ from lapwing.overlap.program import (
     Procedure,
     Storage,
     Symbol,
-    Type,
     without_casts,
 )
 from lapwing.overlap.sections import Linear, Section
@@ -166,13 +165,15 @@ class Bindings:
         return offsets is not None and all(offset == Linear.number(0) for offset in offsets)
 
     def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
-        if dummy.dimensions is None and actual.dimensions is None:
-            return True  # two pointers to elements
-        if dummy.dimensions is None:
-            return len(actual.dimensions or ()) == 1
-        if actual.dimensions is None:
-            return len(dummy.dimensions) == 1
-        return self._offsets(dummy, actual) is not None
+        """C: whether the same subscripts count the same elements."""
+        inner, outer = dummy.index_space or (), actual.index_space or ()
+        return len(inner) == len(outer) and all(
+            self._same_value(here.upper, there.upper) for here, there in zip(inner[1:], outer[1:], strict=True)
+        )
+
+    def _same_value(self, callees: Expression | None, own: Expression | None) -> bool:
+        value = self._bound_value(callees, callee=True)
+        return value is not None and value == self._bound_value(own, callee=False)
 
     def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Linear, ...] | None:
         """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
@@ -308,10 +309,5 @@ def is_place(expression: Expression) -> bool:
 
 def _same_elements(dummy: Symbol, actual: Symbol) -> bool:
     """Whether subscripts count in the same unit: arrays may be handed on as arrays of another type."""
-
-    def element(symbol: Symbol) -> Type:
-        pointee = symbol.type.target if symbol.type.base == "pointer" and symbol.dimensions is None else None
-        return symbol.type if pointee is None else pointee
-
-    one, other = element(dummy), element(actual)
+    one, other = dummy.element, actual.element
     return one.text == other.text if one.bytes is None or other.bytes is None else one.bytes == other.bytes

@@ -243,8 +243,7 @@ class DistinctPointers:
 
 def _leads_to_elements(symbol: Symbol) -> bool:
     """Whether it is a pointer whose own value is changed by its name only, to what is no pointer."""
-    element = symbol.type.target
-    plain = element is not None and element.base in ("integer", "real", "complex", "logical", "character")
+    plain = symbol.element.base in ("integer", "real", "complex", "logical", "character")
     return symbol.pointer and symbol.dimensions is None and plain and not (symbol.target or symbol.volatile)
 
 

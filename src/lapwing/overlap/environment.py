@@ -307,6 +307,8 @@ class Environment:
                 return self._joined(f"{symbol.key}", indices, frozenset({symbol.key}))
             case Member(base=Name(symbol=symbol), field_name=name):
                 return None if self._stale(symbol) else (f"{symbol.key}.{name}", frozenset({symbol.key}))
+            case Operation(operator="sizeof"):
+                return None  # how it is reckoned is not read
             case Operation(operator=operator, arguments=arguments):
                 linear = self.linear(expression) if operator in ("+", "-", "neg") else None
                 if linear is not None and not (linear.names() & self.terms.defined.keys()):

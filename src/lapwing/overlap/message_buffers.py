@@ -17,7 +17,6 @@ from lapwing.overlap.program import (
     Operation,
     Slice,
     Symbol,
-    Type,
     without_casts,
 )
 from lapwing.overlap.sections import Linear, Range, Section, Subscript
@@ -47,26 +46,24 @@ def section_of(
     if place is None:
         return None
     symbol, indices = place
-    if symbol.overlay is not None or not (_is_flat_pointer(symbol) or (symbol.dimensions and not symbol.pointer)):
+    dimensions = symbol.index_space
+    if symbol.overlay is not None or dimensions is None or symbol.element.base not in _ELEMENTS:
+        return None
+    if symbol.pointer and (symbol.type.base != "pointer" or environment.is_changed(symbol)):
         return None
     # A count that is converted to a type that does not hold it means fewer elements, if any.
     kind, count = arguments[buffer.type], environment.linear(without_casts(arguments[buffer.count]))
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
-    if count is None or size is None or size != _element_of(symbol).bytes:
+    if count is None or size is None or size != symbol.element.bytes:
         return None
-    if symbol.dimensions is None:
-        start = environment.linear(indices[0]) if indices else Linear.number(0)
-        if start is None or environment.is_changed(symbol):
-            return None
-        return symbol, Section((Range(start, start.plus(count).plus(_ONE, -1)),))
     if fortran and any(isinstance(index, Slice) for index in indices):
         # A section is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11).
         return symbol, Section(tuple(map(environment.subscript, indices)))
-    order = list(range(len(symbol.dimensions)))
+    order = list(range(len(dimensions)))
     if not fortran:
         order.reverse()
-    starts = _starts(symbol.dimensions, indices, environment, declared)
-    return None if starts is None else _run(symbol, starts, order, count, declared)
+    starts = _starts(dimensions, indices, environment, declared)
+    return None if starts is None else _run(symbol, dimensions, starts, order, count, declared)
 
 
 def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None:
@@ -75,21 +72,11 @@ def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None
         argument = argument.object
     elif isinstance(argument, Operation) and argument.operator == "+":
         pointer, *offset = sorted(argument.arguments, key=lambda e: not (isinstance(e, Name) and e.symbol.pointer))
-        if isinstance(pointer, Name) and _is_flat_pointer(pointer.symbol):
+        if isinstance(pointer, Name) and pointer.symbol.type.base == "pointer":
             return pointer.symbol, tuple(offset)
     if isinstance(argument, Element) and isinstance(argument.base, Name):
         return argument.base.symbol, argument.indices
     return (argument.symbol, ()) if isinstance(argument, Name) else None
-
-
-def _is_flat_pointer(symbol: Symbol) -> bool:
-    """C: whether it points to elements that are no arrays or pointers themselves."""
-    element = symbol.type.target
-    return symbol.pointer and symbol.dimensions is None and element is not None and element.base in _ELEMENTS
-
-
-def _element_of(symbol: Symbol) -> Type:
-    return symbol.type if symbol.type.target is None else symbol.type.target
 
 
 def _starts(
@@ -106,13 +93,17 @@ def _starts(
 
 
 def _run(
-    symbol: Symbol, starts: Sequence[Linear], order: Sequence[int], count: Linear, declared: Declared
+    symbol: Symbol,
+    dimensions: Sequence[Dimension],
+    starts: Sequence[Linear],
+    order: Sequence[int],
+    count: Linear,
+    declared: Declared,
 ) -> tuple[Symbol, Section] | None:
     """``count`` elements from ``starts`` on, the dimensions in ``order`` running fastest first."""
-    assert symbol.dimensions is not None
     subscripts: list[Subscript] = list(starts)
     for place, axis in enumerate(order):
-        dimension = symbol.dimensions[axis]
+        dimension = dimensions[axis]
         upper, lower = declared(dimension.upper), declared(dimension.lower)
         end = starts[axis].plus(count).plus(_ONE, -1)
         last = place == len(order) - 1

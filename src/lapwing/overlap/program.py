@@ -91,6 +91,7 @@ class Symbol:
     """A variable, equal to another if ``key`` is: "file.c::name", "module m::u", "common b::u", "procedure p::i".
 
     ``dimensions``: None for a scalar (a C pointer too); in the order of the source (Fortran: first is contiguous, C: last).
+    ``rows``: of a C pointer to arrays, the dimensions of one of them.
     ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE; members of COMMON
     blocks laid out differently in different procedures); None: it shares with nobody.
     """
@@ -110,9 +111,27 @@ class Symbol:
     volatile: bool = field(default=False, compare=False)
     overlay: str | None = field(default=None, compare=False)
     where: Span | None = field(default=None, compare=False)
+    rows: tuple[Dimension, ...] = field(default=(), compare=False)
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    @property
+    def index_space(self) -> tuple[Dimension, ...] | None:
+        """The dimensions of what its subscripts count: of an array, or of what a C pointer leads to."""
+        if self.dimensions is not None or self.type.base != "pointer":
+            return self.dimensions
+        return (Dimension(Number(0), None), *self.rows)
+
+    @property
+    def element(self) -> Type:
+        """The type of an element of what its subscripts count."""
+        found = self.type
+        if self.dimensions is None and found.base == "pointer" and found.target is not None:
+            found = found.target
+            while found.base == "other" and found.target is not None:
+                found = found.target  # an array's element
+        return found
 
     @cached_property
     def alone(self) -> bool:
@@ -224,8 +243,9 @@ class AddressOf(Expression):
 @dataclass(frozen=True)
 class Operation(Expression):
     """``operator`` in C's spelling for both languages: + - * / % ** == != < <= > >= && || ! << >> & | ^ ~, "neg" for a unary
-    minus, "?:" for C's conditional and "," for its comma. Fortran's .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: C
-    compares unsigned numbers."""
+    minus, "?:" for C's conditional and "," for its comma, "sizeof" for a size that is reckoned from these values. Fortran's
+    .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: C compares unsigned numbers.
+    """
 
     operator: str
     arguments: tuple[Expression, ...]

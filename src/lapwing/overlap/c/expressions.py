@@ -415,13 +415,20 @@ class Expressions:
         parts = _expressions_in(node)
         array = self.read(_stripped(parts[0])) if len(parts) == 1 else None
         if not isinstance(array, Name) or not array.symbol.dimensions or array.symbol.type.bytes is None:
-            return self._unread(node)
+            return self._size_of_type(node)
         size: Expression = Number(array.symbol.type.bytes)
         for bound in array.symbol.dimensions:
             if bound.upper is None:
                 return self._unread(node)
             size = Operation("*", (size, Operation("+", (bound.upper, Number(1)))))
         return size
+
+    def _size_of_type(self, node: Node) -> Expression:
+        """A size that is not known, of a type that is made of these values."""
+        lengths = tuple(self.read(part) for part in _expressions_in(node))
+        if any(isinstance(e, Assignment | Invocation | Unread) for length in lengths for e in length.walk()):
+            return self._unread(node)
+        return Operation("sizeof", lengths)
 
     def _cast(self, node: Node) -> Expression:
         parts = _expressions_in(node)

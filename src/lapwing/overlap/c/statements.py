@@ -779,9 +779,8 @@ class Statements:
         parts = [child for child in node.children if _is_expression(child)]
         given = [part for part in parts if part.cursor.second == cursor.second and cursor.second is not None]
         sizes = [part for part in parts if part not in given]
-        if symbol.dimensions is not None and len(sizes) == len(symbol.dimensions):
-            # libclang visits the innermost size first
-            give_bounds(symbol, {n: self._value(size) for n, size in enumerate(reversed(sizes))})
+        # libclang visits the innermost size first
+        give_bounds(symbol, [self._value(size) for size in reversed(sizes)])
         if not given:
             return None
         if symbol.type.base == "struct" and given[0].kind == Kind.CALL_EXPR and not given[0].children:

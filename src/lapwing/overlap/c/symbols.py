@@ -5,7 +5,7 @@ One table serves all translation units of a program, so that a variable several 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -168,11 +168,12 @@ class Declarations:
         type_ = self.type(element)
         kind = clang.clang_getCanonicalType(element).kind
         pointer = kind in (TypeKind.POINTER, TypeKind.LVALUE_REFERENCE, TypeKind.RVALUE_REFERENCE)
+        rows = () if dimensions is not None else self._rows(shown)
         if argument and dimensions is not None and not reference:
             # void f(double a[n][5]): what comes is a pointer to the first row.
             row = clang.clang_getArrayElementType(clang.clang_getCanonicalType(shown))
             type_ = Type("pointer", _POINTER_BYTES, f"{self.type(row).text} *", self.type(row))
-            pointer, dimensions = True, None
+            pointer, rows, dimensions = True, dimensions[1:], None
         path, start, end = self._unit.extent(cursor)
         source = self._source_of(path) if path is not None else None
         return Symbol(
@@ -186,7 +187,15 @@ class Declarations:
             by_value=argument and not reference,
             volatile=self._is_volatile(clang_type) or self._is_volatile(element),
             where=None if source is None else Span(source, start, end),
+            rows=rows,
         )
+
+    def _rows(self, clang_type: ClangType) -> tuple[Dimension, ...]:
+        """The dimensions of the arrays that a pointer leads to."""
+        canonical = self._clang.clang_getCanonicalType(clang_type)
+        if canonical.kind != TypeKind.POINTER:
+            return ()
+        return self.dimensions(self._clang.clang_getPointeeType(canonical)) or ()
 
     def _is_volatile(self, clang_type: ClangType) -> bool:
         canonical = self._clang.clang_getCanonicalType(clang_type)
@@ -266,15 +275,20 @@ def _complete(symbol: Symbol, dimensions: tuple[Dimension, ...] | None) -> None:
         object.__setattr__(symbol, "dimensions", dimensions)
 
 
-def give_bounds(symbol: Symbol, sizes: Mapping[int, Expression]) -> None:
-    """Fill in the bounds of a variable-length array from the sizes its declaration gives, by dimension."""
-    if symbol.dimensions is None:
-        return
-    filled = tuple(
-        Dimension(bound.lower, _last(sizes[number])) if bound.upper is None and number in sizes else bound
-        for number, bound in enumerate(symbol.dimensions)
+def give_bounds(symbol: Symbol, sizes: Sequence[Expression]) -> None:
+    """Fill in the bounds of a variable-length array, or of such rows, from the sizes that its declaration gives, outermost
+    first."""
+    if symbol.dimensions is not None and len(sizes) == len(symbol.dimensions):
+        object.__setattr__(symbol, "dimensions", _filled(symbol.dimensions, sizes))
+    elif symbol.rows and len(sizes) >= len(symbol.rows):
+        object.__setattr__(symbol, "rows", _filled(symbol.rows, sizes[-len(symbol.rows) :]))
+
+
+def _filled(dimensions: Sequence[Dimension], sizes: Sequence[Expression]) -> tuple[Dimension, ...]:
+    return tuple(
+        Dimension(bound.lower, _last(size)) if bound.upper is None else bound
+        for bound, size in zip(dimensions, sizes, strict=True)
     )
-    object.__setattr__(symbol, "dimensions", filled)
 
 
 def _last(size: Expression) -> Expression:

@@ -14,7 +14,7 @@ from lapwing.overlap.c.expressions import Expressions
 from lapwing.overlap.c.fallback import Found, functions_in
 from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Node, Unit, Uses
 from lapwing.overlap.c.statements import Given, Statements
-from lapwing.overlap.c.symbols import Declarations, Table
+from lapwing.overlap.c.symbols import Declarations, Table, give_bounds
 from lapwing.overlap.c.text import Text
 from lapwing.overlap.program import (
     Block,
@@ -341,6 +341,7 @@ class _UnitReader:
         self._declarations.enter(key)
         parameters = self._parameters(tree)
         expressions = self._expressions(file, uses)
+        self._give_rows(tree, expressions)
         if cursor.kind in _MEMBERS and not self._clang.clang_CXXMethod_isStatic(cursor):
             this = self._this(cursor, key)
             expressions.this = this
@@ -390,6 +391,14 @@ class _UnitReader:
             pointer=True,
             by_value=True,
         )
+
+    def _give_rows(self, tree: Node, expressions: Expressions) -> None:
+        """The lengths of rows that arguments lead to, which are made of other arguments."""
+        for child in tree.children:
+            symbol = self._declarations.variable(child.cursor) if child.kind == Kind.PARM_DECL else None
+            if symbol is not None and any(bound.upper is None for bound in symbol.rows):
+                sizes = [part for part in child.children if Kind.UNEXPOSED_EXPR <= part.kind < Kind.UNEXPOSED_STMT]
+                give_bounds(symbol, [expressions.read(size) for size in reversed(sizes)])
 
     def _parameters(self, tree: Node) -> tuple[Symbol, ...]:
         found = (self._declarations.variable(child.cursor) for child in tree.children if child.kind == Kind.PARM_DECL)
