@@ -69,6 +69,7 @@ class Expressions:
         self._unit = unit
         self._clang = unit._clang
         self._declarations = declarations
+        self._objects = declarations.objects
         self._text = text
         self._source = source
         self._uses = uses
@@ -184,7 +185,7 @@ class Expressions:
         if cursor.kind in _FUNCTIONS:
             return Constant(self._declarations.call_name(cursor))
         symbol = self._declarations.variable(cursor)
-        if symbol is None:
+        if symbol is None or self._objects.made_late(cursor):
             return self._unread(node)
         if MPI_CONSTANT.match(symbol.name) and symbol.where is None:
             return Constant(symbol.name)
@@ -256,7 +257,7 @@ class Expressions:
             return Constant(self._declarations.call_name(cursor))
         static = self._declarations.variable(cursor)
         if static is not None:  # a class's static variable
-            return Name(static)
+            return self._unread(node) if self._objects.made_late(cursor) else Name(static)
         parts = _expressions_in(node)
         if not parts:
             return Member(Deref(Name(self.this)), name) if self.this is not None else self._unread(node)
@@ -419,6 +420,8 @@ class Expressions:
         return self._declarations.type(self._clang.clang_getCursorType(node.cursor))
 
     def _list(self, node: Node) -> Expression:
+        if self._objects.has_destructor(self._clang.clang_getCursorType(node.cursor)):
+            return self._unread(node)
         return Operation("{}", tuple(self._list_part(part) for part in _expressions_in(node)))
 
     def _list_part(self, node: Node) -> Expression:
@@ -435,6 +438,8 @@ class Expressions:
 
     def _call(self, node: Node) -> Expression:
         target = self._clang.clang_getCursorReferenced(node.cursor)
+        if self._destroys(node, target):
+            return self._unread(node)
         if target.kind == Kind.CONSTRUCTOR:
             arguments = tuple(self.read(child) for child in node.children if child.kind >= Kind.UNEXPOSED_EXPR)
             return Invocation(self._declarations.call_name(target), arguments)
@@ -459,6 +464,13 @@ class Expressions:
         if target.kind == Kind.CXX_METHOD and not self._clang.clang_CXXMethod_isStatic(target):
             arguments = (self._object(stripped), *arguments)
         return self._result(self._method_name(target, key), arguments, target)
+
+    def _destroys(self, node: Node, target: Cursor) -> bool:
+        """Whether a call unmakes objects, or makes some that are unmade at the statement's end."""
+        if target.kind in _FUNCTIONS:
+            return self._objects.call_destroys(target)
+        made = self._objects.has_destructor(self._clang.clang_getCursorType(node.cursor))
+        return made or target.kind == Kind.DESTRUCTOR
 
     def _method_name(self, target: Cursor, key: str) -> str | None:
         """None where the call alone does not tell the function: virtual methods and lambdas."""
@@ -494,10 +506,8 @@ class Expressions:
 
     def _reference_parameters(self, function: Cursor) -> frozenset[int]:
         """C++: the parameters that are references to what they are given."""
-        clang_type = self._clang.clang_getCursorType(function)
-        count = self._clang.clang_getNumArgTypes(clang_type)
-        found = (number for number in range(count) if is_reference(self._clang.clang_getArgType(clang_type, number)))
-        return frozenset(found)
+        types = self._objects.argument_types(function)
+        return frozenset(number for number, found in enumerate(types) if is_reference(found))
 
     def _symbol_of(self, node: Node) -> Symbol | None:
         """The variable an argument is an address in: ``&x``, ``&x[i]``, ``x`` and ``x[i]`` for arrays, ``(char *)x + 3``."""
@@ -532,7 +542,7 @@ class Expressions:
             for child in node.children
             if _stripped(child).kind != Kind.DECL_REF_EXPR or self._unit.name(_stripped(child).cursor) != name
         ]
-        if name == "operator=" and len(operands) == 2 and self._is_plain(operands[0]):
+        if name == "operator=" and len(operands) == 2 and self._is_plain(operands[0], target):
             return Assignment(self.read(operands[0]), None, self.read(operands[1]))
         key = self._declarations.call_name(target)
         if target.kind == Kind.CXX_METHOD and operands:
@@ -541,9 +551,10 @@ class Expressions:
             arguments = self._arguments(key, operands, target)
         return self._result(self._method_name(target, key), arguments, target)
 
-    def _is_plain(self, node: Node) -> bool:
-        """Whether an object is one that C has, too."""
-        return bool(self._clang.clang_isPODType(self._clang.clang_getCursorType(node.cursor)))
+    def _is_plain(self, node: Node, operator: Cursor) -> bool:
+        """Whether an object is one that C has, too, and assigned to as C does."""
+        by_itself = bool(self._clang.clang_CXXMethod_isDefaulted(operator))
+        return by_itself and self._objects.is_plain(self._clang.clang_getCursorType(node.cursor))
 
     def _object(self, callee: Node) -> Expression:
         """The object a method is called on, as its address."""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.libclang import ClangType, Cursor, Kind, Linkage, TypeKind, Unit, library, string
+from lapwing.overlap.c.objects import Objects
 from lapwing.overlap.program import Dimension, Expression, Number, Operation, Span, Storage, Symbol, Type
 
 _STATIC = 3
@@ -53,6 +55,8 @@ class Declarations:
         self._table = table
         self._main = main
         self._source_of = source_of
+        self.is_cpp = toolchain.is_cpp(main)
+        self.objects = Objects(unit)
         self._variables: dict[int | None, Symbol | None] = {}
         self._functions: dict[int | None, str] = {}
         self.procedure = ""
@@ -141,7 +145,8 @@ class Declarations:
             return Storage.ARGUMENT
         if not local:
             return Storage.GLOBAL
-        return Storage.SAVED if self._clang.clang_Cursor_getStorageClass(cursor) == _STATIC else Storage.LOCAL
+        static = self._clang.clang_Cursor_getStorageClass(cursor) == _STATIC
+        return Storage.SAVED if static or self._clang.clang_getCursorTLSKind(cursor) else Storage.LOCAL
 
     def _local_key(self, cursor: Cursor, name: str) -> str:
         # Two variables of one name in different blocks of a function are two variables.
