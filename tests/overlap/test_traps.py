@@ -118,6 +118,7 @@ PROGRAMS = {
         "the destructors of results and arguments overlooked", waits=("make();\n", "use({4})", "u[i] * base")
     ),
     "object_in_half.cpp": Trap("halves of a function with an object in the first", lacks=("exchange_first",)),
+    "either_of_two.cpp": Trap("a reference taken to lead to one array only", waits=("base += larger", "u[i] * base")),
     "named_like_mpi.c": Trap(
         "the program's macros taken for constants of MPI",
         waits=("* MPI_SCALE",),

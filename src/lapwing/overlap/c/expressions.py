@@ -334,9 +334,7 @@ class Expressions:
             return value
         if isinstance(value, Operation):  # a compound literal's
             return Unread(self.spelling(child), (value,))
-        base = base_symbol(value)
-        if base is not None:
-            mark_target(base)
+        mark_targets(value)
         return AddressOf(value)
 
     def _dereference(self, child: Node) -> Expression:
@@ -460,6 +458,8 @@ class Expressions:
                 return Unread(self.spelling(node), (through, *arguments))
             return Invocation(None, arguments)
         key = self._declarations.call_name(target)
+        if self._calls_back(key, target):
+            return self._unread(node)
         arguments = self._arguments(key, rest, target)
         if target.kind == Kind.CXX_METHOD and not self._clang.clang_CXXMethod_isStatic(target):
             arguments = (self._object(stripped), *arguments)
@@ -471,6 +471,18 @@ class Expressions:
             return self._objects.call_destroys(target)
         made = self._objects.has_destructor(self._clang.clang_getCursorType(node.cursor))
         return made or target.kind == Kind.DESTRUCTOR
+
+    def _calls_back(self, key: str, target: Cursor) -> bool:
+        """Whether one of the C++ library's templates that are known runs code of the program's: to compare, or to exchange."""
+        if key not in ("std::max", "std::min", "std::swap"):
+            return False
+        types = self._objects.argument_types(target)
+        values = [self._clang.clang_getPointeeType(found) for found in types if is_reference(found)]
+        if key == "std::swap":
+            return not all(map(self._objects.is_plain, values))
+        value = values[0] if values else self._clang.clang_getCursorResultType(target)  # max({a, b}) gives none
+        told_how = len(types) > (2 if values else 1)
+        return told_how or base_of_kind(self._clang.clang_getCanonicalType(value).kind) == "struct"
 
     def _method_name(self, target: Cursor, key: str) -> str | None:
         """None where the call alone does not tell the function: virtual methods and lambdas."""
@@ -499,9 +511,8 @@ class Expressions:
             # An address that is used during the call only leads nowhere else.
             if symbol is not None and not before:
                 object.__setattr__(symbol, "target", False)
-            base = base_symbol(found[-1]) if len(found) - 1 in references and not forgets else None
-            if base is not None:
-                mark_target(base)
+            if len(found) - 1 in references and not forgets:
+                mark_targets(found[-1])
         return tuple(found)
 
     def _reference_parameters(self, function: Cursor) -> frozenset[int]:
@@ -633,6 +644,34 @@ def _outermost_expressions(node: Node) -> list[Node]:
         else:
             pending.extend(reversed(current.children))
     return found
+
+
+def mark_targets(place: Expression) -> None:
+    """Say that the address of an object is taken, which may be one of several variables."""
+    base = base_symbol(place)
+    if base is not None:
+        mark_target(base)
+    for other in _choices(place):
+        mark_targets(other)
+
+
+def _choices(place: Expression) -> tuple[Expression, ...]:
+    """The objects of which an expression may be one."""
+    match place:
+        case Operation("?:", arguments):
+            return arguments[1:]
+        case Operation(",", arguments):
+            return arguments[-1:]
+        case Assignment(target):
+            return (target,)
+        case Cast(_, value):
+            return (value,)
+        case Member(base):
+            return (base,)
+        case Invocation(str(name), arguments):
+            function = known.lookup(name, "c")
+            return tuple(arguments[n] for n in function.chooses if n < len(arguments)) if function is not None else ()
+    return ()
 
 
 def base_symbol(place: Expression) -> Symbol | None:

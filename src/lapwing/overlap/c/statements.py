@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.c.expressions import Expressions, base_symbol
+from lapwing.overlap.c.expressions import Expressions, mark_targets
 from lapwing.overlap.c.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.c.loops import PointedKinds, counted
-from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference, mark_target
+from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference
 from lapwing.overlap.c.text import Directive, Region, Text
 from lapwing.overlap.program import (
     AddressOf,
@@ -803,9 +803,7 @@ class Statements:
             return None  # the constructor of a plain struct, which C++ calls and which does nothing
         value = self._value(given[0])
         if is_reference(self._clang.clang_getCursorType(node.cursor)):
-            base = base_symbol(value)
-            if base is not None:
-                mark_target(base)
+            mark_targets(value)
             return value.pointer if isinstance(value, Deref) else AddressOf(value)
         return value
 
