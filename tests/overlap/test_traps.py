@@ -119,6 +119,8 @@ PROGRAMS = {
     ),
     "object_in_half.cpp": Trap("halves of a function with an object in the first", lacks=("exchange_first",)),
     "either_of_two.cpp": Trap("a reference taken to lead to one array only", waits=("base += larger", "u[i] * base")),
+    "second_name.c": Trap("one array taken for two", waits=("other[3]", "u[i] * base")),
+    "name_for_assembler.c": Trap("one array taken for two by an assembler's name", waits=("other[3]", "u[i] * base")),
     "named_like_mpi.c": Trap(
         "the program's macros taken for constants of MPI",
         waits=("* MPI_SCALE",),

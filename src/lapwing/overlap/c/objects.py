@@ -10,6 +10,7 @@ import re
 from lapwing.overlap.c.libclang import ClangType, Cursor, Kind, TypeKind, Unit, string
 
 _CLEANUP = re.compile(r"\bcleanup\(")
+_SECOND_NAME = re.compile(r"\b(?:alias|weakref)\(")
 _DYNAMIC = 1  # of the kinds of thread-local variables, the one whose initialiser may be more than a constant
 
 
@@ -58,6 +59,13 @@ class Objects:
     def has_cleanup(self, variable: Cursor) -> bool:
         """Whether a function is called when control leaves the variable's block (GNU's attribute)."""
         return self._has_attribute(variable) and bool(_CLEANUP.search(self._unit.declaration(variable)))
+
+    def has_second_name(self, declaration: Cursor) -> bool:
+        """Whether what is declared may be what another name declares, too (GNU's attributes and names for the assembler)."""
+        labels = [child for child in self._unit.children(declaration) if child.kind == Kind.ASM_LABEL]
+        if any(self._unit.name(label) != self._unit.name(declaration) for label in labels):
+            return True
+        return self._has_attribute(declaration) and bool(_SECOND_NAME.search(self._unit.declaration(declaration)))
 
     def _has_attribute(self, declaration: Cursor) -> bool:
         return any(child.kind == Kind.UNEXPOSED_ATTRIBUTE for child in self._unit.children(declaration))

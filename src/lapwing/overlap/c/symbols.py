@@ -116,6 +116,9 @@ class Declarations:
                 found = self._made(canonical)
                 self._variables[canonical.first] = found
             self._variables[cursor.first] = found
+            outlasts = found is not None and found.storage is Storage.GLOBAL and found.where is not None
+            if found is not None and outlasts and self.objects.has_second_name(cursor):
+                _overlay(found)
         return found
 
     def note_initial(self, symbol: Symbol, value: Expression) -> None:
@@ -269,6 +272,11 @@ def _complete(symbol: Symbol, dimensions: tuple[Dimension, ...] | None) -> None:
     """Take a later declaration's bounds where the first left them open (``extern int a[];``)."""
     if dimensions and symbol.dimensions and symbol.dimensions[0].upper is None:
         object.__setattr__(symbol, "dimensions", dimensions)
+
+
+def _overlay(symbol: Symbol) -> None:
+    """Say that the variable may be another one's memory, which any of its declarations may say."""
+    object.__setattr__(symbol, "overlay", symbol.key)
 
 
 def give_bounds(symbol: Symbol, sizes: Mapping[int, Expression]) -> None:
