@@ -328,6 +328,44 @@ def test_string_functions_return_their_argument(c: Maker) -> None:
     assert Asked(c).behind(p) == {text.key}
 
 
+def test_a_reference_to_one_of_two_arguments(c: Maker) -> None:
+    a, b, d, p = (*(c.variable(n, DOUBLE, 4) for n in "abd"), c.variable("p", POINTER))
+    larger = c.apply("std::max", at(a, 1), at(b, 2))
+    c.main(c.let(p, AddressOf(Operation("?:", (Number(1), at(d, 1), larger)))))
+    assert Asked(c).behind(p) == {a.key, b.key, d.key}
+
+
+def test_one_of_two_pointers(c: Maker) -> None:
+    a, b, p = c.variable("a", DOUBLE, 4), c.variable("b", DOUBLE, 4), c.variable("p", POINTER)
+    c.main(c.let(p, c.apply("std::min", a, b)))
+    assert Asked(c).behind(p) == {a.key, b.key}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_value_that_is_not_modelled_beside_one_that_is(c: Maker, together: bool) -> None:
+    a, p, n = c.variable("a", DOUBLE, 4), c.variable("p", POINTER), c.variable("n", SIZE)
+    number = Cast(POINTER, c.apply("labs", n))
+    both = [c.let(p, Operation("?:", (Name(n), Name(a), number)))]
+    c.main(*(both if together else [c.let(p, Name(a)), c.let(p, number)]))
+    assert Asked(c).behind(p) == {a.key, ANYTHING.key}
+
+
+def test_null_pointers_and_texts_beside_other_values(c: Maker) -> None:
+    a, p, n = c.variable("a", DOUBLE, 4), c.variable("p", POINTER), c.variable("n", SIZE)
+    rest = [c.let(p, value) for value in (Number(0), Cast(POINTER, Constant("NULL")), Text('"text"'))]
+    c.main(*rest, c.let(p, Operation("?:", (Name(n), Name(a), Cast(POINTER, Number(0))))))
+    assert Asked(c).behind(p) == {a.key}
+
+
+def test_a_pointer_reckoned_from_null_or_by_division(c: Maker) -> None:
+    a, b = (c.variable(name, DOUBLE, 4) for name in "ab")
+    p, q = (c.variable(name, POINTER) for name in "pq")
+    from_null = Operation("+", (Cast(POINTER, Number(0)), Cast(SIZE, Name(a))))
+    aligned = Operation("*", (Operation("/", (Cast(SIZE, Name(a)), Number(64))), Number(64)))
+    c.main(c.let(p, from_null), c.let(p, Name(b)), c.let(q, Cast(POINTER, aligned)), c.let(q, Name(b)))
+    assert Asked(c).behind(p) == Asked(c).behind(q) == {a.key, b.key}
+
+
 # ---- C: what is not in the sources ------------------------------------------------------------------------------------
 
 

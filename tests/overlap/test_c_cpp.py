@@ -21,6 +21,7 @@ from lapwing.overlap.program import (
     Procedure,
     Program,
     Statement,
+    Unread,
     While,
 )
 
@@ -165,3 +166,49 @@ def test_overloads_are_different_procedures() -> None:
 def test_text_of_statements() -> None:
     program, procedure = read("n = 1;\ng.at(n) = 2;")
     assert said(program, procedure) == ["Assign: n = 1;", "Assign: g.at(n) = 2;"]
+
+
+OBJECTS = """
+struct Counted { int n; ~Counted() { hits++; } static int hits; };
+struct Holder { Counted inside; };
+struct Made { Made(int); int n; };
+Counted counted(); Holder holder(); Made made(int);
+void take(Counted); void look(const Counted &); void see(Made);
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["counted();", "holder();", "n = counted().n;", "take({3});", "look(Counted{3});", "look({3});"]
+)
+def test_objects_that_are_unmade_at_once(call: str) -> None:
+    assert any(isinstance(e, Unread) for top in last(call, OBJECTS).expressions() for e in top.walk())
+
+
+def test_objects_whose_end_does_nothing() -> None:
+    for call in ("made(3);", "see(3);"):
+        assert isinstance(last(call, OBJECTS), Call)
+
+
+def test_a_reference_keeps_an_object() -> None:
+    assert isinstance(last("const Counted &kept = counted();", OBJECTS), Opaque)
+    assert isinstance(last("const Counted &old = *(Counted *)v;", OBJECTS), Declare)
+
+
+@pytest.mark.parametrize("value", ["v[3]", "value()", "*v", "n"])
+def test_static_variables_that_get_a_value_when_control_passes(value: str) -> None:
+    assert isinstance(last(f"static double first = {value};"), Opaque)
+    assert isinstance(last(f"thread_local double first = {value};"), Opaque)
+
+
+@pytest.mark.parametrize(
+    "declared", ["bool x = true", "double x[2] = {1, 2}", "double *x = table + 3", "double &x = table[3]"]
+)
+def test_static_variables_that_have_their_value_from_the_start(declared: str) -> None:
+    assert isinstance(last(f"static {declared};", "static double table[9];"), Declare)
+
+
+def test_an_assignment_of_the_class_s_own() -> None:
+    own = "struct Sum { double d; Sum &operator=(double); Sum &operator+=(double); }; static Sum s, t;"
+    assert isinstance(last("s = t;", own), Assign)
+    for call in ("s = 3.0;", "s += 3.0;"):
+        assert isinstance(last(call, own), Call)

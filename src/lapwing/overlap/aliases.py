@@ -11,7 +11,7 @@ That two expressions have the same Memory does not say that they are the same pl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -52,6 +52,7 @@ from lapwing.overlap.program import (
     Statement,
     Storage,
     Symbol,
+    Text,
     Type,
     Unread,
     without_casts,
@@ -222,6 +223,9 @@ class _Model:
         self.given: dict[str, list[Expression]] = {}  # values given to a variable by its name
         self.changeable: set[str] = set()  # variables whose address something has
         self._fortran_targets = self._find_fortran_targets()
+        self.lost = self.object(ANYTHING)
+        for target in (self.lost, UNKNOWN_NODE):
+            self.constraints.point(self.lost, target)
 
     def object(self, memory: Memory) -> int:
         if memory.key not in self.objects:
@@ -314,12 +318,29 @@ class _Denotation(ABC, Generic[V]):
     @abstractmethod
     def union(self, *values: V) -> V: ...
 
+    @abstractmethod
+    def is_empty(self, value: V) -> bool: ...
+
     def objects(self, expression: Expression) -> V:
         return self._fortran_objects(expression) if self.fortran else self._c_objects(expression)
 
     def value(self, expression: Expression, *, pointer: bool) -> V:
         """What an expression's value may point to. ``pointer``: it is used as a pointer, whatever its type says."""
         return self._fortran_objects(expression) if self.fortran else self._c_value(expression, pointer)
+
+    def pointer(self, expression: Expression) -> V:
+        """What the value of a C expression that is certainly a pointer may point to: ANYTHING if that is not modelled."""
+        found = self._c_value(expression, True)
+        if self.is_empty(found) and not self._leads_nowhere(expression):
+            return self.fixed([self.model.lost])
+        return found
+
+    def _leads_nowhere(self, expression: Expression) -> bool:
+        """Whether a pointer is null, a text's, a function's or a handle of MPI's, which nothing is written through."""
+        expression = without_casts(expression)
+        if isinstance(expression, Invocation):
+            return self.model.callgraph.resolve(expression.name, self.procedure)[0] is Target.MPI
+        return isinstance(expression, Number | Text | Constant)
 
     # Fortran
 
@@ -369,7 +390,7 @@ class _Denotation(ABC, Generic[V]):
             case Operation("?:" | ",", arguments):
                 return self.union(*(self._c_objects(argument) for argument in arguments))
             case Invocation():
-                return self.result(expression)
+                return self._returned(expression, self._c_objects)
             case Unread():
                 return self._unread(expression)
         return self.fixed(())
@@ -400,6 +421,9 @@ class _Denotation(ABC, Generic[V]):
                 return self._c_value(value, pointer)
             case Assignment(target, _, _, _):
                 return self._c_value(target, pointer)
+            case Operation("{}", arguments) if pointer:  # an array without a name
+                memory = self.fixed([self.model.heap(expression.span, self.procedure)])
+                return self.union(memory, *(self._c_value(argument, False) for argument in arguments))
             case Operation(operator, arguments):
                 return self._c_operation(operator, arguments, pointer)
             case Invocation():
@@ -428,27 +452,33 @@ class _Denotation(ABC, Generic[V]):
         if operator == ",":
             return self._c_value(arguments[-1], pointer)
         if operator == "?:":
+            if any(shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY) for argument in arguments[1:]):
+                return self.union(*map(self.pointer, arguments[1:]))
             return self.union(*(self._c_value(argument, pointer) for argument in arguments[1:]))
-        if operator not in ("+", "-", "&", "|", "^", "~", "{}"):
+        if operator in ("<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"):
             return self.fixed(())
-        shapes = [shape_of(argument) for argument in arguments]
-        if operator != "{}" and any(shape.kind in (Kind.POINTER, Kind.ARRAY) for shape in shapes):
+        bases = tuple(argument for argument in arguments if shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY))
+        if operator != "{}" and any(not isinstance(without_casts(base), Number) for base in bases):
             # A pointer and a number: the number is an offset.
-            arguments = tuple(a for a, shape in zip(arguments, shapes, strict=True) if not shape.plain)
+            arguments = tuple(argument for argument in arguments if not shape_of(argument).plain)
         return self.union(*(self._c_value(argument, False) for argument in arguments))
 
     def result(self, call: Call | Invocation) -> V:
         """What the value of a C call may point to."""
+        return self._returned(call, lambda argument: self._c_value(argument, True))
+
+    def _returned(self, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
+        """What a C call's value may point to, or where the object lies that it is; ``chosen`` says the same of an argument."""
         target, callee, _ = self.model.callgraph.resolve(call.name, self.procedure)
         if callee is not None:
             return self.contents_of(self.model.result(callee))
         if target is Target.UNKNOWN:
             return self.fixed((UNKNOWN_NODE,))
         function = known.lookup(call.name, "c") if target is Target.KNOWN and call.name is not None else None
-        return self._known_result(function, call) if function is not None else self.fixed(())
+        return self._known_result(function, call, chosen) if function is not None else self.fixed(())
 
-    def _known_result(self, function: known.Known, call: Call | Invocation) -> V:
-        parts = []
+    def _known_result(self, function: known.Known, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
+        parts = [chosen(call.arguments[number]) for number in function.chooses if number < len(call.arguments)]
         if function.returns is not None and function.returns < len(call.arguments):
             parts.append(self._c_value(call.arguments[function.returns], True))
         if function.allocates and function.fills is None:
@@ -476,6 +506,9 @@ class _Reader(_Denotation[frozenset[int]]):
 
     def union(self, *values: frozenset[int]) -> frozenset[int]:
         return values[0] if len(values) == 1 else frozenset().union(*values)
+
+    def is_empty(self, value: frozenset[int]) -> bool:
+        return not value
 
 
 class _Writer(_Denotation["int | None"]):
@@ -508,6 +541,13 @@ class _Writer(_Denotation["int | None"]):
         for part in parts:
             self.model.constraints.copy(node, part)
         return node
+
+    def is_empty(self, value: int | None) -> bool:
+        return value is None
+
+    def given(self, shape: Shape, value: Expression) -> int | None:
+        """What something of this shape, to which a value is given, may point to then."""
+        return self.pointer(value) if shape.kind is Kind.POINTER else self.value(value, pointer=False)
 
 
 # ---- collecting constraints -------------------------------------------------------------------------------------------
@@ -641,7 +681,7 @@ class _Collector:
             return
         shape = shape_of(target)
         if shape.kind is not Kind.NUMBER and not (operator is not None and shape_of(value).plain):
-            self._store(target, writer.value(value, pointer=shape.kind is Kind.POINTER), writer)
+            self._store(target, writer.given(shape, value), writer)
 
     def _store(self, target: Expression, value: int | None, writer: _Writer) -> None:
         if isinstance(target, Name) and not _is_reference(target.symbol):
@@ -670,12 +710,12 @@ class _Collector:
     def _call(self, site: CallSite, writer: _Writer) -> None:
         call = site.call
         if isinstance(call, Call) and call.result is not None and not writer.fortran:
+            value = Invocation(call.name, call.arguments, span=call.span)
             if isinstance(call.result, Name):
-                self.model.given.setdefault(call.result.symbol.key, []).append(
-                    Invocation(call.name, call.arguments, span=call.span)
-                )
-            if shape_of(call.result).kind is not Kind.NUMBER:
-                self._store(call.result, writer.result(call), writer)
+                self.model.given.setdefault(call.result.symbol.key, []).append(value)
+            shape = shape_of(call.result)
+            if shape.kind is not Kind.NUMBER:
+                self._store(call.result, writer.given(shape, value), writer)
         if site.callee is not None:
             self._bind(call, self.model.program.procedures[site.callee], writer)
         elif site.target is Target.UNKNOWN:
@@ -698,8 +738,7 @@ class _Collector:
             else:
                 shape = shape_of_symbol(dummy)
                 if shape.kind is not Kind.NUMBER:
-                    pointer = shape.kind is Kind.POINTER
-                    self._copy(self.model.variable(dummy), writer.value(argument, pointer=pointer))
+                    self._copy(self.model.variable(dummy), writer.given(shape, argument))
         self._hand_over(call.arguments[len(callee.parameters) :], writer)
 
     def _bind_fortran(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:

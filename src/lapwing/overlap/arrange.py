@@ -38,6 +38,7 @@ from lapwing.overlap.program import (
     Loop,
     Name,
     Number,
+    Opaque,
     Operation,
     Procedure,
     Statement,
@@ -184,7 +185,10 @@ class Arranger:
         if divide and self.lean and not any(_waits(p.effects) and not p.early for p in first):
             first, rest = self._leaned(first, private)
             last = [*rest, *last]
-        return Halves(_joined(first), _joined(last))
+        halves = Halves(_joined(first), _joined(last))
+        if divide and any(isinstance(statement, Opaque) for statement in halves.first):
+            return None  # it may declare what is unmade at the list's end
+        return halves
 
     def _leaned(self, items: Sequence[Item], private: dict[int, frozenset[str]]) -> tuple[list[Item], list[Item]]:
         """What starts communications, with what that needs; and the others. The fewer there are, the further up they can go."""

@@ -37,6 +37,7 @@ class Known:
     reads_from: int | None = None  # the pointees of this argument and all after it are read
     writes_from: int | None = None
     returns: int | None = None  # the argument whose pointer it returns, or one into the same object
+    chooses: tuple[int, ...] = ()  # C++: it returns a reference to one of these arguments
     stores: tuple[tuple[int, int], ...] = ()  # (to, from): a pointer into from's pointee is stored in to's pointee
     copies: tuple[tuple[int, int], ...] = ()  # (to, from): contents are copied, pointers among them
     lends: bool = False  # returns a pointer into memory of the library's own, the same at every call
@@ -101,7 +102,7 @@ _C_PURE = """
     abs labs llabs imaxabs div ldiv lldiv isalnum isalpha isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper
     isxdigit tolower toupper isnan isinf isfinite isnormal signbit isless islessequal isgreater isgreaterequal isunordered
     fpclassify htonl htons ntohl ntohs ffs popcount popcountl popcountll clz clzl clzll ctz ctzl ctzll expect unreachable
-    difftime std::max std::min std::abs
+    difftime std::abs
 """
 
 _OPENMP = """
@@ -118,6 +119,7 @@ def _c_functions() -> dict[str, Known]:
         _each(_precisions("sincos"), Known("", writes=(1, 2))),
         _each(_precisions("lgamma"), Known("", state="signgam")),
         _each(_C_PURE),
+        _each("std::max std::min", Known("", pure=True, chooses=(0, 1))),
         _c_memory(),
         _c_strings(),
         _c_input_output(),

@@ -93,7 +93,8 @@ class Symbol:
     ``dimensions``: None for a scalar (a C pointer too); in the order of the source (Fortran: first is contiguous, C: last).
     ``rows``: of a C pointer to arrays, the dimensions of one of them.
     ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE; members of COMMON
-    blocks laid out differently in different procedures); None: it shares with nobody.
+    blocks laid out differently in different procedures; in C its own key if the linker gives it another variable's);
+    None: it shares with nobody.
     """
 
     key: str

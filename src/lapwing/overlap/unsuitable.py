@@ -22,7 +22,7 @@ class Unsuitable:
 
     def whole(self) -> bool:
         """Whether all of the program stays."""
-        return self._handles_errors() or self._has_threads() or self._shares_memory()
+        return self._handles_errors() or self._has_threads() or self._shares_memory() or self._has_second_names()
 
     def sources(self) -> frozenset[int]:
         """Numbers of the sources that stay."""
@@ -123,6 +123,25 @@ class Unsuitable:
             "ranks share no memory",
             found[0].decode("latin-1"),
             "nothing: a message may say that other ranks have written what is shared",
+        )
+        return True
+
+    def _has_second_names(self) -> bool:
+        """C programs with a variable that is another one under a second name, which only the linker knows."""
+        second = [
+            symbol.name
+            for symbol in self.read.globals.values()
+            if symbol.overlay is not None
+            and symbol.where is not None
+            and self.read.sources[symbol.where.source].language == "c"
+        ]
+        if not second:
+            return False
+        self._refuse_messages(
+            self._statements(),
+            "variables have one name",
+            f"{', '.join(sorted(second))}, which may be another name's",
+            "use the variable by its own name, without alias, weakref or asm",
         )
         return True
 

@@ -69,6 +69,7 @@ class Expressions:
         self._unit = unit
         self._clang = unit._clang
         self._declarations = declarations
+        self._objects = declarations.objects
         self._text = text
         self._source = source
         self._uses = uses
@@ -184,7 +185,7 @@ class Expressions:
         if cursor.kind in _FUNCTIONS:
             return Constant(self._declarations.call_name(cursor))
         symbol = self._declarations.variable(cursor)
-        if symbol is None:
+        if symbol is None or self._objects.made_late(cursor):
             return self._unread(node)
         if MPI_CONSTANT.match(symbol.name) and symbol.where is None:
             return Constant(symbol.name)
@@ -275,7 +276,7 @@ class Expressions:
             return Constant(self._declarations.call_name(cursor))
         static = self._declarations.variable(cursor)
         if static is not None:  # a class's static variable
-            return Name(static)
+            return self._unread(node) if self._objects.made_late(cursor) else Name(static)
         parts = _expressions_in(node)
         if not parts:
             return Member(Deref(Name(self.this)), name) if self.this is not None else self._unread(node)
@@ -352,9 +353,7 @@ class Expressions:
             return value
         if isinstance(value, Operation):  # a compound literal's
             return Unread(self.spelling(child), (value,))
-        base = base_symbol(value)
-        if base is not None:
-            mark_target(base)
+        mark_targets(value)
         return AddressOf(value)
 
     def _dereference(self, child: Node) -> Expression:
@@ -446,6 +445,8 @@ class Expressions:
         return self._declarations.type(self._clang.clang_getCursorType(node.cursor))
 
     def _list(self, node: Node) -> Expression:
+        if self._objects.has_destructor(self._clang.clang_getCursorType(node.cursor)):
+            return self._unread(node)
         return Operation("{}", tuple(self._list_part(part) for part in _expressions_in(node)))
 
     def _list_part(self, node: Node) -> Expression:
@@ -462,6 +463,8 @@ class Expressions:
 
     def _call(self, node: Node) -> Expression:
         target = self._clang.clang_getCursorReferenced(node.cursor)
+        if self._destroys(node, target):
+            return self._unread(node)
         if target.kind == Kind.CONSTRUCTOR:
             arguments = tuple(self.read(child) for child in node.children if child.kind >= Kind.UNEXPOSED_EXPR)
             return Invocation(self._declarations.call_name(target), arguments)
@@ -482,10 +485,31 @@ class Expressions:
                 return Unread(self.spelling(node), (through, *arguments))
             return Invocation(None, arguments)
         key = self._declarations.call_name(target)
+        if self._calls_back(key, target):
+            return self._unread(node)
         arguments = self._arguments(key, rest, target)
         if target.kind == Kind.CXX_METHOD and not self._clang.clang_CXXMethod_isStatic(target):
             arguments = (self._object(stripped), *arguments)
         return self._result(self._method_name(target, key), arguments, target)
+
+    def _destroys(self, node: Node, target: Cursor) -> bool:
+        """Whether a call unmakes objects, or makes some that are unmade at the statement's end."""
+        if target.kind in _FUNCTIONS:
+            return self._objects.call_destroys(target)
+        made = self._objects.has_destructor(self._clang.clang_getCursorType(node.cursor))
+        return made or target.kind == Kind.DESTRUCTOR
+
+    def _calls_back(self, key: str, target: Cursor) -> bool:
+        """Whether one of the C++ library's templates that are known runs code of the program's: to compare, or to exchange."""
+        if key not in ("std::max", "std::min", "std::swap"):
+            return False
+        types = self._objects.argument_types(target)
+        values = [self._clang.clang_getPointeeType(found) for found in types if is_reference(found)]
+        if key == "std::swap":
+            return not all(map(self._objects.is_plain, values))
+        value = values[0] if values else self._clang.clang_getCursorResultType(target)  # max({a, b}) gives none
+        told_how = len(types) > (2 if values else 1)
+        return told_how or base_of_kind(self._clang.clang_getCanonicalType(value).kind) == "struct"
 
     def _method_name(self, target: Cursor, key: str) -> str | None:
         """None where the call alone does not tell the function: virtual methods and lambdas."""
@@ -514,17 +538,14 @@ class Expressions:
             # An address that is used during the call only leads nowhere else.
             if symbol is not None and not before:
                 object.__setattr__(symbol, "target", False)
-            base = base_symbol(found[-1]) if len(found) - 1 in references and not forgets else None
-            if base is not None:
-                mark_target(base)
+            if len(found) - 1 in references and not forgets:
+                mark_targets(found[-1])
         return tuple(found)
 
     def _reference_parameters(self, function: Cursor) -> frozenset[int]:
         """C++: the parameters that are references to what they are given."""
-        clang_type = self._clang.clang_getCursorType(function)
-        count = self._clang.clang_getNumArgTypes(clang_type)
-        found = (number for number in range(count) if is_reference(self._clang.clang_getArgType(clang_type, number)))
-        return frozenset(found)
+        types = self._objects.argument_types(function)
+        return frozenset(number for number, found in enumerate(types) if is_reference(found))
 
     def _symbol_of(self, node: Node) -> Symbol | None:
         """The variable an argument is an address in: ``&x``, ``&x[i]``, ``x`` and ``x[i]`` for arrays, ``(char *)x + 3``."""
@@ -559,7 +580,7 @@ class Expressions:
             for child in node.children
             if _stripped(child).kind != Kind.DECL_REF_EXPR or self._unit.name(_stripped(child).cursor) != name
         ]
-        if name == "operator=" and len(operands) == 2 and self._is_plain(operands[0]):
+        if name == "operator=" and len(operands) == 2 and self._is_plain(operands[0], target):
             return Assignment(self.read(operands[0]), None, self.read(operands[1]))
         key = self._declarations.call_name(target)
         if target.kind == Kind.CXX_METHOD and operands:
@@ -568,9 +589,10 @@ class Expressions:
             arguments = self._arguments(key, operands, target)
         return self._result(self._method_name(target, key), arguments, target)
 
-    def _is_plain(self, node: Node) -> bool:
-        """Whether an object is one that C has, too."""
-        return bool(self._clang.clang_isPODType(self._clang.clang_getCursorType(node.cursor)))
+    def _is_plain(self, node: Node, operator: Cursor) -> bool:
+        """Whether an object is one that C has, too, and assigned to as C does."""
+        by_itself = bool(self._clang.clang_CXXMethod_isDefaulted(operator))
+        return by_itself and self._objects.is_plain(self._clang.clang_getCursorType(node.cursor))
 
     def _object(self, callee: Node) -> Expression:
         """The object a method is called on, as its address."""
@@ -649,6 +671,34 @@ def _outermost_expressions(node: Node) -> list[Node]:
         else:
             pending.extend(reversed(current.children))
     return found
+
+
+def mark_targets(place: Expression) -> None:
+    """Say that the address of an object is taken, which may be one of several variables."""
+    base = base_symbol(place)
+    if base is not None:
+        mark_target(base)
+    for other in _choices(place):
+        mark_targets(other)
+
+
+def _choices(place: Expression) -> tuple[Expression, ...]:
+    """The objects of which an expression may be one."""
+    match place:
+        case Operation("?:", arguments):
+            return arguments[1:]
+        case Operation(",", arguments):
+            return arguments[-1:]
+        case Assignment(target):
+            return (target,)
+        case Cast(_, value):
+            return (value,)
+        case Member(base):
+            return (base,)
+        case Invocation(str(name), arguments):
+            function = known.lookup(name, "c")
+            return tuple(arguments[n] for n in function.chooses if n < len(arguments)) if function is not None else ()
+    return ()
 
 
 def base_symbol(place: Expression) -> Symbol | None:

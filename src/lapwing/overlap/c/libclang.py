@@ -76,6 +76,7 @@ class Kind:
     CONVERSION_FUNCTION = 26
     FUNCTION_TEMPLATE = 30
     FIRST_REFERENCE, LAST_REFERENCE = 40, 50
+    BASE_SPECIFIER = 44
     UNEXPOSED_EXPR = 100
     DECL_REF_EXPR = 101
     MEMBER_REF_EXPR = 102
@@ -128,6 +129,8 @@ class Kind:
     MS_ASM_STMT = 229
     NULL_STMT = 230
     DECL_STMT = 231
+    UNEXPOSED_ATTRIBUTE = 400
+    ASM_LABEL = 407
     MACRO_DEFINITION = 501
     MACRO_INSTANTIATION = 502
     INCLUSION_DIRECTIVE = 503
@@ -171,6 +174,7 @@ UNARY_OPERATORS = dict(enumerate("++ -- ++ -- & * + - ~ ! __real __imag __extens
 POSTFIX_OPERATORS = frozenset((1, 2))
 
 _VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, Cursor, Cursor, ctypes.c_void_p)
+_FIELD_VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, Cursor, ctypes.c_void_p)
 _CONTINUE, _RECURSE = 1, 2
 _ERROR, _FATAL = 3, 4
 _DETAILED_PREPROCESSING, _KEEP_GOING = 0x01, 0x200
@@ -253,6 +257,11 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "clang_getArgType": (ClangType, (ClangType, ctypes.c_uint)),
     "clang_CXXMethod_isVirtual": (ctypes.c_uint, (Cursor,)),
     "clang_CXXMethod_isStatic": (ctypes.c_uint, (Cursor,)),
+    "clang_CXXMethod_isDefaulted": (ctypes.c_uint, (Cursor,)),
+    "clang_getCursorTLSKind": (ctypes.c_int, (Cursor,)),
+    "clang_getSpecializedCursorTemplate": (Cursor, (Cursor,)),
+    "clang_Type_visitFields": (ctypes.c_uint, (ClangType, _FIELD_VISITOR, ctypes.c_void_p)),
+    "clang_getCursorPrettyPrinted": (String, (Cursor, ctypes.c_void_p)),
 }
 
 
@@ -422,6 +431,21 @@ class Unit:
 
         self._clang.clang_visitChildren(cursor, _VISITOR(visit), None)
         return found
+
+    def fields(self, clang_type: ClangType) -> list[Cursor]:
+        """The fields of a structure or class, of an instance of a template as well."""
+        found: list[Cursor] = []
+
+        def visit(field: Cursor, _data: object) -> int:
+            found.append(field)
+            return _CONTINUE
+
+        self._clang.clang_Type_visitFields(clang_type, _FIELD_VISITOR(visit), None)
+        return found
+
+    def declaration(self, cursor: Cursor) -> str:
+        """A declaration as libclang writes it: without macros, its attributes included."""
+        return string(self._clang.clang_getCursorPrettyPrinted(cursor, None))
 
     def skipped(self, path: Path) -> list[tuple[int, int]]:
         """The bytes of a file that its #if and #else leave out."""

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.c.expressions import Expressions, base_symbol
+from lapwing.overlap.c.expressions import Expressions, mark_targets
 from lapwing.overlap.c.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.c.loops import PointedKinds, counted
-from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference, mark_target
+from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference
 from lapwing.overlap.c.text import Directive, Region, Text
 from lapwing.overlap.program import (
     AddressOf,
@@ -24,17 +24,21 @@ from lapwing.overlap.program import (
     Call,
     Cast,
     Compound,
+    Constant,
     Declare,
     Deref,
+    Element,
     Evaluate,
     Expression,
     If,
     Invocation,
     Jump,
+    Member,
     Name,
     Nothing,
     Number,
     Opaque,
+    Operation,
     Select,
     Span,
     Statement,
@@ -42,6 +46,9 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
     While,
+)
+from lapwing.overlap.program import (
+    Text as Literal,
 )
 
 _STRUCTURED = frozenset(
@@ -138,6 +145,8 @@ class Statements:
         self._unit = unit
         self._clang = unit._clang
         self._declarations = declarations
+        self._objects = declarations.objects
+        self._is_cpp = declarations.is_cpp
         self._expressions = expressions
         self._text = text
         self._source = source
@@ -756,18 +765,24 @@ class Statements:
                 continue
             if child.kind != Kind.VAR_DECL:
                 return Opaque("a declaration that is not supported", span=span)
-            if self._is_object(child):
+            if not self._objects.is_plain(self._clang.clang_getCursorType(child.cursor)):
                 return Opaque("a C++ object with a constructor or destructor", span=span)
+            if self._objects.has_cleanup(child.cursor):
+                return Opaque("a variable with a cleanup function", span=span)
             symbol = self._declarations.variable(child.cursor)
             if symbol is None or symbol.storage is Storage.GLOBAL:
                 continue
             value = self._initial(child, symbol)
+            if self._keeps_temporary(child, value):
+                return Opaque("a reference to an object that is unmade with it", span=span)
             if _has_effects(symbol):
                 return Opaque("an array whose size is computed with effects", span=span)
             if symbol.storage is Storage.LOCAL or symbol.storage is Storage.CONSTANT:
                 variables.append((symbol, value))
             elif symbol.storage is Storage.SAVED:
                 # Its initial value is given once, before the program starts.
+                if value is not None and not self._is_constant(child, value):
+                    return Opaque("a variable that gets its value when control first passes", span=span)
                 if value is not None:
                     self._declarations.note_initial(symbol, value)
                 variables.append((symbol, None))
@@ -787,18 +802,21 @@ class Statements:
             return None  # the constructor of a plain struct, which C++ calls and which does nothing
         value = self._value(given[0])
         if is_reference(self._clang.clang_getCursorType(node.cursor)):
-            base = base_symbol(value)
-            if base is not None:
-                mark_target(base)
+            mark_targets(value)
             return value.pointer if isinstance(value, Deref) else AddressOf(value)
         return value
 
-    def _is_object(self, node: Node) -> bool:
-        """Whether a variable is of a class type whose making or unmaking runs code."""
-        canonical = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(node.cursor))
-        while canonical.kind in TypeKind.ARRAYS:
-            canonical = self._clang.clang_getCanonicalType(self._clang.clang_getArrayElementType(canonical))
-        return canonical.kind == TypeKind.RECORD and not self._clang.clang_isPODType(canonical)
+    def _keeps_temporary(self, node: Node, value: Expression | None) -> bool:
+        """Whether a reference may keep an object until its own block ends: one that some call makes and then unmakes."""
+        if value is None or not is_reference(self._clang.clang_getCursorType(node.cursor)):
+            return False
+        return any(isinstance(part, Unread) for part in value.walk())
+
+    def _is_constant(self, node: Node, value: Expression) -> bool:
+        """Whether a static variable has its value when the program starts, as all of C's have."""
+        if not self._is_cpp or self._unit.evaluate(node.cursor) is not None:
+            return True
+        return _is_constant(value)
 
 
 def _unchangeable(block: Block) -> Block:
@@ -812,6 +830,27 @@ def _unchangeable(block: Block) -> Block:
 
 def _pragma_name(directive: Directive) -> str:
     return {"omp": "OpenMP", "acc": "OpenACC"}.get(directive.rest.split(" ")[0], "a pragma")
+
+
+def _is_constant(value: Expression) -> bool:
+    """Whether a C++ compiler knows an initial value for certain: made of numbers, texts, and places of static variables."""
+    if isinstance(value, AddressOf):
+        return _is_static_place(value.object)
+    if isinstance(value, Name):
+        return value.symbol.dimensions is not None and _is_static_place(value)
+    if isinstance(value, Cast | Operation):
+        return all(_is_constant(operand) for operand in value.operands())
+    return isinstance(value, Number | Literal | Constant)
+
+
+def _is_static_place(place: Expression) -> bool:
+    if isinstance(place, Member):
+        return _is_static_place(place.base)
+    if isinstance(place, Element):
+        return _is_static_place(place.base) and all(isinstance(index, Number) for index in place.indices)
+    if not isinstance(place, Name) or place.symbol.pointer:
+        return False
+    return place.symbol.storage in (Storage.GLOBAL, Storage.SAVED)
 
 
 def _has_effects(symbol: Symbol) -> bool:

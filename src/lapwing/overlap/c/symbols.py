@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.libclang import ClangType, Cursor, Kind, Linkage, TypeKind, Unit, library, string
+from lapwing.overlap.c.objects import Objects
 from lapwing.overlap.program import Dimension, Expression, Number, Operation, Span, Storage, Symbol, Type
 
 _STATIC = 3
@@ -53,6 +55,8 @@ class Declarations:
         self._table = table
         self._main = main
         self._source_of = source_of
+        self.is_cpp = toolchain.is_cpp(main)
+        self.objects = Objects(unit)
         self._variables: dict[int | None, Symbol | None] = {}
         self._functions: dict[int | None, str] = {}
         self.procedure = ""
@@ -112,6 +116,9 @@ class Declarations:
                 found = self._made(canonical)
                 self._variables[canonical.first] = found
             self._variables[cursor.first] = found
+            outlasts = found is not None and found.storage is Storage.GLOBAL and found.where is not None
+            if found is not None and outlasts and self.objects.has_second_name(cursor):
+                _overlay(found)
         return found
 
     def note_initial(self, symbol: Symbol, value: Expression) -> None:
@@ -141,7 +148,8 @@ class Declarations:
             return Storage.ARGUMENT
         if not local:
             return Storage.GLOBAL
-        return Storage.SAVED if self._clang.clang_Cursor_getStorageClass(cursor) == _STATIC else Storage.LOCAL
+        static = self._clang.clang_Cursor_getStorageClass(cursor) == _STATIC
+        return Storage.SAVED if static or self._clang.clang_getCursorTLSKind(cursor) else Storage.LOCAL
 
     def _local_key(self, cursor: Cursor, name: str) -> str:
         # Two variables of one name in different blocks of a function are two variables.
@@ -273,6 +281,11 @@ def _complete(symbol: Symbol, dimensions: tuple[Dimension, ...] | None) -> None:
     """Take a later declaration's bounds where the first left them open (``extern int a[];``)."""
     if dimensions and symbol.dimensions and symbol.dimensions[0].upper is None:
         object.__setattr__(symbol, "dimensions", dimensions)
+
+
+def _overlay(symbol: Symbol) -> None:
+    """Say that the variable may be another one's memory, which any of its declarations may say."""
+    object.__setattr__(symbol, "overlay", symbol.key)
 
 
 def give_bounds(symbol: Symbol, sizes: Sequence[Expression]) -> None:
