@@ -65,8 +65,8 @@ def test_of_a_known_length_it_is_plain_mpi(tmp_path: Path) -> None:
     main = exchange(
         f"{SEND}\n        {WORK}\n        {RECEIVE}".replace("(in, n", "(in, N").replace("(out, n", "(out, N"), tmp_path
     )
-    assert "MPI_Irecv(in, N, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &lapwing_slots[1].request);" in main
-    assert "MPI_Wait(&lapwing_slots[1].request, &status);" in main
+    assert "MPI_Irecv(in, N, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &lapwing_slots[1].lw_request);" in main
+    assert "MPI_Wait(&lapwing_slots[1].lw_request, &status);" in main
     assert "lapwing_send(&lapwing_slots[0], out, N," in main
 
 
