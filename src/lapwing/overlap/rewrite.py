@@ -13,6 +13,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
+from lapwing.overlap.c.text import named_words
 from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.changes import with_line_ends
 from lapwing.overlap.conflicts import Conflict
@@ -369,8 +370,8 @@ class _Rewriter:
         if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
             return True
         # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
-        named = re.findall(rb"\b%s\b" % whole.name.encode(), self.read.sources[whole.source].data)
-        return len(named) != self._calls[whole.source, whole.name] + 1
+        named = named_words(self.read.sources[whole.source].data)[whole.name]
+        return named != self._calls[whole.source, whole.name] + 1
 
     @cached_property
     def _calls(self) -> Counter[tuple[int, str]]:
@@ -395,7 +396,8 @@ class _Rewriter:
                 continue
             needed: dict[str, str] = {}
             callers: list[int] = []
-            for key, procedure in self.now.procedures.items():
+            for key in self._written():
+                procedure = self.now.procedures[key]
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
