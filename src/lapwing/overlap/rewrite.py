@@ -162,7 +162,12 @@ class _Rewriter:
         self.context.analysis.forget_changed()
         # A pipelined loop changes the order of all that is in it.
         blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
-        messages = DirectMessages(self.context.analysis, blocking, self._moved_slots(), self._spread_slots())
+
+        def refuse(call: Call, obligation: str, found: str, advice: str) -> None:
+            self.context.refuse(call.span, "nonblocking", obligation, found, advice)
+
+        analysis = self.context.analysis
+        messages = DirectMessages(analysis, refuse, blocking, self._moved_slots(), self._spread_slots())
         for key in self._written():
             changed = messages.change(self.now.procedures[key])
             if changed is not self.now.procedures[key]:
