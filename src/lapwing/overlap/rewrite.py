@@ -62,6 +62,7 @@ class _Rewriter:
         self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
         self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
+        self._remarks: dict[Span, str] = {}  # comments for statements that are as they were, but elsewhere
         self._left = frozenset[int]()  # sources that stay as they are
 
     @property
@@ -138,24 +139,60 @@ class _Rewriter:
         if body is not procedure.body:
             self._replace(replace(self.now.procedures[procedure.key], body=body))
             for move in arranger.moved:
-                self._say(move)
+                self._say(move, procedure)
+                self._remark(move, procedure)
                 if move.motion in ("start-earlier", "together", "split-producer"):
                     self._moves.append((procedure, move.statement))
 
-    def _say(self, move: Move) -> None:
+    def _say(self, move: Move, procedure: Procedure) -> None:
         line = self._line(move.past)
         if move.motion in ("start-earlier", "together"):
-            for site in _sites(move.statement):
+            for site in self._sites(move.statement, procedure):
                 self.context.made(site, move.motion, f"starts before line {line}")
             return
         if move.motion == "split-producer":
-            for site in _sites(move.statement):
+            for site in self._sites(move.statement, procedure):
                 self.context.made(
                     site, move.motion, f"what it needs of line {line} is done first, the rest after its start"
                 )
             return
-        for site in _sites(move.past):
+        for site in self._sites(move.past, procedure):
             self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
+
+    def _remark(self, move: Move, procedure: Procedure) -> None:
+        """A comment for what stands elsewhere now, but as it is written; parts of what was taken apart have their own."""
+        if move.motion in ("start-earlier", "together"):
+            moved, where = move.statement, "comes before what it does not need"
+        elif move.motion == "wait-later":
+            moved, where = move.past, "comes after work that does not need it"
+        else:
+            return
+        name = self._communicating(moved, procedure)
+        if name is not None and not any(isinstance(inner, Phase | DividedCall) for inner in moved.walk()):
+            self._remarks[moved.span] = f"lapwing: {name} {where}"
+
+    def _communicating(self, statement: Statement, procedure: Procedure) -> str | None:
+        """The name of the first call in the statement that communicates, itself or in the program's own procedures."""
+        for inner in statement.walk():
+            if isinstance(inner, Call) and self._communicates(inner, procedure):
+                message = message_of(inner)
+                return inner.name if message is None else message.name
+        return None
+
+    def _communicates(self, call: Call, procedure: Procedure) -> bool:
+        callee = self.now.resolve(call.name, procedure)
+        return message_of(call) is not None if callee is None else self.context.analysis.graph.reaches_mpi(callee.key)
+
+    def _sites(self, statement: Statement, procedure: Procedure) -> Iterable[Span]:
+        """Where the MPI calls, and the calls of procedures that communicate, stood that the statement is made of."""
+        for inner in statement.walk():
+            if isinstance(inner, Phase):
+                yield inner.call.span
+            elif isinstance(inner, DividedCall):
+                if inner.original is not None:
+                    yield inner.original.span
+            elif isinstance(inner, Call) and self._communicates(inner, procedure):
+                yield inner.span
 
     def _leave_out_copies(self) -> None:
         """Of messages that turn out to need none."""
@@ -304,7 +341,7 @@ class _Rewriter:
             now = self.now.procedures[key]
             if key not in self._halved and now.body is original.body:
                 continue
-            renderer = Renderer(source, original, emitter)
+            renderer = Renderer(source, original, emitter, self._remarks)
             if key in self._halved:
                 edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
             else:
@@ -460,18 +497,6 @@ class _Rewriter:
         if source.language == "fortran":
             return len(source.data)
         return after_includes(source.data, min(edit.start for edit in edits), toolchain.is_cpp(source.path))
-
-
-def _sites(statement: Statement) -> Iterable[Span]:
-    """Where the MPI calls, and the calls of divided procedures, stood that the statement is made of."""
-    for inner in statement.walk():
-        if isinstance(inner, Phase):
-            yield inner.call.span
-        elif isinstance(inner, DividedCall):
-            if inner.original is not None:
-                yield inner.original.span
-        elif message_of(inner) is not None:
-            yield inner.span
 
 
 def _fitting(head: str, source: Source) -> str:
