@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from lapwing.overlap.c import read_c_text, write
+from lapwing.overlap.c.text import named_words
+from lapwing.overlap.c_support import c_support
+from lapwing.overlap.needs import Needs
+from lapwing.overlap.phases import Part
 from lapwing.overlap.program import If, Source
 
 
@@ -71,3 +75,19 @@ def test_indentation() -> None:
 )
 def test_the_step_of_indentation(text: str, step: str) -> None:
     assert write.indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
+
+
+def test_support_code_has_no_plain_words_for_names() -> None:
+    plain = {(part, copies) for part in (Part.POST, Part.SEND) for copies in (True, False)}
+    needs = Needs("a", 2, {Part.SEND, Part.POST}, direct=True, plain=plain, progresses=True)
+    words = {
+        w for w in named_words(c_support(needs, cpp=False).encode()) if not w.startswith(("MPI_", "lapwing_", "lw_"))
+    }
+    spoken = {"char", "const", "double", "for", "if", "int", "return", "sizeof", "static", "struct", "void"}
+    assert words - spoken == {"NULL", "free", "h", "malloc", "memcpy", "size_t", "stdlib", "string"}
+
+
+def test_words_of_comments_and_strings_name_nothing() -> None:
+    text = b"/* f */ void f(void) { puts(\"f\"); } // f\n#define CALL f()\nint g(void) { return L'f'; }"
+    assert named_words(text)["f"] == 2
+    assert named_words(text + b'\nvoid h(void) __attribute__((alias("f")));')["f"] == 4

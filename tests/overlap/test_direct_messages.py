@@ -65,9 +65,20 @@ def test_of_a_known_length_it_is_plain_mpi(tmp_path: Path) -> None:
     main = exchange(
         f"{SEND}\n        {WORK}\n        {RECEIVE}".replace("(in, n", "(in, N").replace("(out, n", "(out, N"), tmp_path
     )
-    assert "MPI_Irecv(in, N, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &lapwing_slots[1].request);" in main
-    assert "MPI_Wait(&lapwing_slots[1].request, &status);" in main
+    assert "MPI_Irecv(in, N, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &lapwing_slots[1].lw_request);" in main
+    assert "MPI_Wait(&lapwing_slots[1].lw_request, &status);" in main
     assert "lapwing_send(&lapwing_slots[0], out, N," in main
+
+
+@pytest.mark.mpi
+def test_a_send_that_is_known_to_be_short_stays(tmp_path: Path) -> None:
+    whole = C.replace("EXCHANGE", f"{SEND}\n        {WORK}\n        {RECEIVE}".replace("(out, n", "(out, 16"))
+    whole = whole.replace("SIZE", "16").replace("RING", "0")
+    result = transformed(whole, "a.c", tmp_path, Options(progress_calls=False))
+    assert SEND.replace("out, n", "out, 16") in result.text
+    assert "lapwing_send" not in result.text
+    assert result.refused("MPI_Send(out") == ["a message is worth it: 128 bytes"]
+    result.assert_behaves_as_before(tmp_path, (3,))
 
 
 @pytest.mark.mpi

@@ -231,8 +231,13 @@ BACKWARDS = (("for (number = 1; number <= TURNS; number++)", "for (number = TURN
 EVEN = (
     ("for (number = 1; number <= TURNS; number++)", "for (number = 1; number < TURNS; number++)"),
 )  # buffers have swapped
+MACROS = "displs type comm first end inter ranks inside other brought places kind n r".split()
 AHEAD = {
     "as it is": ((), False),
+    "macros": (
+        (("#define TURNS 5\n", "#define TURNS 5\n" + "".join(f"#define {m} 1.5\n" for m in MACROS)), *ONLY),
+        True,
+    ),
     "an even number of turns": (EVEN, False),
     "only written by the transfer": (ONLY, True),
     "an even number of turns, fewer keys each": (FEWER + EVEN, False),
@@ -572,7 +577,7 @@ def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_pat
     new = after[0].read_text()
     assert "if (!turn_started) MPI_Ialltoallv(" in new
     assert "    turn_same = 1;\n    turn_high = 0;\n" in new or not only
-    assert ("if (end < 0) turn_same = 0;" in new) == only
+    assert ("if (lw_end < 0) turn_same = 0;" in new) == only
     assert_same(text, tmp_path, after)
 
 

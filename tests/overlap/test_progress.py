@@ -319,7 +319,7 @@ def test_strips_take_the_same_turns(tmp_path: Path) -> None:
 def test_a_long_innermost_loop_runs_in_strips(work: str, tmp_path: Path) -> None:
     body = stripped(work, tmp_path)
     assert body.count(CALL) == 1
-    assert body.count("lapwing_end") == 2
+    assert body.count("lw_end") == 2
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_long_innermost_loop_runs_in_strips(work: str, tmp_path: Path) -> None
         ("for (i = 0; i < n && j; i++) sum += a[i];", ""),
         ("for (i = 0; i < x; i++) sum += a[i];", "static double x = 9000.5;"),  # the last turn is not the one before x
         ("for (i = 0; i < n \\\n; i++) sum += a[i];", ""),
-        ("for (i = 0; i < n; i++) sum += lapwing_end;", "static double lapwing_end = 3;"),
+        ("for (i = 0; i < n; i++) sum += lw_end;", "static double lw_end = 3;"),
         ("LOOP sum += a[i];", "#define LOOP for (i = 0; i < n; i++)"),
         ("#pragma GCC ivdep\n    for (i = 0; i < n; i++) a[i] *= 2;", ""),
         ("for (i = 0; i < n; i++) {\n        again: a[i] *= 2;\n        if (a[i] < 0.5 && a[i] > 0) goto again;\n    }", ""),
@@ -361,9 +361,9 @@ def test_a_macro_for_more_than_a_name_bounds_the_strips(tmp_path: Path) -> None:
 
 def test_no_strips_for_what_needs_no_help(tmp_path: Path) -> None:
     text = STRIPPED.replace("WORK", "for (i = 1; i < n; i++) a[i] += 0.5 * a[i - 1];")
-    assert "lapwing_end" in transformed(text, "a.c", tmp_path / "long").text
+    assert "lw_end" in transformed(text, "a.c", tmp_path / "long").text
     short = text.replace("in, n, MPI_DOUBLE", "in, 4, MPI_DOUBLE").replace("out, n, MPI_DOUBLE", "out, 4, MPI_DOUBLE")
-    assert "lapwing_end" not in transformed(short, "a.c", tmp_path / "short").text
+    assert "lw_end" not in transformed(short, "a.c", tmp_path / "short").text
 
 
 FORTRAN_LOOPS = """\
@@ -469,4 +469,4 @@ def test_early_work_runs_in_strips(tmp_path: Path) -> None:
     text = (Path(__file__).parent / "examples" / "bucket_sort.c").read_text()
     text = re.sub(r"(KEYS =? ?)\d+", r"\g<1>20000", text, count=1)
     after = transformed(text, "a.c", tmp_path).text
-    assert "lapwing_end" in after
+    assert "lw_end" in after

@@ -120,6 +120,26 @@ def test_used_at_once() -> None:
     assert found.note.startswith("used at once by line 12")
 
 
+def test_what_lies_in_other_procedures_may_be_independent() -> None:
+    text = """\
+#include <mpi.h>
+static double u[100], v[100], w[100];
+static void work(const double *p) { for (int i = 0; i < 100; i++) w[i] += p[i]; }
+void f(int n, double *mine, double *theirs)
+{
+  for (int i = 0; i < n; i++) {
+    MPI_Sendrecv(mine, 100, MPI_DOUBLE, 1, 0, theirs, 100, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    work(mine);
+    double *t = mine; mine = theirs; theirs = t;
+  }
+}
+void g(void) { f(3, u, v); }
+"""
+    found = of(text, "MPI_Sendrecv", "a.c")
+    assert found.note is not None
+    assert found.note.startswith("no computation that is known to be independent of it between line 3, which may produce it")
+
+
 def test_calls_that_could_not_be_read_are_found_by_name() -> None:
     text = C.replace(
         "BODY",

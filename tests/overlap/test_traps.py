@@ -126,6 +126,18 @@ PROGRAMS = {
         "prototypes of functions whose parameters are declared after the head", lacks=("exchange_first",)
     ),
     "taken_names.c": Trap("new names that are macros' names", lacks=("exchange_first(u)", "exchange_last(u)")),
+    "macro_words.c": Trap("macros that are plain words, in what is added", lacks=("->type", "int count", "now =")),
+    "halves_not_called.c": Trap("prototypes of parts that nobody wrote", lacks=("exchange_first", "exchange_last")),
+    "named_in_string.c": Trap(
+        "names in strings and comments taken for calls", lacks=("static void exchange(double a[][C])",)
+    ),
+    "wait_in_procedure.f90": Trap(
+        "a wait that moves without a word", in_order=(("w(i) = 0.5d0*w(i) + i", "finish comes after work"),)
+    ),
+    "empty_else.f": Trap(
+        "branches without anything to do, and a line that is added before a label",
+        lacks=("else\n         end if", "10\n\n"),
+    ),
     "unnamed_argument.cpp": Trap("a parameter without a name passed on", lacks=("(a, )",)),
     "cleanup_function.c": Trap(
         "the call of a cleanup function overlooked", waits=("{\n        int k __attr", "u[i] * base")
@@ -183,6 +195,12 @@ def test_text(name: str, tmp_path: Path) -> None:
     for piece in (*trap.waits, *trap.waits_at_last, *(piece for pair in trap.in_order for piece in pair[:1])):
         assert piece in original
     assert wrong(trap, transformed(original, name, tmp_path).text) == []
+
+
+def test_a_procedures_wait_that_moved_is_reported(tmp_path: Path) -> None:
+    result = transformed((TRAPS / "wait_in_procedure.f90").read_text(), "a.f90", tmp_path)
+    assert result.made("call MPI_Waitall") == ["wait-later"]
+    assert "! lapwing: finish comes after work that does not need it\n    call finish()" in result.text
 
 
 @pytest.mark.parametrize("name", ["negative_stride.f90", "macro_bound.c"])

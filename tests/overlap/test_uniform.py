@@ -236,7 +236,7 @@ def test_values() -> None:
     assign = loop.body.statements[0]
     divergence = uniformity.same_value(assign.expressions()[1], assign, main)
     assert divergence is not None
-    assert "n differs" in divergence.what
+    assert "n is not proved to be the same" in divergence.what
     assert uniformity.executed_alike(loop, main) is None
 
 
@@ -245,7 +245,7 @@ def test_the_reason_names_the_variable_and_the_place() -> None:
     program = read(text, "a.c")
     (site,) = Uniformity(Analysis(program)).sites_apart("MPI_Bcast")
     assert site.divergence is not None
-    assert site.divergence.what == "rank differs between ranks"
+    assert site.divergence.what == "rank is not proved to be the same on all ranks"
     assert site.divergence.where is not None
     assert program.sources[0].text(site.divergence.where).startswith("if (rank == 0)")
 

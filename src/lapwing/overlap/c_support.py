@@ -1,4 +1,8 @@
-"""What a changed file in C or C++ needs: slots, and the procedures that work on them."""
+"""What a changed file in C or C++ needs: slots, and the procedures that work on them.
+
+Members, parameters and local variables begin with ``lw_``, here and in all other C text that is made (strips.py, early_text.py,
+ahead_text.py): the program's macros may have any plain word as their name.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +46,11 @@ def c_support(needs: Needs, cpp: bool) -> str:
 def _head(needs: Needs) -> str:
     """The slots, which hold what is needed in this file."""
     lines = [
-        "MPI_Request request;",
-        *(["char *copy;", "size_t bytes;"] if needs.copying else []),
-        *(["MPI_Datatype type;", "int type_size;"] if needs.is_typed else []),
-        *(["int pending;"] if needs.drains else []),
-        *(["int held, count, source, tag;", "MPI_Comm comm;"] if needs.holds else []),
+        "MPI_Request lw_request;",
+        *(["char *lw_copy;", "size_t lw_bytes;"] if needs.copying else []),
+        *(["MPI_Datatype lw_type;", "int lw_type_size;"] if needs.is_typed else []),
+        *(["int lw_pending;"] if needs.drains else []),
+        *(["int lw_held, lw_count, lw_source, lw_tag;", "MPI_Comm lw_comm;"] if needs.holds else []),
     ]
     fields = "".join(f"    {line}\n" for line in lines)
     headers = ["stdlib.h"] if needs.copying else []
@@ -70,127 +74,134 @@ _PROGRESS = Template(
 /* lapwing: lets MPI go on with what is under way, about every 30 microseconds. It need not look at the clock each time. */
 static void lapwing_${stem}_progress(void)
 {
-    static double last;
-    static int left, skipped;
-    double now, passed;
-    int flag;
-    if (left-- > 0) return;
-    now = MPI_Wtime();
-    passed = now - last;
-    skipped = passed > 60e-6 ? 0 : passed < 30e-6 && skipped < 15 ? 2 * skipped + 1 : skipped;
-    left = skipped;
-    if (passed < 30e-6) return;
-    last = now;
-    MPI_Iprobe(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    static double lw_last;
+    static int lw_left, lw_skipped;
+    double lw_now, lw_passed;
+    int lw_flag;
+    if (lw_left-- > 0) return;
+    lw_now = MPI_Wtime();
+    lw_passed = lw_now - lw_last;
+    lw_skipped = lw_passed > 60e-6 ? 0 : lw_passed < 30e-6 && lw_skipped < 15 ? 2 * lw_skipped + 1 : lw_skipped;
+    lw_left = lw_skipped;
+    if (lw_passed < 30e-6) return;
+    lw_last = lw_now;
+    MPI_Iprobe(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, &lw_flag, MPI_STATUS_IGNORE);
 }
 """
 )
 # The types are MPI's own (motions/blocking_calls.py): one handle means one size for ever.
 _BYTES = """
-static size_t lapwing_bytes(struct lapwing_slot *slot, int count, MPI_Datatype type)
+static size_t lapwing_bytes(struct lapwing_slot *lw_slot, int lw_count, MPI_Datatype lw_type)
 {
-    if (slot->type_size == 0 || slot->type != type) MPI_Type_size(type, &slot->type_size);
-    slot->type = type;
-    return count > 0 ? (size_t)count * (size_t)slot->type_size : 0;
+    if (lw_slot->lw_type_size == 0 || lw_slot->lw_type != lw_type) MPI_Type_size(lw_type, &lw_slot->lw_type_size);
+    lw_slot->lw_type = lw_type;
+    return lw_count > 0 ? (size_t)lw_count * (size_t)lw_slot->lw_type_size : 0;
 }
 """
 _ROOM = """
-static size_t lapwing_room(struct lapwing_slot *slot, int count, MPI_Datatype type)
+static size_t lapwing_room(struct lapwing_slot *lw_slot, int lw_count, MPI_Datatype lw_type)
 {
-    size_t bytes = lapwing_bytes(slot, count, type);
-    if (slot->bytes < bytes) {
-        free(slot->copy);
-        slot->copy = (char *)malloc(bytes);
-        if (slot->copy == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-        slot->bytes = bytes;
+    size_t lw_bytes = lapwing_bytes(lw_slot, lw_count, lw_type);
+    if (lw_slot->lw_bytes < lw_bytes) {
+        free(lw_slot->lw_copy);
+        lw_slot->lw_copy = (char *)malloc(lw_bytes);
+        if (lw_slot->lw_copy == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+        lw_slot->lw_bytes = lw_bytes;
     }
-    return bytes;
+    return lw_bytes;
 }
 """
 _SEND = """
-static int lapwing_send(struct lapwing_slot *slot, const void *data, int count, MPI_Datatype type, int dest, int tag,
-                        MPI_Comm comm)
+static int lapwing_send(struct lapwing_slot *lw_slot, const void *lw_data, int lw_count, MPI_Datatype lw_type,
+                        int lw_dest, int lw_tag, MPI_Comm lw_comm)
 {
-    size_t bytes;
-    if (slot->pending) MPI_Wait(&slot->request, MPI_STATUS_IGNORE);
-    bytes = lapwing_room(slot, count, type);
-    if (bytes > 0) memcpy(slot->copy, data, bytes);
-    slot->pending = 1;
-    return MPI_Isend(slot->copy, count, type, dest, tag, comm, &slot->request);
+    size_t lw_bytes;
+    if (lw_slot->lw_pending) MPI_Wait(&lw_slot->lw_request, MPI_STATUS_IGNORE);
+    lw_bytes = lapwing_room(lw_slot, lw_count, lw_type);
+    if (lw_bytes > 0) memcpy(lw_slot->lw_copy, lw_data, lw_bytes);
+    lw_slot->lw_pending = 1;
+    return MPI_Isend(lw_slot->lw_copy, lw_count, lw_type, lw_dest, lw_tag, lw_comm, &lw_slot->lw_request);
 }
 """
 _SEND_SHORT = f"""
-static int lapwing_send_if_long(struct lapwing_slot *slot, const void *data, int count, MPI_Datatype type, int dest, int tag,
-                                MPI_Comm comm)
+static int lapwing_send_if_long(struct lapwing_slot *lw_slot, const void *lw_data, int lw_count, MPI_Datatype lw_type,
+                                int lw_dest, int lw_tag, MPI_Comm lw_comm)
 {{
-    if (lapwing_bytes(slot, count, type) <= {SHORT_MESSAGE}) return MPI_Send((void *)data, count, type, dest, tag, comm);
-    return lapwing_send(slot, data, count, type, dest, tag, comm);
+    if (lapwing_bytes(lw_slot, lw_count, lw_type) <= {SHORT_MESSAGE})
+        return MPI_Send((void *)lw_data, lw_count, lw_type, lw_dest, lw_tag, lw_comm);
+    return lapwing_send(lw_slot, lw_data, lw_count, lw_type, lw_dest, lw_tag, lw_comm);
 }}
 """
 _HOLD = f"""
-static int lapwing_hold(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+static int lapwing_hold(struct lapwing_slot *lw_slot, int lw_count, MPI_Datatype lw_type, int lw_source,
+                        int lw_tag, MPI_Comm lw_comm)
 {{
-    slot->held = lapwing_bytes(slot, count, type) <= {SHORT_MESSAGE};
-    slot->count = count;
-    slot->source = source;
-    slot->tag = tag;
-    slot->comm = comm;
-    return slot->held;
+    lw_slot->lw_held = lapwing_bytes(lw_slot, lw_count, lw_type) <= {SHORT_MESSAGE};
+    lw_slot->lw_count = lw_count;
+    lw_slot->lw_source = lw_source;
+    lw_slot->lw_tag = lw_tag;
+    lw_slot->lw_comm = lw_comm;
+    return lw_slot->lw_held;
 }}
 """
 _HELD = """\
-    if (slot->held) return MPI_Recv(data, slot->count, slot->type, slot->source, slot->tag, slot->comm, status);
+    if (lw_slot->lw_held)
+        return MPI_Recv(lw_data, lw_slot->lw_count, lw_slot->lw_type, lw_slot->lw_source, lw_slot->lw_tag,
+                        lw_slot->lw_comm, lw_status);
 """
 _POST = Template(
     """
-static void lapwing_post(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+static void lapwing_post(struct lapwing_slot *lw_slot, int lw_count, MPI_Datatype lw_type, int lw_source,
+                         int lw_tag, MPI_Comm lw_comm)
 {
-    lapwing_room(slot, count, type);
-    MPI_Irecv(slot->copy, count, type, source, tag, comm, &slot->request);
+    lapwing_room(lw_slot, lw_count, lw_type);
+    MPI_Irecv(lw_slot->lw_copy, lw_count, lw_type, lw_source, lw_tag, lw_comm, &lw_slot->lw_request);
 }
 
-static int lapwing_arrive(struct lapwing_slot *slot, void *data, MPI_Status *status)
+static int lapwing_arrive(struct lapwing_slot *lw_slot, void *lw_data, MPI_Status *lw_status)
 {
-    MPI_Status found;
-    int count, error;
+    MPI_Status lw_found;
+    int lw_count, lw_error;
 ${held}\
-    error = MPI_Wait(&slot->request, &found);
-    MPI_Get_count(&found, slot->type, &count);
-    if (count > 0) memcpy(data, slot->copy, (size_t)count * (size_t)slot->type_size);
-    if (status != MPI_STATUS_IGNORE) *status = found;
-    return error;
+    lw_error = MPI_Wait(&lw_slot->lw_request, &lw_found);
+    MPI_Get_count(&lw_found, lw_slot->lw_type, &lw_count);
+    if (lw_count > 0) memcpy(lw_data, lw_slot->lw_copy, (size_t)lw_count * (size_t)lw_slot->lw_type_size);
+    if (lw_status != MPI_STATUS_IGNORE) *lw_status = lw_found;
+    return lw_error;
 }
 """
 )
 _POST_SHORT = """
-static void lapwing_post_if_long(struct lapwing_slot *slot, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+static void lapwing_post_if_long(struct lapwing_slot *lw_slot, int lw_count, MPI_Datatype lw_type, int lw_source,
+                                 int lw_tag, MPI_Comm lw_comm)
 {
-    if (!lapwing_hold(slot, count, type, source, tag, comm)) lapwing_post(slot, count, type, source, tag, comm);
+    if (!lapwing_hold(lw_slot, lw_count, lw_type, lw_source, lw_tag, lw_comm))
+        lapwing_post(lw_slot, lw_count, lw_type, lw_source, lw_tag, lw_comm);
 }
 """
 _RECEIVE = f"""
-static void lapwing_receive_if_long(struct lapwing_slot *slot, void *data, int count, MPI_Datatype type, int source, int tag,
-                            MPI_Comm comm)
+static void lapwing_receive_if_long(struct lapwing_slot *lw_slot, void *lw_data, int lw_count, MPI_Datatype lw_type,
+                                    int lw_source, int lw_tag, MPI_Comm lw_comm)
 {{
-    if (lapwing_hold(slot, count, type, source, tag, comm)) return;
-    MPI_Irecv(data, count, type, source, tag, comm, &slot->request);
+    if (lapwing_hold(lw_slot, lw_count, lw_type, lw_source, lw_tag, lw_comm)) return;
+    MPI_Irecv(lw_data, lw_count, lw_type, lw_source, lw_tag, lw_comm, &lw_slot->lw_request);
 }}
 
-static int lapwing_received(struct lapwing_slot *slot, void *data, MPI_Status *status)
+static int lapwing_received(struct lapwing_slot *lw_slot, void *lw_data, MPI_Status *lw_status)
 {{
 {_HELD}\
-    return MPI_Wait(&slot->request, status);
+    return MPI_Wait(&lw_slot->lw_request, lw_status);
 }}
 """
 _DRAIN = Template(
     """
 ${linkage}void $name(void)
 {
-    int i;
-    for (i = 0; i < $slots; i++)
-        if (lapwing_slots[i].pending) {
-            MPI_Wait(&lapwing_slots[i].request, MPI_STATUS_IGNORE);
-            lapwing_slots[i].pending = 0;
+    int lw_i;
+    for (lw_i = 0; lw_i < $slots; lw_i++)
+        if (lapwing_slots[lw_i].lw_pending) {
+            MPI_Wait(&lapwing_slots[lw_i].lw_request, MPI_STATUS_IGNORE);
+            lapwing_slots[lw_i].lw_pending = 0;
         }
 }
 """

@@ -274,7 +274,7 @@ class Emitter:
                 return f"{result}{support('received', mpi.Role.RECV_BUFFER, more=[status])}"
             case Part.POST | Part.START:
                 return self._c_start(phase)
-        return f"{result}MPI_Wait(&lapwing_slots[{phase.slot - 1}].request, {status});"
+        return f"{result}MPI_Wait(&lapwing_slots[{phase.slot - 1}].lw_request, {status});"
 
     def _c_start(self, phase: Phase) -> str:
         """The nonblocking call itself."""
@@ -288,7 +288,7 @@ class Emitter:
             if p.role not in (mpi.Role.STATUS, mpi.Role.REQUEST)
         ]
         condition = "" if phase.unless is None else f"if (!{phase.unless}) "
-        return f"{condition}{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].request'])});"
+        return f"{condition}{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].lw_request'])});"
 
     def _fortran(self, phase: Phase) -> tuple[str, ...]:
         if phase.part in (Part.START, Part.END):

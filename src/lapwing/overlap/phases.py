@@ -57,10 +57,11 @@ class Phase(Statement):
 @dataclass(frozen=True)
 class DividedCall(Call):
     """A call of one part of a procedure that was divided; ``original``: the call of the whole, whose arguments' texts
-    it takes.
+    it takes. ``work``: it was divided as work, of which the first part needs nothing from other ranks.
     """
 
     original: Call | None = field(default=None, compare=False)
+    work: bool = field(default=False, compare=False)
 
 
 def home(statement: Statement) -> Span:

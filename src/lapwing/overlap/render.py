@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lapwing.overlap import mpi
@@ -55,10 +55,13 @@ def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
 class Renderer:
     """Texts of one procedure's statements."""
 
-    def __init__(self, source: Source, procedure: Procedure, emitter: Emitter) -> None:
-        """``procedure``: as it was read."""
+    def __init__(
+        self, source: Source, procedure: Procedure, emitter: Emitter, remarks: Mapping[Span, str] | None = None
+    ) -> None:
+        """``procedure``: as it was read. ``remarks``: comments for its statements."""
         self.source = source
         self._emitter = emitter
+        self._remarks = remarks or {}
         self._data = source.data
         self._starts = source.line_starts
         self._blocks: dict[tuple[int, int], Block] = {}
@@ -115,19 +118,29 @@ class Renderer:
         ends_in_newline = True
         outer, self._shown = self._shown, set()
         for statement in block.statements:
-            text = self._directives_above(statement) + self.statement(statement, indent)
+            text = self._directives_above(statement) + self._remarked(statement, self.statement(statement, indent))
             if len(pieces) == 1 and _is_made(statement) and self._is_indented(opening):
                 text = text.lstrip(" ")
             if not ends_in_newline and text and not text.startswith("\n"):
                 pieces.append("\n" if self._moved(statement, old) else "")
             pieces.append(text)
-            ends_in_newline = text.endswith("\n")
+            ends_in_newline = text.endswith("\n") if text else ends_in_newline
         self._shown = outer
         last = max((self._chunk(s)[1] for s in old.statements), default=opening)
         tail = self.text(last, block.span.end)
         if not ends_in_newline and not tail.startswith(("\n", " ", "\t", ";", "}")):
             pieces.append("\n")
         return "".join([*pieces, tail])
+
+    def _remarked(self, statement: Statement, text: str) -> str:
+        """The statement's text with its remark on a line above it."""
+        start, line = statement.span.start, self._line_start(statement.span.start)
+        remark = self._remarks.get(statement.span)
+        chunk = self._chunks.get((start, statement.span.end))
+        if remark is None or chunk is None or self.text(line, start).strip():
+            return text
+        above = max(line - self._start_of(chunk, statement), 0)
+        return text[:above] + self.comment(remark, self._column(start)) + text[above:]
 
     def _is_indented(self, offset: int) -> bool:
         """Whether the blanks at the beginning of a line are written already."""
@@ -185,9 +198,15 @@ class Renderer:
             return self.text(start, end)
         pieces, at = [], start
         for block in statement.blocks():
-            pieces += [self.text(at, block.span.start), self.block(block)]
+            head, inner = self.text(at, block.span.start), self.block(block)
+            if not (self._is_emptied(block) and not inner.strip() and _ELSE.fullmatch(head.strip())):
+                pieces += [head, inner]
             at = block.span.end
         return "".join([*pieces, self.text(at, end)])
+
+    def _is_emptied(self, block: Block) -> bool:
+        """Whether nothing is left of what the block held."""
+        return not block.statements and bool(self._blocks[(block.span.start, block.span.end)].statements)
 
     def _partial(self, loop: PartialLoop, indent: int) -> str:
         """The whole nest's text with other bounds, or with a line in its innermost body that leaves out the interior."""
@@ -382,6 +401,7 @@ class Renderer:
         return self._column(block.span.start) + 4
 
 
+_ELSE = re.compile(r"else|\}\s*else\s*\{", re.IGNORECASE)
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 
 
@@ -397,9 +417,10 @@ def comment_of(statement: Phase | DividedCall) -> str:
     """The one line above a changed place."""
     if isinstance(statement, DividedCall):
         assert statement.original is not None
-        part = "starts early" if statement.span == NOWHERE else "what it brings is needed from here on"
-        part = "is in two parts" if statement.original.span == NOWHERE else part
-        return f"lapwing: {statement.original.name} {part}"
+        if statement.original.span == NOWHERE:
+            return f"lapwing: {statement.original.name} is in two parts"
+        first, last = _OF_WORK if statement.work else _OF_COMMUNICATION
+        return f"lapwing: {statement.original.name}: {first if statement.span == NOWHERE else last}"
     call, number = statement.call.name, statement.slot
     return {
         Part.POST: f"lapwing: {call} starts here ({number})",
@@ -408,6 +429,10 @@ def comment_of(statement: Phase | DividedCall) -> str:
         Part.START: f"lapwing: {call} starts here ({number})",
         Part.END: f"lapwing: what {call} {'sends has left' if _sends(statement) else 'brings must be here now'} ({number})",
     }[statement.part]
+
+
+_OF_COMMUNICATION = ("its communication starts here", "what it brings is needed from here on")
+_OF_WORK = ("what needs nothing from other ranks", "the rest")
 
 
 def _sends(phase: Phase) -> bool:

@@ -13,6 +13,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
+from lapwing.overlap.c.text import named_words
 from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.changes import with_line_ends
 from lapwing.overlap.conflicts import Conflict
@@ -61,6 +62,7 @@ class _Rewriter:
         self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
         self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
+        self._remarks: dict[Span, str] = {}  # comments for statements that are as they were, but elsewhere
         self._left = frozenset[int]()  # sources that stay as they are
 
     @property
@@ -137,31 +139,72 @@ class _Rewriter:
         if body is not procedure.body:
             self._replace(replace(self.now.procedures[procedure.key], body=body))
             for move in arranger.moved:
-                self._say(move)
+                self._say(move, procedure)
+                self._remark(move, procedure)
                 if move.motion in ("start-earlier", "together", "split-producer"):
                     self._moves.append((procedure, move.statement))
 
-    def _say(self, move: Move) -> None:
+    def _say(self, move: Move, procedure: Procedure) -> None:
         line = self._line(move.past)
         if move.motion in ("start-earlier", "together"):
-            for site in _sites(move.statement):
+            for site in self._sites(move.statement, procedure):
                 self.context.made(site, move.motion, f"starts before line {line}")
             return
         if move.motion == "split-producer":
-            for site in _sites(move.statement):
+            for site in self._sites(move.statement, procedure):
                 self.context.made(
                     site, move.motion, f"what it needs of line {line} is done first, the rest after its start"
                 )
             return
-        for site in _sites(move.past):
+        for site in self._sites(move.past, procedure):
             self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
+
+    def _remark(self, move: Move, procedure: Procedure) -> None:
+        """A comment for what stands elsewhere now, but as it is written; parts of what was taken apart have their own."""
+        if move.motion in ("start-earlier", "together"):
+            moved, where = move.statement, "comes before what it does not need"
+        elif move.motion == "wait-later":
+            moved, where = move.past, "comes after work that does not need it"
+        else:
+            return
+        name = self._communicating(moved, procedure)
+        if name is not None and not any(isinstance(inner, Phase | DividedCall) for inner in moved.walk()):
+            self._remarks[moved.span] = f"lapwing: {name} {where}"
+
+    def _communicating(self, statement: Statement, procedure: Procedure) -> str | None:
+        """The name of the first call in the statement that communicates, itself or in the program's own procedures."""
+        for inner in statement.walk():
+            if isinstance(inner, Call) and self._communicates(inner, procedure):
+                message = message_of(inner)
+                return inner.name if message is None else message.name
+        return None
+
+    def _communicates(self, call: Call, procedure: Procedure) -> bool:
+        callee = self.now.resolve(call.name, procedure)
+        return message_of(call) is not None if callee is None else self.context.analysis.graph.reaches_mpi(callee.key)
+
+    def _sites(self, statement: Statement, procedure: Procedure) -> Iterable[Span]:
+        """Where the MPI calls, and the calls of procedures that communicate, stood that the statement is made of."""
+        for inner in statement.walk():
+            if isinstance(inner, Phase):
+                yield inner.call.span
+            elif isinstance(inner, DividedCall):
+                if inner.original is not None:
+                    yield inner.original.span
+            elif isinstance(inner, Call) and self._communicates(inner, procedure):
+                yield inner.span
 
     def _leave_out_copies(self) -> None:
         """Of messages that turn out to need none."""
         self.context.analysis.forget_changed()
         # A pipelined loop changes the order of all that is in it.
         blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
-        messages = DirectMessages(self.context.analysis, blocking, self._moved_slots(), self._spread_slots())
+
+        def refuse(call: Call, obligation: str, found: str, advice: str) -> None:
+            self.context.refuse(call.span, "nonblocking", obligation, found, advice)
+
+        analysis = self.context.analysis
+        messages = DirectMessages(analysis, refuse, blocking, self._moved_slots(), self._spread_slots())
         for key in self._written():
             changed = messages.change(self.now.procedures[key])
             if changed is not self.now.procedures[key]:
@@ -298,7 +341,7 @@ class _Rewriter:
             now = self.now.procedures[key]
             if key not in self._halved and now.body is original.body:
                 continue
-            renderer = Renderer(source, original, emitter)
+            renderer = Renderer(source, original, emitter, self._remarks)
             if key in self._halved:
                 edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
             else:
@@ -369,8 +412,8 @@ class _Rewriter:
         if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
             return True
         # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
-        named = re.findall(rb"\b%s\b" % whole.name.encode(), self.read.sources[whole.source].data)
-        return len(named) != self._calls[whole.source, whole.name] + 1
+        named = named_words(self.read.sources[whole.source].data)[whole.name]
+        return named != self._calls[whole.source, whole.name] + 1
 
     @cached_property
     def _calls(self) -> Counter[tuple[int, str]]:
@@ -395,7 +438,8 @@ class _Rewriter:
                 continue
             needed: dict[str, str] = {}
             callers: list[int] = []
-            for key, procedure in self.now.procedures.items():
+            for key in self._written():
+                procedure = self.now.procedures[key]
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
@@ -453,18 +497,6 @@ class _Rewriter:
         if source.language == "fortran":
             return len(source.data)
         return after_includes(source.data, min(edit.start for edit in edits), toolchain.is_cpp(source.path))
-
-
-def _sites(statement: Statement) -> Iterable[Span]:
-    """Where the MPI calls, and the calls of divided procedures, stood that the statement is made of."""
-    for inner in statement.walk():
-        if isinstance(inner, Phase):
-            yield inner.call.span
-        elif isinstance(inner, DividedCall):
-            if inner.original is not None:
-                yield inner.original.span
-        elif message_of(inner) is not None:
-            yield inner.span
 
 
 def _fitting(head: str, source: Source) -> str:

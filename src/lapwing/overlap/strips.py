@@ -80,8 +80,8 @@ def _c(loop: Loop, head: str) -> Heads | None:
     more = STRIP if operator == "<" else STRIP - 1
     end = f"{bound} > {STRIP} && {loop.variable.name} < {bound} - {STRIP} ? {loop.variable.name} + {more} : {bound}"
     return Heads(
-        (f"{opening}{first}; {compared}{found[5].strip()}; ) {{", f"{loop.variable.type.text} lapwing_end = {end};"),
-        f"{opening}; {compared}lapwing_end; {after}",
+        (f"{opening}{first}; {compared}{found[5].strip()}; ) {{", f"{loop.variable.type.text} lw_end = {end};"),
+        f"{opening}; {compared}lw_end; {after}",
     )
 
 
@@ -119,5 +119,5 @@ def _directive_above(source: Source, loop: Loop) -> bool:
     return False
 
 
-_END = re.compile(r"\blapwing_end\b")
+_END = re.compile(r"\blw_end\b")
 _OTHER_KIND = re.compile(r"\d_\w|\d\.|\d[ed][+-]?\d", re.IGNORECASE)  # 1_8, 1., 1e4

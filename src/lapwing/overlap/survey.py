@@ -271,9 +271,12 @@ def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places:
     first = None if producer is None else places.at(producer.statement.span).line
     last = None if consumer is None else places.at(consumer.statement.span).line
     if first is not None and last is not None and not before.works and not after.works:
+        if before.crossings or after.crossings:  # the procedures may compute what has nothing to do with it, too
+            between = f"line {first}, which may produce it, and line {last}, which may use it"
+            return f"no computation that is known to be independent of it between {between}"
         return f"no computation between producer (line {first}) and consumer (line {last})"
     if last is not None and not after.works:
-        return f"used at once by line {last}"
+        return f"may be used at once by line {last}" if after.crossings else f"used at once by line {last}"
     if first is not None and last is None and not before.works:
         return f"what it sends is there only from line {first} on, and nothing waits for it after"
     if kind is mpi.Kind.COMPLETION:

@@ -214,7 +214,9 @@ class Variance:
             if _place(statement, procedure) == _place(at, procedure):
                 kept, control = set(self._state), self._control
                 what = self._value(expression)
-                found.append(None if what is None else Divergence(f"{what} differs between ranks", at.span))
+                found.append(
+                    None if what is None else Divergence(f"{what} is not proved to be the same on all ranks", at.span)
+                )
                 self._state, self._control = kept, control
 
         self._probe = look
@@ -388,7 +390,7 @@ class Variance:
                     self._write(part, None)
 
     def _diverged(self, what: str | None, statement: Statement) -> Divergence | None:
-        return None if what is None else Divergence(f"{what} differs between ranks", statement.span)
+        return None if what is None else Divergence(f"{what} is not proved to be the same on all ranks", statement.span)
 
     def _branches(self, condition: Expression, blocks: Sequence[Block], none: bool, statement: Statement) -> None:
         what = self._value(condition)
@@ -614,7 +616,7 @@ class Variance:
         what = self._value(first)
         outer = self._control
         if what is not None:
-            self._control = outer or Divergence(f"{what} differs between ranks", first.span)
+            self._control = outer or Divergence(f"{what} is not proved to be the same on all ranks", first.span)
         before = set(self._state)
         found = [self._value(part) for part in others]
         self._state |= before
@@ -990,7 +992,11 @@ class Variance:
         if self._communicators.of(communicator, self._frame.procedure) is not None:
             return None
         what = self._value(communicator)
-        return None if what is None else Divergence(f"the communicator {what} differs between ranks", span)
+        return (
+            None
+            if what is None
+            else Divergence(f"the communicator {what} is not proved to be the same on all ranks", span)
+        )
 
     def _fills(self, message: mpi.MpiCall, number: int, arguments: Sequence[Expression]) -> bool:
         """Whether a call writes all of the variable that is its buffer."""

@@ -4,7 +4,7 @@ module box
   implicit none
   integer, parameter :: nx = 16, ny = 14, nz = 12
   real(8) :: u(0:nx + 1, 0:ny + 1, 0:nz + 1), r(0:nx + 1, 0:ny + 1, 0:nz + 1)
-  integer :: rank, size, below, above
+  integer :: rank, size, below, above, face
 contains
   subroutine exchange(x)
     real(8), intent(inout) :: x(0:nx + 1, 0:ny + 1, 0:nz + 1)
@@ -12,8 +12,8 @@ contains
     type(MPI_Request) :: requests(2)
     integer :: i, j
 
-    call MPI_Irecv(from_below, nx * ny, MPI_DOUBLE_PRECISION, below, 1, MPI_COMM_WORLD, requests(1))
-    call MPI_Irecv(from_above, nx * ny, MPI_DOUBLE_PRECISION, above, 2, MPI_COMM_WORLD, requests(2))
+    call MPI_Irecv(from_below, face, MPI_DOUBLE_PRECISION, below, 1, MPI_COMM_WORLD, requests(1))
+    call MPI_Irecv(from_above, face, MPI_DOUBLE_PRECISION, above, 2, MPI_COMM_WORLD, requests(2))
     do j = 1, ny
       do i = 1, nx
         up(i, j) = x(i, j, nz)
@@ -21,8 +21,8 @@ contains
       end do
     end do
     ! overlap: nonblocking
-    call MPI_Send(up, nx * ny, MPI_DOUBLE_PRECISION, above, 1, MPI_COMM_WORLD)
-    call MPI_Send(down, nx * ny, MPI_DOUBLE_PRECISION, below, 2, MPI_COMM_WORLD)
+    call MPI_Send(up, face, MPI_DOUBLE_PRECISION, above, 1, MPI_COMM_WORLD)
+    call MPI_Send(down, face, MPI_DOUBLE_PRECISION, below, 2, MPI_COMM_WORLD)
     call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
     if (below /= MPI_PROC_NULL) then
       do j = 1, ny
@@ -62,6 +62,7 @@ program seven_points
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   call MPI_Comm_size(MPI_COMM_WORLD, size)
+  face = nx * ny
   below = merge(rank - 1, MPI_PROC_NULL, rank > 0)
   above = merge(rank + 1, MPI_PROC_NULL, rank < size - 1)
   do k = 0, nz + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -116,6 +117,24 @@ class Text:
         first = bisect.bisect_left(self.regions, start, key=lambda region: region.start)
         last = bisect.bisect_left(self.regions, end, key=lambda region: region.start)
         return [region for region in self.regions[first:last] if region.end <= end or not whole]
+
+
+def named_words(data: bytes) -> Counter[str]:
+    """How often a file names what: comments do not count, and strings only where they may be assembly or another name's
+    meaning."""
+    text = Text(data)
+    tokens = [text.token(number) for number in range(len(text.starts))]
+    quoted = (b"'",) if not _NAMING_STRINGS.isdisjoint(tokens) else (b"'", b'"')
+    tokens = [token for token in tokens if not token.endswith(quoted)]
+    words = _NAME.findall(b" ".join(tokens).decode("latin-1"))
+    return Counter(words + [word for directive in text.directives for word in _NAME.findall(directive.rest)])
+
+
+_NAMING_STRINGS = frozenset(
+    f"{before}{word}{after}".encode()
+    for word in ("asm", "alias", "weakref", "ifunc")
+    for before, after in (("", ""), ("__", ""), ("__", "__"))
+)
 
 
 def _regions(directives: Sequence[Directive], end: int) -> list[Region]:

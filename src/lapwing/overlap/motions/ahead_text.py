@@ -104,18 +104,20 @@ class AheadText:
     def _measuring(self, write: Write) -> str:
         """The function that says how many of the buffer's first elements a transfer brings; -1: it brings others."""
         lines = [
-            "MPI_Comm_test_inter(comm, &inter);",
-            "MPI_Comm_size(comm, &ranks);",
-            "MPI_Type_size(kind, &size);",
-            f"if (inter || size != (int)sizeof *{self.received.name}) return -1;",
-            "for (r = 0; r < ranks; r++) {",
-            "    if (brought[r] > 0 && places[r] != end) return -1;",
-            "    end += brought[r];",
+            "MPI_Comm_test_inter(lw_comm, &lw_inter);",
+            "MPI_Comm_size(lw_comm, &lw_ranks);",
+            "MPI_Type_size(lw_kind, &lw_size);",
+            f"if (lw_inter || lw_size != (int)sizeof *{self.received.name}) return -1;",
+            "for (lw_r = 0; lw_r < lw_ranks; lw_r++) {",
+            "    if (lw_brought[lw_r] > 0 && lw_places[lw_r] != lw_end) return -1;",
+            "    lw_end += lw_brought[lw_r];",
             "}",
-            "return end;",
+            "return lw_end;",
         ]
         return write(
-            f"static long {self._extent}({_ABOUT_BROUGHT})", ["long end = 0;", "int inter, ranks, size, r;"], lines
+            f"static long {self._extent}({_ABOUT_BROUGHT})",
+            ["long lw_end = 0;", "int lw_inter, lw_ranks, lw_size, lw_r;"],
+            lines,
         )
 
     def _asking(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
@@ -123,8 +125,8 @@ class AheadText:
         name = self.received.name
         lines = [
             *(copy(self.sent_rows[row.symbol.key], self._shadows[row.symbol.key], row.symbol) for row in self._rows),
-            f"{self._brought} = {self._extent}(brought, places, kind, comm);",
-            f"if ({self.other} == NULL || {self._brought} < 0 || !{inside}(counts, displs, type, comm)) return 0;",
+            f"{self._brought} = {self._extent}(lw_brought, lw_places, lw_kind, lw_comm);",
+            f"if ({self.other} == NULL || {self._brought} < 0 || !{inside}(lw_counts, lw_displs, lw_type, lw_comm)) return 0;",
             f"if (!{self._same}) {{",
             f"    memcpy({self.other}, {name}, {self.bytes});",
             f"    {self._high} = 0;",
@@ -132,7 +134,8 @@ class AheadText:
             f"{self._same} = 1;",
             "return 1;",
         ]
-        head = f"static int {self._may_start}(const int *counts, const int *displs, MPI_Datatype type,\n    {_ABOUT_BROUGHT})"
+        about_sent = "const int *lw_counts, const int *lw_displs, MPI_Datatype lw_type"
+        head = f"static int {self._may_start}({about_sent},\n    {_ABOUT_BROUGHT})"
         return write(head, [], lines)
 
     def _arriving(self, write: Write) -> str:
@@ -141,9 +144,9 @@ class AheadText:
         here = [f"{self._same} = 0;"]
         if self._only:
             here = [
-                f"end = {self._extent}(brought, places, kind, comm);",
-                f"if (end < 0) {self._same} = 0;",
-                f"if (end > {self._high}) {self._high} = end;",
+                f"lw_end = {self._extent}(lw_brought, lw_places, lw_kind, lw_comm);",
+                f"if (lw_end < 0) {self._same} = 0;",
+                f"if (lw_end > {self._high}) {self._high} = lw_end;",
             ]
         lines = [
             f"if (!{self.started}) {{",
@@ -152,17 +155,17 @@ class AheadText:
             "}",
             f"{self.started} = 0;",
             f"{name} = {self.other};",
-            f"{self.other} = other;",
+            f"{self.other} = lw_other;",
             f"if ({self._brought} < {self._high})",
-            f"    memcpy({name} + {self._brought}, other + {self._brought},",
-            f"           (size_t)({self._high} - {self._brought}) * sizeof *other);",
+            f"    memcpy({name} + {self._brought}, lw_other + {self._brought},",
+            f"           (size_t)({self._high} - {self._brought}) * sizeof *lw_other);",
             "else",
             f"    {self._high} = {self._brought};",
         ]
-        other = declaration(self.received.type.text, "other").replace(";", f" = {name};")
+        other = declaration(self.received.type.text, "lw_other").replace(";", f" = {name};")
         given = _ABOUT_BROUGHT if self._only else "void"
-        return write(f"static void {self._arrive}({given})", [other, *(["long end;"] if self._only else [])], lines)
+        return write(f"static void {self._arrive}({given})", [other, *(["long lw_end;"] if self._only else [])], lines)
 
 
 _SENT_WITH = 3  # arguments of MPI_Alltoallv about what is sent; the others are about what it brings
-_ABOUT_BROUGHT = "const int *brought, const int *places, MPI_Datatype kind, MPI_Comm comm"
+_ABOUT_BROUGHT = "const int *lw_brought, const int *lw_places, MPI_Datatype lw_kind, MPI_Comm lw_comm"

@@ -75,9 +75,7 @@ class BlockingCalls:
             return (call,)
         count = argument_of(call, mpi.Role.COUNT)
         if isinstance(count, Number) and count.value <= 8:
-            self._refuse(
-                call, "a message is worth it", f"{count.value} elements", "nothing: so small a message is gone at once"
-            )
+            self._refuse(call, *too_small(f"{count.value} elements"))
             return (call,)
         if not self._may_be_copied(call, mpi.Role.SEND_BUFFER, mpi.Role.TYPE):
             return (call,)
@@ -182,6 +180,11 @@ NOT_REPEATABLE = (
     "a call or an assignment in an argument",
     "compute it before, and pass the variable",
 )
+
+
+def too_small(found: str) -> tuple[str, str, str]:
+    """Why a message of the size that was found stays as it is."""
+    return "a message is worth it", found, "nothing: so small a message is gone at once"
 
 
 def is_written_out(call: Call) -> bool:

@@ -4,7 +4,8 @@ before:  post a copy of b ; work ; arrive: from the copy to b
 after:   post b ; work ; arrive                                         (nothing in between touches b)
 
 before:  post (of MPI_Recv) ; work ; arrive                             before:  send a copy of b (of MPI_Send)
-after:   post unless it is short ; work ; arrive, or receive            after:   send b if it is short, else a copy of it
+after:   post unless it is short ; work ; arrive, or receive            after:   send b if it is short, else a copy of it;
+                                                                                 the call itself if that is known
 
 Obligations. Buffers: start and end of the receive stand once each, in one procedure, the end behind the start in the same list of
 statements (or in conditionals of it), and nothing between them touches the buffer or changes what its address is made of.
@@ -20,26 +21,28 @@ Both, in Fortran: the buffer is an array, and no section of one that has gaps; o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import data_conflict, message_conflict
 from lapwing.overlap.effects import Effects
-from lapwing.overlap.motions.blocking_calls import is_array_memory
+from lapwing.overlap.motions.blocking_calls import is_array_memory, too_small
 from lapwing.overlap.motions.context import argument_of
 from lapwing.overlap.phases import SHORT_MESSAGE, Part, Phase
-from lapwing.overlap.program import Block, Compound, Constant, Evaluate, If, Procedure, Statement
+from lapwing.overlap.program import Block, Call, Compound, Constant, Evaluate, If, Procedure, Statement
 from lapwing.overlap.tree import rewrite
 
 
 @dataclass
 class DirectMessages:
-    """``blocking``: the identities of the program's own MPI_Recv and MPI_Send; ``moved``: source and slot of all that motions put
-    before other communications; ``spread``: of receives with phases in several procedures."""
+    """``refuse``: says of a call why it stays. ``blocking``: the identities of the program's own MPI_Recv and MPI_Send;
+    ``moved``: source and slot of all that motions put before other communications; ``spread``: of receives with phases in several
+    procedures."""
 
     analysis: Analysis
+    refuse: Callable[[Call, str, str, str], None]
     blocking: set[int]
     moved: frozenset[tuple[int, int]]
     spread: frozenset[tuple[int, int]]
@@ -54,6 +57,8 @@ class DirectMessages:
             copies, plain = receives.get(statement.slot, (statement.copies, False))
             if statement.part is Part.SEND:
                 plain = self._may_be_plain(statement, procedure)
+            if statement.part is Part.SEND and plain and self._is_short(statement, procedure):
+                return (statement.call,)
             if (copies, plain) == (statement.copies, statement.plain_if_short):
                 return (statement,)
             return (replace(statement, copies=copies, plain_if_short=plain),)
@@ -79,17 +84,28 @@ class DirectMessages:
     def _may_be_plain(self, phase: Phase, procedure: Procedure) -> bool:
         own = phase.wait is None and id(phase.call) in self.blocking
         stays = phase.part is not Part.SEND or (procedure.source, phase.slot) not in self.moved
-        return own and stays and self._is_array(phase, procedure) and not self._is_long(phase, procedure)
+        if not own or not stays or not self._is_array(phase, procedure):
+            return False
+        size = self._bytes(phase, procedure)
+        return size is None or size <= SHORT_MESSAGE
 
-    def _is_long(self, phase: Phase, procedure: Procedure) -> bool:
-        """Whether the message is certainly too long for MPI to keep."""
+    def _is_short(self, send: Phase, procedure: Procedure) -> bool:
+        """Whether MPI certainly keeps the message: then the call may stay what it is."""
+        size = self._bytes(send, procedure)
+        if size is None or size > SHORT_MESSAGE:
+            return False
+        self.refuse(send.call, *too_small(f"{size} bytes"))
+        return True
+
+    def _bytes(self, phase: Phase, procedure: Procedure) -> int | None:
+        """The length of the message, if it is known."""
         count, kind = (argument_of(phase.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
         size = mpi.TYPE_SIZES[kind.name][2] if isinstance(kind, Constant) and kind.name in mpi.TYPE_SIZES else None
         if count is None or size is None:
-            return False
+            return None
         ((_, values),) = self.analysis.walk_with_values([phase], procedure)
         elements = values.linear(count)
-        return elements is not None and not elements.terms and elements.constant * size > SHORT_MESSAGE
+        return elements.constant * size if elements is not None and not elements.terms else None
 
     def _is_array(self, phase: Phase, procedure: Procedure) -> bool:
         """Whether the buffer is an array's own memory, as far as the language cares."""

@@ -328,7 +328,7 @@ class EarlyText:
                 lines.append(self._copy(symbol.name, name, symbol))
             else:
                 if shadow.ranges.counters.dimensions is not None:
-                    variables = ["size_t i, n, count;"]
+                    variables = ["size_t lw_i, lw_n, lw_count;"]
                 lines += self._taking_ranges(shadow)
         return self._function(f"static void {self._take_name}(void)", variables, lines)
 
@@ -343,13 +343,13 @@ class EarlyText:
                 f"({after} - {before}) * sizeof *{symbol.name});",
             ]
         return [
-            f"count = sizeof {before} / sizeof *{before};",
-            "for (i = 0; i < count; i = n) {",
-            f"{step}for (n = i + 1; n < count && {before}[n] == {after}[n - 1]; n++)",
+            f"lw_count = sizeof {before} / sizeof *{before};",
+            "for (lw_i = 0; lw_i < lw_count; lw_i = lw_n) {",
+            f"{step}for (lw_n = lw_i + 1; lw_n < lw_count && {before}[lw_n] == {after}[lw_n - 1]; lw_n++)",
             f"{step}{step};",
-            f"{step}if ({after}[n - 1] > {before}[i])",
-            f"{step}{step}memcpy({symbol.name} + {before}[i], {name} + {before}[i],",
-            f"{step}{step}       ({after}[n - 1] - {before}[i]) * sizeof *{symbol.name});",
+            f"{step}if ({after}[lw_n - 1] > {before}[lw_i])",
+            f"{step}{step}memcpy({symbol.name} + {before}[lw_i], {name} + {before}[lw_i],",
+            f"{step}{step}       ({after}[lw_n - 1] - {before}[lw_i]) * sizeof *{symbol.name});",
             "}",
         ]
 
@@ -362,11 +362,11 @@ class EarlyText:
             f"if ({self._kept_flag}) return;",
             f"{self._kept_flag} = 1;",
             *self._taking_ranges(self._sent),
-            f"other = {name};",
+            f"lw_other = {name};",
             f"{name} = {self._other_name};",
-            f"{self._other_name} = other;",
+            f"{self._other_name} = lw_other;",
         ]
-        variables = ["size_t i, n, count;", f"{declaration(kind, 'other')}"]
+        variables = ["size_t lw_i, lw_n, lw_count;", declaration(kind, "lw_other")]
         return self._function(f"static void {self._keep_name}(void)", variables, lines)
 
     def _inside(self) -> str:
@@ -375,20 +375,25 @@ class EarlyText:
         step, symbol = self._step, self._sent.symbol
         before, after = self._kept_name(self._sent, 0), self._kept_name(self._sent, 1)
         lines = [
-            f"count = sizeof {before} / sizeof *{before};",
-            f"for (i = 1; i < count && {before}[i] == {after}[i - 1]; i++)",
+            f"lw_count = sizeof {before} / sizeof *{before};",
+            f"for (lw_i = 1; lw_i < lw_count && {before}[lw_i] == {after}[lw_i - 1]; lw_i++)",
             f"{step};",
-            "MPI_Comm_test_inter(comm, &inter);",
-            "MPI_Comm_size(comm, &ranks);",
-            "MPI_Type_size(type, &size);",
-            f"inside = i == count && !inter && size == (int)sizeof *{symbol.name};",
-            f"first = (long){before}[0];",
-            f"end = (long){after}[count - 1];",
-            "for (r = 0; inside && r < ranks; r++)",
-            f"{step}inside = counts[r] == 0 || (displs[r] >= first && (long)displs[r] + counts[r] <= end);",
-            "return inside;",
+            "MPI_Comm_test_inter(lw_comm, &lw_inter);",
+            "MPI_Comm_size(lw_comm, &lw_ranks);",
+            "MPI_Type_size(lw_type, &lw_size);",
+            f"lw_inside = lw_i == lw_count && !lw_inter && lw_size == (int)sizeof *{symbol.name};",
+            f"lw_first = (long){before}[0];",
+            f"lw_end = (long){after}[lw_count - 1];",
+            "for (lw_r = 0; lw_inside && lw_r < lw_ranks; lw_r++)",
+            f"{step}lw_inside = lw_counts[lw_r] == 0",
+            f"{step}        || (lw_displs[lw_r] >= lw_first && (long)lw_displs[lw_r] + lw_counts[lw_r] <= lw_end);",
+            "return lw_inside;",
         ]
-        variables = ["size_t i, count;", "long first, end;", "int inter, ranks, size, inside, r;"]
+        variables = [
+            "size_t lw_i, lw_count;",
+            "long lw_first, lw_end;",
+            "int lw_inter, lw_ranks, lw_size, lw_inside, lw_r;",
+        ]
         return self._function(f"static int {self._inside_name}({_SENT})", variables, lines)
 
     def _outgoing(self) -> str:
@@ -396,7 +401,7 @@ class EarlyText:
         assert self._sent is not None
         symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
         lines = [
-            f"if ({self._inside_name}(counts, displs, type, comm)) return {name};",
+            f"if ({self._inside_name}(lw_counts, lw_displs, lw_type, lw_comm)) return {name};",
             f"{self._keep_name}();",
             f"return {symbol.name};",
         ]
@@ -414,7 +419,7 @@ class EarlyText:
         return found.start() if found else start
 
 
-_SENT = "const int *counts, const int *displs, MPI_Datatype type, MPI_Comm comm"
+_SENT = "const int *lw_counts, const int *lw_displs, MPI_Datatype lw_type, MPI_Comm lw_comm"
 _LONGEST_COMMENT = 4000  # bytes
 _COMMENTS_AT_END = re.compile(rb"^(?:[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]*\n)+\Z", re.DOTALL | re.MULTILINE)
 

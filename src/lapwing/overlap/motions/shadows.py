@@ -361,8 +361,8 @@ def allocation_of(analysis: Analysis, symbol: Symbol, source: int) -> Allocation
 
 def not_global_numbers(symbol: Symbol) -> str | None:
     """Why new procedures cannot name the variable and copy its elements, or those it points to; None if they can."""
-    if symbol.name in _NEW_NAMES:
-        return "the new procedures have a variable of that name"
+    if symbol.name.startswith("lw_"):
+        return "the new procedures' own variables have such names"
     if symbol.storage is not Storage.GLOBAL or symbol.overlay is not None or symbol.volatile:
         return "it is not a global variable of its own"
     kind = symbol.type.target if symbol.pointer else symbol.type
@@ -413,9 +413,6 @@ def _calls(statement: Statement) -> Iterator[str | None]:
             yield e.name
 
 
-_NEW_NAMES = frozenset(  # early_text.py, ahead_text.py
-    "i n r count counts displs type comm first end inter ranks size inside other brought places kind".split()
-)
 _SENDS_ROWS = frozenset({"MPI_Alltoallv"})  # messages given by counts and displacements
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 

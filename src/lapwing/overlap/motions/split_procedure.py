@@ -346,10 +346,10 @@ class SplitProcedures:
         """All words of the program, macros and types among them, in lower case."""
         return {word.lower() for word in words(self.context.analysis.program.sources)}
 
-    def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure) -> Halves | None:
+    def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure, *, work: bool = False) -> Halves | None:
         """Calls of both; None if the second one's arguments could be others than the first one's."""
-        first = DividedCall(parts.first.name, call.arguments, original=call, span=NOWHERE)
-        last = DividedCall(parts.last.name, call.arguments, original=call, span=call.span)
+        first = DividedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
+        last = DividedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
         analysis = self.context.analysis
         fortran = analysis.program.sources[caller.source].language == "fortran"
         again = [Evaluate(e, span=call.span) for a in call.arguments for e in _evaluated(a, fortran)]
@@ -440,7 +440,7 @@ class SplitProcedures:
         self.context.made(
             call.span, "split-loop", f"what of {callee.name} needs nothing from others is done during the transfer"
         )
-        return self._calls(call, parts, caller)
+        return self._calls(call, parts, caller, work=True)
 
     def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
         """Local variables that all of these write before they read, and that nobody needs after what is moved."""
