@@ -90,8 +90,9 @@ class Symbol:
     """A variable, equal to another if ``key`` is: "file.c::name", "module m::u", "common b::u", "procedure p::i".
 
     ``dimensions``: None for a scalar (a C pointer too); in the order of the source (Fortran: first is contiguous, C: last).
-    ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE; members of COMMON
-    blocks laid out differently in different procedures); None: it shares with nobody.
+    ``length``: of a Fortran character, where it is given and no known number. ``value``: of a CONSTANT. ``overlay``:
+    variables that share storage have the same overlay (EQUIVALENCE; members of COMMON blocks laid out differently in different
+    procedures); None: it shares with nobody.
     """
 
     key: str
@@ -99,6 +100,7 @@ class Symbol:
     storage: Storage = field(compare=False)
     type: Type = field(compare=False)
     dimensions: tuple[Dimension, ...] | None = field(default=None, compare=False)
+    length: Expression | None = field(default=None, compare=False)
     value: Expression | None = field(default=None, compare=False)
     pointer: bool = field(default=False, compare=False)  # a C pointer, or Fortran's POINTER
     allocatable: bool = field(default=False, compare=False)
