@@ -56,6 +56,36 @@ PROGRAMS = {
         lacks=("dummy_first", "automatic_first", "letters_first"),
     ),
     "allocated_in_first_half.f90": Trap("halves of a procedure that share an allocatable", lacks=("work_first",)),
+    "unread_in_first_half.f90": Trap(
+        "halves of procedures that share what a statement sets, or end at a statement, that is not understood",
+        lacks=("in_block_first", "renamed_first", "from_namelist_first", "ended_first"),
+    ),
+    "pointers_between_halves.f90": Trap(
+        "halves of procedures of which one leaves a pointer to the other",
+        lacks=("local_pointer_first", "local_target_first", "handed_on_first"),
+    ),
+    "parts_of_locals.f90": Trap(
+        "halves of procedures that share a part of a variable, or its memory by another name",
+        lacks=("component_first", "of_an_array_first", "complex_part_first", "equivalent_first"),
+    ),
+    "components_of_locals.c": Trap(
+        "halves of functions that share a component, or what a pointer leads to",
+        lacks=("component_first", "of_an_array_first", "kept_address_first"),
+    ),
+    "shaped_by_more.f90": Trap(
+        "halves of procedures whose arrays have the shape that a function or a component had on entry",
+        lacks=("by_function_first", "by_component_first", "by_length_first"),
+    ),
+    "copied_arguments.f90": Trap(
+        "halves of procedures that are given a copy each, which a message travels to",
+        lacks=("call exchange_first(u(", "call add_first(u(", "call both_first(u("),
+    ),
+    "host_variables.f90": Trap(
+        "variables of the host taken for unneeded at a contained procedure's end", waits=("t = 2 * u",)
+    ),
+    "host_requests.f90": Trap(
+        "requests of the host taken for a contained procedure's own", lacks=("lapwing: mpi_irecv starts here",)
+    ),
     "intent_out.f90": Trap(
         "halves of procedures with INTENT(OUT), which the second half would undo",
         lacks=("freed_first", "initial_first", "plain_first"),

@@ -1,7 +1,8 @@
 """Which local variables a statement needs from before, and which are still needed after it.
 
 Only local scalars and arrays whose address nobody has are followed; everything else is always needed. A procedure with goto,
-or jumps out of several loops, is not followed at all: everything is needed everywhere.
+or jumps out of several loops, is not followed at all: everything is needed everywhere. In a contained procedure those of its
+host are followed, too: they are needed at its end, and by whatever it calls that is not known.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from lapwing.overlap.program import (
     Unread,
     While,
 )
+from lapwing.overlap.tree import is_hosts
 
 Keys = frozenset[str]
 EffectsOf = Callable[[Statement], Effects]
@@ -45,6 +47,7 @@ class Liveness:
             s.key for s in procedure.symbols.values() if s.storage is Storage.ARGUMENT and s.by_value and not s.target
         )
         self.followed -= shared
+        self.hosts: Keys = self.followed & {s.key for s in procedure.symbols.values() if is_hosts(s, procedure)}
         self._after: dict[int, Keys] = {}
         self._after_place: dict[tuple[int, int], Keys] = {}
         self._exposed: dict[int, Keys] = {}
@@ -54,8 +57,8 @@ class Liveness:
         )
         if not self.everything:
             result = frozenset({procedure.result.key}) if procedure.result is not None else frozenset()
-            self._exit = result
-            self._block(procedure.body, result)
+            self._exit = result | self.hosts
+            self._block(procedure.body, self._exit)
 
     def after(self, statement: Statement) -> Keys | None:
         """Followed variables whose values may be needed after the statement (or what it was made from); None: all of them."""
@@ -122,7 +125,7 @@ class Liveness:
             unread = any(isinstance(e, Unread) for top in statement.expressions() for e in top.walk())
             if unread or not isinstance(statement, Call | Evaluate | Assign):
                 return self.followed
-        named = self._read_by(statement) if effects.barrier is not None else frozenset()
+        named = self._read_by(statement) | self.hosts if effects.barrier is not None else frozenset()
         return named | effects.read_keys & self.followed
 
     def _read_by(self, statement: Statement) -> Keys:

@@ -91,10 +91,10 @@ class Symbol:
     """A variable, equal to another if ``key`` is: "file.c::name", "module m::u", "common b::u", "procedure p::i".
 
     ``dimensions``: None for a scalar (a C pointer too); in the order of the source (Fortran: first is contiguous, C: last).
-    ``rows``: of a C pointer to arrays, the dimensions of one of them.
-    ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE; members of COMMON
-    blocks laid out differently in different procedures; in C its own key if the linker gives it another variable's);
-    None: it shares with nobody.
+    ``rows``: of a C pointer to arrays, the dimensions of one of them. ``length``: of a Fortran character, where it is given and
+    no known number. ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE;
+    members of COMMON blocks laid out differently in different procedures; in C its own key if the linker gives it another
+    variable's); None: it shares with nobody.
     """
 
     key: str
@@ -102,6 +102,7 @@ class Symbol:
     storage: Storage = field(compare=False)
     type: Type = field(compare=False)
     dimensions: tuple[Dimension, ...] | None = field(default=None, compare=False)
+    length: Expression | None = field(default=None, compare=False)
     value: Expression | None = field(default=None, compare=False)
     pointer: bool = field(default=False, compare=False)  # a C pointer, or Fortran's POINTER
     allocatable: bool = field(default=False, compare=False)

@@ -140,6 +140,11 @@ def is_default_integer(symbol: Symbol) -> bool:
     return symbol.type.base == "integer" and symbol.type.bytes == 4
 
 
+def is_hosts(symbol: Symbol, procedure: Procedure) -> bool:
+    """Whether it is a local variable of the procedure that this one is contained in, which is there when this one ends."""
+    return symbol.storage is Storage.LOCAL and symbol.key.startswith(f"{procedure.host}::")
+
+
 def is_seen_by_its_name(symbol: Symbol, procedure: Procedure) -> bool:
     """Whether the name means this variable all over the procedure: USE may rename it, and C's blocks have variables of their
     own."""

@@ -10,10 +10,11 @@ from lapwing.overlap.fortran.constants import KINDS, folded, integer
 from lapwing.overlap.fortran.expressions import ExpressionReader
 from lapwing.overlap.fortran.file import File, Unreadable, child_of
 from lapwing.overlap.fortran.scope import Entity, Scope, World, storage_of
-from lapwing.overlap.program import Constant, Dimension, Expression, Name, Number, Slice, Storage, Symbol, Type
+from lapwing.overlap.program import Constant, Dimension, Expression, Name, Number, Slice, Storage, Symbol, Type, Unread
 
 _DEFAULT_BYTES = {"integer": 4, "real": 4, "logical": 4, "complex": 8, "character": 1}
 _WORDS = re.compile(r"\s+")
+_OPEN_LENGTH = re.compile(r"[*(\s]*(len\s*=\s*)?[*:][)\s]*")  # the caller's, or the allocation's
 _DIGITS = {"integer": {1: 2, 2: 4, 4: 9, 8: 18}, "real": {4: 6, 8: 15, 16: 33}}
 _OTHER = Type("other", None, "")
 _INTEGER = Type("integer", 4, "integer")
@@ -59,6 +60,7 @@ class Symbols:
             storage,
             self.type(entity),
             dimensions=self.dimensions(entity),
+            length=self.length(entity),
             value=self.value(entity) if storage is Storage.CONSTANT else None,
             pointer=entity.pointer,
             allocatable=entity.allocatable,
@@ -135,6 +137,21 @@ class Symbols:
         assumed = upper is None and lower in (None, Number(1))
         return Dimension(None if assumed else lower or Number(1), upper)
 
+    def length(self, entity: Entity) -> Expression | None:
+        """Of a character, where it is given and no known number: what it is made of."""
+        node = entity.length or (child_of(entity.type, "kind") if entity.type is not None else None)
+        file = entity.type_file or entity.file
+        if node is None or self.type(entity).base != "character" or self.type(entity).bytes is not None:
+            return None
+        text = file.text(node)
+        if _OPEN_LENGTH.fullmatch(text.lower()):
+            return None
+        value = _length_value(node, file)
+        try:
+            return Unread(text) if value is None else self.reader(entity.scope, file).read(value)
+        except Unreadable:
+            return Unread(text)
+
     def value(self, entity: Entity) -> Expression | None:
         if entity.value is None or entity.contradictory:
             return None
@@ -196,9 +213,11 @@ class Symbols:
     def _length(self, node: Node | None, file: File, scope: Scope) -> int | None:
         if node is None:
             return 1
-        value = _inner_value(node)
+        value = _length_value(node, file)
         if value is None:
             text = file.text(node).strip("* ()")
+            if text.lower().startswith("kind"):
+                return 1
             return int(text) if text.isdigit() else None
         try:
             return integer(folded(self.reader(scope, file).read(value)))
@@ -212,6 +231,17 @@ def _inner_value(node: Node) -> Node | None:
         if child.type == "keyword_argument":
             return child.child_by_field_name("value")
         if child.is_named:
+            return child
+    return None
+
+
+def _length_value(node: Node, file: File) -> Node | None:
+    """The same for a length, which KIND= is not."""
+    for child in node.children:
+        name = child.child_by_field_name("name") if child.type == "keyword_argument" else None
+        if name is not None and file.name(name) == "len":
+            return child.child_by_field_name("value")
+        if child.is_named and name is None:
             return child
     return None
 

@@ -35,7 +35,7 @@ from lapwing.overlap.program import (
     Symbol,
     without_casts,
 )
-from lapwing.overlap.tree import message_of, rewrite, works
+from lapwing.overlap.tree import is_hosts, message_of, rewrite, works
 
 MOTION = "wait-later"
 
@@ -70,7 +70,7 @@ def take_over_array(context: Context, procedure: Procedure) -> Block:
 
 def _starts(context: Context, procedure: Procedure, before: Sequence[Statement], wait: Call) -> tuple[Call, ...] | None:
     """What MPI_Waitall waits for, if that is all certain."""
-    array = _array(argument_of(wait, mpi.Role.REQUESTS))
+    array = _array(argument_of(wait, mpi.Role.REQUESTS), procedure)
     count = argument_of(wait, mpi.Role.COUNT)
     statuses = argument_of(wait, mpi.Role.STATUSES)
     if (
@@ -124,13 +124,13 @@ def _place(statement: Statement, array: Symbol) -> int | None:
     return int(index.value) if isinstance(index, Number) else None
 
 
-def _array(argument: Expression | None) -> Symbol | None:
+def _array(argument: Expression | None, procedure: Procedure) -> Symbol | None:
     """The local array that a call is given from its first element on."""
     argument = None if argument is None else without_casts(argument)
     if not isinstance(argument, Name):
         return None
     symbol = argument.symbol
-    return symbol if _is_own(symbol) and len(symbol.dimensions or ()) == 1 else None
+    return symbol if _is_own(symbol, procedure) and len(symbol.dimensions or ()) == 1 else None
 
 
 def _is_unread(procedure: Procedure, statuses: Expression) -> bool:
@@ -138,11 +138,13 @@ def _is_unread(procedure: Procedure, statuses: Expression) -> bool:
     if isinstance(statuses, Constant):
         return statuses.name == "MPI_STATUSES_IGNORE"
     array = without_casts(statuses)
-    return isinstance(array, Name) and _is_own(array.symbol) and _uses(procedure, array.symbol) == 1
+    return isinstance(array, Name) and _is_own(array.symbol, procedure) and _uses(procedure, array.symbol) == 1
 
 
-def _is_own(symbol: Symbol) -> bool:
+def _is_own(symbol: Symbol, procedure: Procedure) -> bool:
     """Whether it is an array of the procedure's own, which others cannot see."""
+    if is_hosts(symbol, procedure):
+        return False
     plain = symbol.storage is Storage.LOCAL and not symbol.pointer and not symbol.allocatable and symbol.overlay is None
     return plain and symbol.dimensions is not None
 

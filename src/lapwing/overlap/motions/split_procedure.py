@@ -13,7 +13,7 @@ as that number, and what the others are made of is read by both calls, so no mov
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -25,21 +25,18 @@ from lapwing.overlap.effects import Effects, is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.external import wants_external
 from lapwing.overlap.fences import Fences
-from lapwing.overlap.liveness import Liveness
-from lapwing.overlap.motions.blocking_calls import has_explicit_shape
+from lapwing.overlap.motions.blocking_calls import has_explicit_shape, is_contiguous
+from lapwing.overlap.motions.carried import carried, is_local, own_variables
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.early_text import words
-from lapwing.overlap.motions.fixed import written_keys
 from lapwing.overlap.motions.interior import Edges
 from lapwing.overlap.motions.split_loop import split_loop
 from lapwing.overlap.motions.split_producer import split_producer
-from lapwing.overlap.motions.turns import written_first
 from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase
 from lapwing.overlap.program import (
     AddressOf,
     Call,
     Cast,
-    Compound,
     Declare,
     Element,
     Evaluate,
@@ -48,8 +45,8 @@ from lapwing.overlap.program import (
     Loop,
     Name,
     Number,
+    Opaque,
     Procedure,
-    Source,
     Span,
     Statement,
     Storage,
@@ -83,7 +80,8 @@ class DividedProcedure:
 
 @dataclass
 class SplitProcedures:
-    """Divides procedures when callers ask, each once. ``left``: sources that stay as they are."""
+    """Divides procedures when callers ask, each once. ``left``: sources that stay as they are. ``lent``: which arguments of a
+    first part MPI keeps until the last."""
 
     context: Context
     left: frozenset[int] = frozenset()
@@ -91,6 +89,7 @@ class SplitProcedures:
     by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(
         default_factory=dict
     )
+    lent: dict[str, frozenset[int]] = field(default_factory=dict)
 
     def divide_call(self, call: Call, caller: Procedure, values: Environment) -> Halves | None:
         program = self.context.analysis.program
@@ -109,17 +108,19 @@ class SplitProcedures:
         return self._calls(self._with_numbers(call, callee, values), parts, caller)
 
     def _refuse_hidden(self, call: Call, callee: Procedure) -> None:
+        self._refuse_messages(
+            callee,
+            "parts of its procedure can be named where it is called",
+            f"not all that stands beside {callee.name} can be named here",
+            "use its module without ONLY, and do not make all of it private",
+            call.span,
+        )
+
+    def _refuse_messages(self, callee: Procedure, obligation: str, found: str, advice: str, where: Span) -> None:
         for statement in callee.body.walk():
             message = statement.call if isinstance(statement, Phase) else statement
             if message_of(message) is not None:
-                self.context.refuse(
-                    message.span,
-                    MOTION,
-                    "parts of its procedure can be named where it is called",
-                    f"not all that stands beside {callee.name} can be named here",
-                    "use its module without ONLY, and do not make all of it private",
-                    call.span,
-                )
+                self.context.refuse(message.span, MOTION, obligation, found, advice, where)
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
         """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
@@ -181,7 +182,14 @@ class SplitProcedures:
             return False
         fenced = Fences(self.context.analysis.program, callee).any
         plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
-        return plain and not fenced and not saved and only_end and not returns
+        return plain and not fenced and not saved and only_end and not returns and not self._may_leave_unread(callee)
+
+    def _may_leave_unread(self, callee: Procedure) -> bool:
+        """Whether a statement that could not be read may be a way out, or a jump from one half into the other."""
+        source = self.context.analysis.program.sources[callee.source]
+        unread = [s for s in callee.body.walk() if isinstance(s, Opaque)]
+        labelled = any(s.label is not None for s in callee.body.walk())
+        return any(labelled or _RETURN.search(source.text(s.span)) for s in unread)
 
     def _may_be_renamed(self, callee: Procedure) -> bool:
         """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
@@ -220,63 +228,52 @@ class SplitProcedures:
         declared = _declarations_for(last, first)
         if not self._repeatable(declared, first, callee):
             return None
-        liveness = Liveness(
-            replace(callee, body=replace(callee.body, statements=(*declared, *last))),
-            lambda s: self.context.analysis.plain(s, callee),
-            self.context.analysis.shared(callee),
-        )
-        if liveness.everything:
+        own = own_variables(self.context.analysis, callee)
+        handed_on = carried(self.context.analysis, callee, own, declared, first, last)
+        if handed_on is None or not self._may_be_entered_again(callee, own, first):
             return None
-        whole = Compound(replace(callee.body, statements=tuple(last)), span=callee.span)
-        needed = liveness.exposed(whole)
-        written = written_keys(self.context.analysis.walk(first, callee))
-        if not self._may_be_entered_again(callee, first, written):
-            return None
-        local = {
-            s.key
-            for s in callee.symbols.values()
-            if s.storage is Storage.LOCAL or (s.storage is Storage.ARGUMENT and s.by_value)
-        }
-        carried = needed & written & local
-        rest = replace(callee.body, statements=tuple(last))
-        carried -= {
-            s.key
-            for s in callee.symbols.values()
-            if s.key in carried
-            and s.dimensions is not None
-            and not (s.allocatable or s.pointer)
-            and written_first(self.context.analysis, rest, callee, s)
-        }
-        lent = self._lent(callee, first, last) & local
-        unseen = local - liveness.followed
-        if lent or carried & liveness.followed or any(k in written and self._read_later(k, last) for k in unseen):
-            names = sorted(s.name for s in callee.symbols.values() if s.key in carried | lent)
+        lent = self._lent(callee, first, last)
+        memory = {m.key for e in lent for m in self.context.analysis.memory_of(e, callee)}
+        handed_on |= {key for key in memory & own.keys() if is_local(own[key])}
+        if handed_on:
             self.context.refuse(
                 callee.span,
                 MOTION,
                 "no local variable is needed by both parts of the procedure",
-                f"{', '.join(names) or 'a local variable'} of {callee.name}",
+                f"{', '.join(sorted(own[key].name for key in handed_on))} of {callee.name}",
                 "make it an argument, or compute it in both parts",
             )
             return None
-        return self._named(callee, first, (*declared, *last))
+        return self._named(callee, first, (*declared, *last), _dummies(callee, lent))
 
-    def _may_be_entered_again(self, callee: Procedure, first: Sequence[Statement], written: set[str]) -> bool:
+    def _may_be_entered_again(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> bool:
         """Whether its arguments and variables are the same for a second procedure that begins after ``first``: have the same
         shapes, and are not made anew as INTENT(OUT) ones are."""
         fresh = [s.name for s in callee.parameters if s.intent == "out"]
         if fresh:
             found, advice = f"{', '.join(fresh)} of {callee.name} is INTENT(OUT)", "make it INTENT(INOUT)"
         else:
-            _, everything = self.context.analysis.written(replace(callee.body, statements=tuple(first)), callee)
-            shaping = _shaping(callee, self.context.analysis.program.sources[callee.source])
-            changed = shaping if everything else [s for s in shaping if s.key in written]
-            if not changed:
+            reshaped = self._reshaped(callee, own, first)
+            if not reshaped:
                 return True
-            found = f"{', '.join(sorted(s.name for s in changed))} of {callee.name} may change after its arrays were shaped by it"
+            found = f"what gives {', '.join(reshaped)} of {callee.name} a shape may change"
             advice = "shape them by a variable that stays"
         self.context.refuse(callee.span, MOTION, "a part of the procedure begins as the whole did", found, advice)
         return False
+
+    def _reshaped(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> list[str]:
+        """Names of the variables whose bounds or length may be worth something else after these statements than on entry."""
+        analysis = self.context.analysis
+        shaping = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in _shaping(s)]
+        effects = analysis.walk([*(value for _, value in shaping), *first], callee)
+        done = effects[len(shaping) :]
+        return sorted(
+            {
+                name
+                for (name, _), value in zip(shaping, effects, strict=False)
+                if not is_only_read(value) or any(conflict(value, e, analysis.aliases) is not None for e in done)
+            }
+        )
 
     def _repeatable(self, declared: Sequence[Declare], first: Sequence[Statement], callee: Procedure) -> bool:
         """Whether the declarations, done once more after ``first``, give their variables the same values."""
@@ -292,44 +289,36 @@ class SplitProcedures:
                     return False
         return True
 
-    def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> set[str]:
-        """Memory that MPI is given in the first part and has until the last: of a local variable it would be another by then."""
+    def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> list[Expression]:
+        """Memory that MPI is given in the first part and has until the last."""
         starts, ends = (
             {s.slot: s for part in half for s in part.walk() if isinstance(s, Phase) and not s.copies}
             for half in (first, last)
         )
+        found = [e for slot in starts.keys() & ends.keys() for e in self._kept_by_mpi(starts[slot].call, callee)]
+        for statement in (s for part in first for s in part.walk()):
+            if isinstance(statement, DividedCall):
+                found += [statement.arguments[n] for n in self.lent.get(statement.name or "", ())]
+        return found
 
-        return {k for slot in starts.keys() & ends.keys() for k in self._kept_by_mpi(starts[slot].call, callee)}
-
-    def _kept_by_mpi(self, call: Call, callee: Procedure) -> set[str]:
-        """Keys of the memory that a communication reads and writes until it is complete."""
+    def _kept_by_mpi(self, call: Call, callee: Procedure) -> list[Expression]:
+        """The arguments that are memory which a communication reads and writes until it is complete."""
         message = mpi.lookup(call.name or "")
         assert message is not None
         fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
         parameters = mpi.fortran_parameters(message) if fortran else message.parameters
-        return {
-            memory.key
-            for parameter, argument in zip(parameters, call.arguments, strict=False)
-            if parameter.role in _KEPT
-            for memory in self.context.analysis.memory_of(argument, callee)
-        }
+        return [a for parameter, a in zip(parameters, call.arguments, strict=False) if parameter.role in _KEPT]
 
-    def _read_later(self, key: str, last: Sequence[Statement]) -> bool:
-        return any(
-            isinstance(e, Name) and e.symbol.key == key
-            for s in last
-            for inner in s.walk()
-            for top in inner.expressions()
-            for e in top.walk()
-        )
-
-    def _named(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> DividedProcedure:
+    def _named(
+        self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement], lent: frozenset[int]
+    ) -> DividedProcedure:
         def part(suffix: str, statements: Sequence[Statement]) -> Procedure:
             name = self._fresh(callee.name[:_LONGEST] + suffix)
             key = callee.key[: len(callee.key) - len(callee.name)] + name
             return replace(callee, name=name, key=key, body=replace(callee.body, statements=tuple(statements)))
 
         result = DividedProcedure(callee, part(FIRST, first), part(LAST, last))
+        self.lent[result.first.name] = lent
         self.context.analysis.add(result.first, callee)
         self.context.analysis.add(result.last, callee)
         return result
@@ -347,11 +336,20 @@ class SplitProcedures:
         return {word.lower() for word in words(self.context.analysis.program.sources)}
 
     def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure, *, work: bool = False) -> Halves | None:
-        """Calls of both; None if the second one's arguments could be others than the first one's."""
+        """Calls of both; None if the second one's arguments could be others than the first one's, or copies of the caller's."""
         first = DividedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
         last = DividedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
         analysis = self.context.analysis
         fortran = analysis.program.sources[caller.source].language == "fortran"
+        if not all(_is_not_copied(call.arguments[n], fortran) for n in self.lent[parts.first.name]):
+            self._refuse_messages(
+                parts.whole,
+                "its buffer is contiguous memory",
+                f"an argument of {parts.whole.name} that the compiler may copy",
+                "pass an array, or the first element of a contiguous array",
+                call.span,
+            )
+            return None
         again = [Evaluate(e, span=call.span) for a in call.arguments for e in _evaluated(a, fortran)]
         done, *looked_up = analysis.walk([first, *again], caller)
         if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
@@ -482,24 +480,24 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
     return tuple(kept)
 
 
-def _shaping(procedure: Procedure, source: Source) -> list[Symbol]:
-    """Variables in the declarations of others: in bounds and lengths."""
-    names = {
-        e.symbol
-        for s in procedure.symbols.values()
-        for dimension in s.dimensions or ()
-        for bound in (dimension.lower, dimension.upper)
-        if bound is not None
-        for e in bound.walk()
-        if isinstance(e, Name)
-    }
-    if any(s.type.base == "character" and s.type.bytes is None for s in procedure.symbols.values()):
-        # A length is not kept with the type: any word of the declarations may be in one.
-        first = next((s.span.start for s in procedure.body.statements), procedure.body.span.end)
-        declarations = source.text(Span(procedure.source, procedure.span.start, first)).lower()
-        said = set(re.findall(r"[a-z]\w*", declarations))
-        names |= {s for s in procedure.symbols.values() if s.name.lower() in said and s.type.base == "integer"}
-    return [s for s in names if s.storage is not Storage.CONSTANT]
+def _shaping(symbol: Symbol) -> list[Expression]:
+    """What the variable's bounds and length are made of."""
+    bounds = [b for d in symbol.dimensions or () for b in (d.lower, d.upper)]
+    return [e for e in (*bounds, symbol.length) if e is not None and not isinstance(e, Number)]
+
+
+def _dummies(procedure: Procedure, arguments: Sequence[Expression]) -> frozenset[int]:
+    """Which dummy arguments these are, or are parts of."""
+    bases = [a.base if isinstance(a, Element) else a for a in arguments]
+    return frozenset(n for n, dummy in enumerate(procedure.parameters) if Name(dummy) in bases)
+
+
+def _is_not_copied(argument: Expression, fortran: bool) -> bool:
+    """Whether a procedure certainly gets the argument's own memory."""
+    if not fortran:
+        return True
+    constant = isinstance(argument, Name) and argument.symbol.storage is Storage.CONSTANT
+    return is_contiguous(argument, fortran) and not constant
 
 
 def _wants_interface(dummy: Symbol) -> bool:
@@ -537,5 +535,6 @@ def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
 
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
 _LONGEST = 50  # of 63 characters that a name may have
+_RETURN = re.compile(r"(?i)\b(?:return|entry)\b")
 # Heads that say what a linker calls the procedure, or that its interface is elsewhere.
 _TIED_NAME = re.compile(r"(?i)\bbind\s*\(|\bmodule\s+(?:recursive\s+)?subroutine\b")

@@ -100,7 +100,7 @@ def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[
         if s.dimensions is not None
         and s.storage is Storage.LOCAL
         and not (s.target or s.pointer or s.overlay)
-        and s.key not in analysis.shared(procedure)
+        and s.key not in analysis.shared(procedure) | liveness.hosts
         and _only_in(loop, procedure, s)
         and written_first(analysis, loop.body, procedure, s)
     }
@@ -132,6 +132,8 @@ def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol
     written: list[Section] = []
     for effects in analysis.walk(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
+        if any(m.key == symbol.key for a in effects.reads() if a.symbol != symbol for m in a.memory):
+            return False  # a component, which no section tells of
         for access in mine:
             if not access.writes and (access.section is None or not any(covers(w, access.section) for w in written)):
                 return False
@@ -168,4 +170,4 @@ def counters(liveness: Liveness, procedure: Procedure) -> frozenset[str]:
                 look(body, inner)
 
     look(procedure.body, frozenset())
-    return frozenset(counted - elsewhere) & liveness.followed
+    return frozenset(counted - elsewhere) & liveness.followed - liveness.hosts

@@ -29,7 +29,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
 )
-from lapwing.overlap.tree import message_of, rewrite
+from lapwing.overlap.tree import is_hosts, message_of, rewrite
 
 MOTION = "wait-later"
 
@@ -55,7 +55,8 @@ def take_over(context: Context, procedure: Procedure) -> Block:
     _collect(procedure.body, (), procedure.body, None, uses, foreign)
     phases: dict[int, Phase] = {}
     for symbol, calls in uses.items():
-        if symbol.key in foreign or symbol.storage is not Storage.LOCAL or symbol.dimensions is not None:
+        seen = symbol.key in foreign or symbol.storage is not Storage.LOCAL or is_hosts(symbol, procedure)
+        if seen or symbol.dimensions is not None:
             continue
         for receive, wait in _pairs(calls):
             if _provable(context, procedure, receive, wait):
