@@ -34,6 +34,23 @@ class Trap:
 
 
 PROGRAMS = {
+    "copied_request.f90": Trap(
+        "requests related to their buffers by the first variable only",
+        in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),
+    ),
+    "copied_request.c": Trap(
+        "the same in C",
+        in_order=(
+            ("MPI_Wait(&b,", "+= z[0]"),
+            ("MPI_Wait(&theirs.request", "2 * z[1]"),
+            ("MPI_Wait(&c,", "3 * z[2]"),
+            ("complete(a[3])", "4 * z[3]"),
+        ),
+    ),
+    "persistent_request.f90": Trap(
+        "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
+    ),
+    "request_by_keyword.f90": Trap("the same of calls with keywords", in_order=(("call MPI_Wait(rq", "+ z(1)"),)),
     "negative_stride.f90": Trap(
         "sections that run downwards, taken for empty ones",
         waits=("sum(u(n + 1:i:-1))",),
