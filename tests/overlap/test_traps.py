@@ -51,6 +51,10 @@ PROGRAMS = {
         "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
     ),
     "request_by_keyword.f90": Trap("the same of calls with keywords", in_order=(("call MPI_Wait(rq", "+ z(1)"),)),
+    "request_by_another_name.f90": Trap(
+        "requests taken over that other statements complete",
+        lacks=("overlaid_first", "polled_first", "mpi_irecv starts here"),
+    ),
     "negative_stride.f90": Trap(
         "sections that run downwards, taken for empty ones",
         waits=("sum(u(n + 1:i:-1))",),
