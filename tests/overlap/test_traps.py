@@ -55,6 +55,7 @@ PROGRAMS = {
         "requests taken over that other statements complete",
         lacks=("overlaid_first", "polled_first", "mpi_irecv starts here"),
     ),
+    "real_parameter.f90": Trap("a real constant taken for an integer", waits_at_last=("w(i) + u(n - 2 + i)",)),
     "negative_stride.f90": Trap(
         "sections that run downwards, taken for empty ones",
         waits=("sum(u(n + 1:i:-1))",),
