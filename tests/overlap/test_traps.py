@@ -77,6 +77,9 @@ PROGRAMS = {
     "shared_generic.f90": Trap(
         "a generic's procedure taken for the only one of that name", waits=("part(1d0)", "w(i) + sum(u)")
     ),
+    "allocated_elsewhere.f90": Trap(
+        "bounds given to an allocatable under another name", waits=("call work(v, r)", "call work(x, s)")
+    ),
     "negative_stride.f90": Trap(
         "sections that run downwards, taken for empty ones",
         waits=("sum(u(n + 1:i:-1))",),
