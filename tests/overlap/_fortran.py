@@ -8,6 +8,7 @@ from lapwing.overlap.fortran import read_text
 from lapwing.overlap.program import (
     Allocate,
     Assign,
+    Assignment,
     Block,
     Call,
     Compound,
@@ -134,6 +135,8 @@ def text(value: Expression | None) -> str:
             return f"{text(base)}%{field}"
         case Operation(operator=operator, arguments=arguments):
             return f"({operator} {' '.join(map(text, arguments))})"
+        case Assignment(target=target, value=assigned):
+            return f"{text(target)} = {text(assigned)}"
         case Invocation(name=name, arguments=arguments):
             return f"{name}<{many(arguments)}>"
         case Unread(mentions=mentions):

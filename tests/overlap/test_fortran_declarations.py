@@ -268,6 +268,18 @@ def test_a_missing_module_is_reported_and_its_names_are_shared() -> None:
 # ---- include files ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("text", ["#include 'a.h'\nsubroutine s\n{}\nend\n", "subroutine s\n#include 'a.h'\n{}\nend\n"])
+def test_macros_and_declarations_of_files_that_included_ones_include(text: str) -> None:
+    others = {
+        "a.h": '#include "b.h"\n',
+        "b.h": '#include "c.h"\n',
+        "c.h": "#define HALO h(n)\ninteger :: k\n",
+    }
+    read = read_text(text.replace("'", '"').format("  x = HALO"), "s.F90", others)
+    assert short(read.procedures["s"].body) == ["opaque: the macro HALO"]
+    assert ("k" in read.procedures["s"].symbols) == text.startswith("subroutine")
+
+
 def test_include_files_are_declarations_in_place() -> None:
     others = {"a.h": "      integer n\n      include 'b.h'\n", "b.h": "      parameter (n = 3)\n"}
     program = read_text(

@@ -35,7 +35,7 @@ def lines_of(program: Program, block: Block) -> str:
         ("continue", ["nothing"]),
         ("10 format (a, 'x')", ["10: nothing"]),
         ("where (b > 1) b = 2", ["if (> b 1)", "  (single)", "  b = 2"]),
-        ("forall (i=1:n, b(i)>0) b(i) = 1", ["while i, 1, n, (> b[i] 0)", "  (single)", "  b[i] = 1"]),
+        ("forall (i=1:n, b(i)>0) b(i) = 1", ["while 1, n, i = 1, (> b[i] 0)", "  (single)", "  b[i] = 1"]),
         ("block\nx = 1\nend block", ["compound", "  x = 1"]),
         ("p => b", ["unread{p, b}"]),
         ("nullify(p)", ["unread{p}"]),

@@ -34,6 +34,52 @@ class Trap:
 
 
 PROGRAMS = {
+    "copied_request.f90": Trap(
+        "requests related to their buffers by the first variable only",
+        in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),
+    ),
+    "copied_request.c": Trap(
+        "the same in C",
+        in_order=(
+            ("MPI_Wait(&b,", "+= z[0]"),
+            ("MPI_Wait(&theirs.request", "2 * z[1]"),
+            ("MPI_Wait(&c,", "3 * z[2]"),
+            ("complete(a[3])", "4 * z[3]"),
+        ),
+    ),
+    "persistent_request.f90": Trap(
+        "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
+    ),
+    "request_by_keyword.f90": Trap("the same of calls with keywords", in_order=(("call MPI_Wait(rq", "+ z(1)"),)),
+    "request_by_another_name.f90": Trap(
+        "requests taken over that other statements complete",
+        lacks=("overlaid_first", "polled_first", "mpi_irecv starts here"),
+    ),
+    "format_in_halves.f90": Trap("a FORMAT that is in one half only", lacks=("exchange_first",)),
+    "text_in_component.f90": Trap(
+        "internal files taken for read",
+        in_order=(
+            ("write (t%text", "ichar(t%text"),
+            ("write (names(3)", "ichar(names(3)"),
+        ),
+    ),
+    "forall_index.f90": Trap(
+        "the index of a FORALL taken for the variable of that name",
+        waits=("forall (i = 1:n) w(i)", "b = b + w", "where (w"),
+    ),
+    "real_parameter.f90": Trap("a real constant taken for an integer", waits_at_last=("w(i) + u(n - 2 + i)",)),
+    "defined_operations.f90": Trap(
+        "operations on components, numbers and characters taken for intrinsic",
+        waits=("o%a = p%a", "w(i) = a", "(o%a + p%a)", "(c - 'b')"),
+    ),
+    "final_procedure.f90": Trap("FINAL procedures", waits=("call work(step)",)),
+    "defined_output.f90": Trap("output that calls a procedure", in_order=(("write (*, *) x", "r(i) + w(1)"),)),
+    "shared_generic.f90": Trap(
+        "a generic's procedure taken for the only one of that name", waits=("part(1d0)", "w(i) + sum(u)")
+    ),
+    "allocated_elsewhere.f90": Trap(
+        "bounds given to an allocatable under another name", waits=("call work(v, r)", "call work(x, s)")
+    ),
     "negative_stride.f90": Trap(
         "sections that run downwards, taken for empty ones",
         waits=("sum(u(n + 1:i:-1))",),

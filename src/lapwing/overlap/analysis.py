@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lapwing.overlap import mpi
-from lapwing.overlap.aliases import UNKNOWN, Aliases, Memory
+from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
@@ -31,6 +31,7 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
 )
+from lapwing.overlap.requests import are_copied
 from lapwing.overlap.sections import Section
 from lapwing.overlap.tree import called_in
 from lapwing.overlap.unchanging import unchanging
@@ -219,6 +220,11 @@ class Analysis:
     def _calls_any(self, names: Set[str]) -> bool:
         return any((site.name or "").upper() in names for sites in self.graph.sites.values() for site in sites)
 
+    @cached_property
+    def copies_requests(self) -> bool:
+        """Whether any variable may hold the request that a nonblocking call has put into another."""
+        return are_copied(self._read, self.graph, self.aliases, self.memory_of)
+
     def started(self) -> tuple[_Started, ...]:
         """Every nonblocking call of the program, with its request's and its buffers' memory."""
         if self._started is None:
@@ -235,6 +241,7 @@ class Analysis:
                 if call is None or place is None or call.blocking or not call.buffers:
                     continue
                 if place >= len(statement.arguments):
+                    yield self._started_by_keyword(statement, procedure)
                     continue
                 buffers = tuple(
                     (
@@ -246,6 +253,11 @@ class Analysis:
                     if b.argument < len(statement.arguments)
                 )
                 yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
+
+    def _started_by_keyword(self, call: Call, procedure: Procedure) -> _Started:
+        """A call whose request, and perhaps its buffer, has a keyword: any of its arguments may be the buffer."""
+        arguments = (*call.arguments, *(value for _, value in call.keywords))
+        return _Started(frozenset({ANYTHING}), tuple((self.memory_of(a, procedure), True) for a in arguments))
 
     @cached_property
     def takes_any(self) -> bool:
@@ -293,6 +305,11 @@ class Analysis:
                 if isinstance(e, Name)
             )
         return self._shared[host]
+
+    def named_elsewhere(self, procedure: Procedure) -> set[str]:
+        """Keys of the variables that procedures contained in this one name, or text that could not be read."""
+        unread = self.graph.hidden.get(self.origin(procedure).key, ())
+        return {symbol.key for part in unread for symbol in part.symbols} | self.shared(procedure)
 
     def stays(self, expression: Expression, procedure: Procedure) -> bool:
         """Whether nothing that the procedure does changes a variable in the expression: it is worth what it was on entry."""

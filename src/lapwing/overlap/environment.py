@@ -198,7 +198,9 @@ class Environment:
 
     def value(self, symbol: Symbol) -> Linear | None:
         if symbol.storage is Storage.CONSTANT and symbol.value is not None:
-            return self.linear(symbol.value)
+            # A real one may be given as an integer, and all elements of an array as one.
+            plain = symbol.type.base not in ("real", "complex") and symbol.dimensions is None
+            return self.linear(symbol.value) if plain else None
         if symbol.type.base not in ("integer", "logical") or symbol.dimensions is not None or symbol.volatile:
             return None
         if symbol.overlay is not None or _is_fortran_pointer(symbol):

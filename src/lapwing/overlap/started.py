@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.program import Expression
+from lapwing.overlap.aliases import Memory
+from lapwing.overlap.program import Expression, Procedure
+from lapwing.overlap.requests import are_copied
 from lapwing.overlap.sites import Site
 from lapwing.overlap.touches import Touch, Touches, bare
 
@@ -35,13 +37,15 @@ class Started:
         self._starts: dict[int, list[Site]] = {}
         self._completions: dict[int, list[Site]] = {}
         by_memory: dict[str, list[Site]] = {}
+        copied = are_copied(touches.program, touches.graph, touches.aliases, self._memory_of)
         for site in sites:
             if _makes_request(site):
                 for key in self._requests(site):
                     by_memory.setdefault(key, []).append(site)
         for site in sites:
             if site.message.kind is mpi.Kind.COMPLETION or site.message.name in ("MPI_Start", "MPI_Startall"):
-                found = dict.fromkeys(start for key in self._requests(site) for start in by_memory.get(key, ()))
+                requests = by_memory if copied else self._requests(site)
+                found = dict.fromkeys(start for key in requests for start in by_memory.get(key, ()))
                 self._starts[id(site.statement)] = list(found)
                 for start in found:
                     self._completions.setdefault(id(start.statement), []).append(site)
@@ -78,8 +82,11 @@ class Started:
 
     def _requests(self, site: Site) -> Iterable[str]:
         argument = site.argument(mpi.Role.REQUEST, mpi.Role.REQUESTS)
-        touch = None if argument is None else self._touches.handed(argument, site.procedure, writes=True)
-        return () if touch is None else sorted(memory.key for memory in everywhere(touch, self._touches).memory)
+        return () if argument is None else sorted(memory.key for memory in self._memory_of(argument, site.procedure))
+
+    def _memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
+        touch = self._touches.handed(argument, procedure, writes=True)
+        return frozenset() if touch is None else everywhere(touch, self._touches).memory
 
 
 def _makes_request(site: Site) -> bool:

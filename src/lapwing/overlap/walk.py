@@ -588,7 +588,7 @@ class Walker:
     def _message(self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
         fortran = self._language() == "fortran"
         parameters = mpi.fortran_parameters(message) if fortran else message.parameters
-        if message.kind is mpi.Kind.COMPLETION:
+        if message.kind is mpi.Kind.COMPLETION or message.name in ("MPI_Start", "MPI_Startall"):
             # First: the call itself changes the requests.
             self._found += self._in_flight(message, arguments)
         for number, argument in enumerate(arguments):
@@ -668,7 +668,7 @@ class Walker:
         if slots is None:
             self.environment.forget_requests()
             return
-        if self._depth > 0 or self.sectionless:
+        if self._depth > 0 or self.sectionless or not message.buffers:
             self.environment.forget_requests({slot[0] for slot in slots})
             return
         buffers = []
@@ -686,18 +686,19 @@ class Walker:
             self.environment.started[slot] = tuple(buffers)
 
     def _in_flight(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
-        """Buffers of the nonblocking calls that this one may complete: until then they belong to MPI."""
+        """Buffers of the nonblocking calls that this one may complete, or start: in between they belong to MPI."""
         place = mpi.index_of(message, mpi.Role.REQUEST)
         place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
         if place is None or place >= len(arguments):
             return []
-        slots = slots_of(message, arguments, self.environment, self.declared)
+        copied = self.analysis.copies_requests
+        slots = None if copied else slots_of(message, arguments, self.environment, self.declared)
         if slots is not None and all(slot in self.environment.started for slot in slots):
             return [self._still(a).at(self._where) for slot in slots for a in self.environment.started[slot]]
         requests = self.analysis.memory_of(arguments[place], self.procedure)
         found = []
         for started in self.analysis.started():
-            if self.analysis.aliases.may_overlap(requests, started.requests):
+            if copied or self.analysis.aliases.may_overlap(requests, started.requests):
                 for memory, writes in started.buffers:
                     found.append(Access(None, None, writes, False, False, memory, self._where))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tree_sitter import Node
 
@@ -16,6 +16,8 @@ from lapwing.overlap.fortran.units import UNITS
 from lapwing.overlap.program import Dimension, Expression, Name, Number, Slice, Storage
 
 _ALLOCATE = re.compile(rb"\ballocate\s*\(", re.IGNORECASE)
+# Of a component: a procedure that is bound to a type, or a pointer.
+_BOUND_CALL = re.compile(rb"\bcall\s+\w[^\n=]*?%", re.IGNORECASE)
 _SCALAR_VALUES = {"number_literal", "boolean_literal", "unary_expression", "string_literal"}
 
 
@@ -35,10 +37,21 @@ def give_bounds(world: World, symbols: Symbols, files: Sequence[File]) -> None:
                 continue
             for allocation in statement.children_by_field_name("allocation"):
                 _note(found, scope, allocation)
-    changed = _reshaped(world, files, scopes, {entity.name for entity in found})
+    names = _names_of(world, found)
+    changed = _reshaped(world, files, scopes, set().union(*names.values()))
     for entity, sites in found.items():
-        if len(sites) == 1 and entity.name not in hidden and entity not in changed and not entity.pointer:
+        if len(sites) == 1 and not names[entity] & hidden and entity not in changed and not entity.pointer:
             entity.bounds = _bounds(symbols, *sites[0])
+
+
+def _names_of(world: World, entities: Collection[Entity]) -> dict[Entity, set[str]]:
+    """What each is called in any scope: USE may give it another name."""
+    names = {entity: {entity.name} for entity in entities}
+    for scope in world.scopes.values():
+        for name, entity in scope.visible().items():
+            if entity in names:
+                names[entity].add(name)
+    return names
 
 
 def _note(found: dict[Entity, list[tuple[Scope, Node]]], scope: Scope, allocation: Node) -> None:
@@ -85,7 +98,7 @@ def _reshaped(
     """Allocatables assigned as a whole from something that may be an array, or passed to a procedure that may allocate them."""
     if not names:
         return set()
-    callees = {"move_alloc", *_allocating_procedures(world)}
+    callees = {"move_alloc", *_called_as(world, set(_allocating_procedures(world)))}
     words = b"|".join(re.escape(name.encode("latin-1")) for name in sorted(names))
     assigned = re.compile(rb"(?:^|[;)\d])[ \t]*(" + words + rb")[ \t]*=(?![=>])", re.IGNORECASE | re.MULTILINE)
     procedures = b"|".join(re.escape(name.encode("latin-1")) for name in sorted(callees))
@@ -98,11 +111,32 @@ def _reshaped(
             right = node.child_by_field_name("right") if node is not None else None
             if right is None or right.type not in _SCALAR_VALUES:
                 found |= set(_entities(file, match.start(1), scopes, [match.group(1).decode("latin-1").lower()]))
-        for match in called.finditer(text):
-            node = _around(file, match.start(1), {"subroutine_call", "call_expression"})
+        for match in (*called.finditer(text), *(_BOUND_CALL.finditer(text) if len(callees) > 1 else ())):
+            node = _around(file, match.start(), {"subroutine_call", "call_expression"})
             mentioned = [file.name(name) for name in identifiers_of(node)] if node is not None else []
-            found |= set(_entities(file, match.start(1), scopes, mentioned))
+            found |= set(_entities(file, match.start(), scopes, mentioned))
     return found
+
+
+def _called_as(world: World, procedures: set[str]) -> set[str]:
+    """What procedures are called where USE or a generic interface gives them another name, or a dummy procedure or a pointer
+    may be one."""
+    if not procedures:
+        return procedures
+    scopes = list(world.scopes.values())
+    found = procedures | {name for scope in scopes for name in _indirect(scope)}
+    renamed = [pair for s in scopes for use in s.uses for pair in (*(use.only or {}).items(), *use.renamed.items())]
+    generic = [(name, specific) for s in scopes for name, several in s.generics.items() for specific in several]
+    while more := {name for name, original in (*renamed, *generic) if original in found} - found:
+        found |= more
+    return found
+
+
+def _indirect(scope: Scope) -> Iterator[str]:
+    """Its dummy procedures and procedure pointers."""
+    for name, entity in scope.entities.items():
+        if (entity.external or name in scope.interfaces) and (entity.argument or entity.pointer):
+            yield name
 
 
 def _allocating_procedures(world: World) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lapwing.overlap.program import Expression, Invocation, Name, Number, Operation, Slice, Storage
+from lapwing.overlap.program import Expression, Invocation, Name, Number, Operation, Slice, Storage, Symbol
 
 KINDS = {
     "real32": 4,
@@ -45,8 +45,8 @@ def integer(value: Expression | None) -> int | None:
 def folded(value: Expression) -> Expression:
     """The expression with integer constants put in and computed; spans stay those of the source."""
     if isinstance(value, Name):
-        constant = value.symbol.value if value.symbol.storage is Storage.CONSTANT else None
-        return replace(constant, span=value.span) if integer(constant) is not None and constant is not None else value
+        constant = _whole_constant(value.symbol)
+        return value if constant is None else replace(constant, span=value.span)
     if isinstance(value, Operation):
         parts = tuple(folded(part) for part in value.arguments)
         number = _computed(value.operator, [integer(part) for part in parts])
@@ -59,6 +59,12 @@ def folded(value: Expression) -> Expression:
         lower, upper, step = (None if part is None else folded(part) for part in (value.lower, value.upper, value.step))
         return Slice(lower, upper, step, span=value.span)
     return value
+
+
+def _whole_constant(symbol: Symbol) -> Number | None:
+    """An integer PARAMETER's value. A real one may be spelled as an integer, too: half of 3 is 1.5 then."""
+    plain = symbol.storage is Storage.CONSTANT and symbol.type.base == "integer" and symbol.dimensions is None
+    return symbol.value if plain and isinstance(symbol.value, Number) and isinstance(symbol.value.value, int) else None
 
 
 def _computed(operator: str, values: list[int | None]) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from tree_sitter import Node
 
 from lapwing.overlap.fortran.expressions import identifiers_of
-from lapwing.overlap.fortran.file import child_of, children_of
+from lapwing.overlap.fortran.file import File, child_of, children_of
 from lapwing.overlap.fortran.scope import Entity, Scope, Use
 from lapwing.overlap.fortran.units import Specification
 
@@ -292,7 +292,7 @@ class DeclarationReader:
     def interface(self, node: Node) -> None:
         statement = child_of(node, "interface_statement")
         generic = child_of(statement, "name") if statement is not None else None
-        self.overloaded(self.file.name(statement) if statement is not None else "")
+        self.scope.world.overloads.interface(self.scope, self.file, node)
         specific: list[str] = []
         for child in node.children:
             if child.type in ("subroutine", "function"):
@@ -304,16 +304,13 @@ class DeclarationReader:
         if generic is not None:
             self.scope.generics.setdefault(self.file.name(generic), []).extend(specific)
 
-    def overloaded(self, text: str) -> None:
-        """Notes that operators or the assignment of derived types may call procedures."""
-        world = self.scope.world
-        world.defined_operators = world.defined_operators or "operator" in text
-        world.defined_assignment = world.defined_assignment or "assignment" in text
-
     def derived_type(self, node: Node) -> None:
-        fields = self.scope.world.fields
+        self.scope.world.overloads.derived_type(self.scope, self.file, node)
+        fields, types = self.scope.world.fields, self.scope.world.field_types
         for child in node.children:
             if child.type == "variable_declaration":
+                type_ = child.child_by_field_name("type")
+                base = _base_of(type_, self.file) if type_ is not None else "unknown"
                 shaped = any(
                     self.file.name(attribute).startswith("dimension")
                     for attribute in child.children_by_field_name("attribute")
@@ -323,8 +320,8 @@ class DeclarationReader:
                     if name is not None:
                         array = shaped or any(part.type == "size" for part in _parts(declarator))
                         _note_field(fields, self.file.name(name), "array" if array else "scalar")
+                        _note_field(types, self.file.name(name), base)
             elif child.type == "derived_type_procedures":
-                self.overloaded(self.file.name(child))
                 for method in (name for statement in child.children for name in children_of(statement, "method_name")):
                     _note_field(fields, self.file.name(method), "procedure")
 
@@ -340,6 +337,13 @@ class DeclarationReader:
 def _note_field(fields: dict[str, str], name: str, kind: str) -> None:
     """Types may have components of the same name: what they are not all is not known."""
     fields[name] = kind if fields.get(name, kind) == kind else "unknown"
+
+
+def _base_of(type_: Node, file: File) -> str:
+    """A component's type: "character", "number" for other basic ones, "struct" or "unknown"."""
+    if type_.type == "intrinsic_type":
+        return "character" if file.name(type_).startswith("character") else "number"
+    return "struct" if type_.type == "derived_type" else "unknown"
 
 
 def _parts(node: Node) -> Iterator[Node]:

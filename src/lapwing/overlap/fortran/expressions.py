@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tree_sitter import Node
 
+from lapwing.overlap import known
 from lapwing.overlap.fortran.constants import KINDS
 from lapwing.overlap.fortran.file import File, Unreadable, child_of
 from lapwing.overlap.fortran.intrinsics import INTRINSICS
+from lapwing.overlap.fortran.overloads import OPERATORS
 from lapwing.overlap.fortran.scope import Entity, Scope
 from lapwing.overlap.program import (
     Constant,
@@ -28,22 +30,12 @@ from lapwing.overlap.program import (
     Unread,
 )
 
-_OPERATORS = {
-    ".eq.": "==",
-    ".ne.": "!=",
-    "/=": "!=",
-    ".lt.": "<",
-    ".le.": "<=",
-    ".gt.": ">",
-    ".ge.": ">=",
-    ".and.": "&&",
-    ".or.": "||",
-    ".not.": "!",
-    ".eqv.": "==",
-    ".neqv.": "!=",
-}
 _INTEGER = re.compile(r"\d+")
 _REAL = re.compile(r"(\d+\.?\d*|\.\d+)(?:[ed]([+-]?\d+))?")
+# Intrinsic functions whose value may be of the type of their arguments, whatever that is.
+_OF_ANY_TYPE = frozenset(
+    "cshift eoshift findloc merge pack reduce reshape spread transfer transpose unpack null".split()
+)
 _PUNCTUATION = {"(", ")", ",", "[", "]", "(/", "/)"}
 
 
@@ -169,14 +161,14 @@ class ExpressionReader:
             if child.type == "user_defined_operator":
                 # Fixed form allows blanks anywhere: ``. eq.`` is ``.eq.``.
                 operator = self.file.name(child).replace(" ", "")
-                if operator not in _OPERATORS:
+                if operator not in OPERATORS:
                     return self.unread(node)
             elif child.is_named:
                 operands.append(self.read(child))
             else:
                 operator = child.type.lower()
-        operator = _OPERATORS.get(operator, operator)
-        if self.scope.world.defined_operators and any(map(is_structure, operands)):
+        operator = OPERATORS.get(operator, operator)
+        if self.may_call(operator, operands):
             return self.unread(node)
         span = self.file.span(node)
         if operator == "**" and _is_power(node.children[0]):
@@ -197,7 +189,46 @@ class ExpressionReader:
         return replace(first, span=span)
 
     def concatenation(self, node: Node) -> Expression:
-        return Operation("//", self.values(node), span=self.file.span(node))
+        operands = self.values(node)
+        if self.may_call("//", operands):
+            return self.unread(node)
+        return Operation("//", operands, span=self.file.span(node))
+
+    def may_call(self, operator: str, operands: Sequence[Expression]) -> bool:
+        """Whether an operator between these may stand for a procedure."""
+        return self.scope.world.overloads.may_call(operator, any(map(self.may_be_structure, operands)))
+
+    def may_be_structure(self, value: Expression) -> bool:
+        """Whether its type may be a derived one."""
+        match value:
+            case Name(symbol=symbol):
+                return symbol.type.base in ("struct", "other")
+            case Element(base=base):
+                return self.may_be_structure(base)
+            case Member(field_name=name):
+                return self.scope.world.field_types.get(name) not in ("number", "character")
+            case Invocation(name=str(name), arguments=arguments) if known.lookup(name, "fortran") is not None:
+                return name in _OF_ANY_TYPE and any(map(self.may_be_structure, arguments))
+            case Invocation(name=name):
+                return self.may_return_structure(name)
+            case Operation(operator="()" | "[]", arguments=arguments):
+                return any(map(self.may_be_structure, arguments))
+        return isinstance(value, Unread)
+
+    def may_end(self, value: Expression) -> bool:
+        """Whether a procedure may be called before it is given another value: a FINAL one."""
+        if not self.scope.world.overloads.final or not self.may_be_structure(value):
+            return False
+        base = value.base if isinstance(value, Element) else value
+        return not isinstance(base, Name) or self.scope.world.overloads.may_end(base.symbol.type.text)
+
+    def may_return_structure(self, name: str | None) -> bool:
+        """Whether a function's value, or what looks like one, may be of a derived type."""
+        unit = None if name is None else self.scope.procedure(name)
+        scope = None if unit is None else self.scope.world.scopes[unit]
+        if scope is None or scope.result is None:
+            return True
+        return self.symbol_of(scope.entities[scope.result]).type.base in ("struct", "other")
 
     def parenthesized(self, node: Node) -> Expression:
         inner = next((child for child in node.children if child.is_named), None)
@@ -395,12 +426,6 @@ class ExpressionReader:
 
 def _is_power(node: Node) -> bool:
     return node.type == "math_expression" and len(node.children) == 3 and node.children[1].type == "**"
-
-
-def is_structure(value: Expression) -> bool:
-    """Whether it is a variable of a derived type; components are taken for numbers."""
-    base = value.base if isinstance(value, Element) else value
-    return isinstance(base, Name) and base.symbol.type.base == "struct"
 
 
 def identifiers_of(node: Node) -> Iterator[Node]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tree_sitter import Node
 
 from lapwing.overlap.fortran.file import File, child_of
+from lapwing.overlap.fortran.preprocessor import included_name
 from lapwing.overlap.fortran.units import SPECIFICATIONS, Specification, Unit
 
 # What they declare is known: constants and functions.
@@ -52,7 +53,7 @@ class Includes:
             unit.missing.append(name)
             self.problem(file, offset, f"the include file {name} was not found: what it declares is not known")
             return []
-        file.macros.update(included.macros)
+        file.macros.update(self.macros(included))
         self.depth += 1
         found = self.specifications(included, unit)
         self.depth -= 1
@@ -63,6 +64,10 @@ class Includes:
         for hole in included.parsed.holes:
             unit.missing.append(included.path.name)
             self.problem(included, hole.start, f"{hole.text}: what it declares is not known")
+        for piece in included.parsed.preprocessor:
+            name = included_name(piece.text)
+            if name is not None:
+                found += self.bring(included, piece.start, name, unit)
         wrapped = next(iter(included.parsed.root.children), None)
         for child in wrapped.children if wrapped is not None else ():
             if child.type == "include_statement":
@@ -73,6 +78,16 @@ class Includes:
                 unit.missing.append(included.path.name)
                 self.problem(included, included.start(child), f"a {child.type.replace('_', ' ')} in an include file")
         return found
+
+    def macros(self, included: File, around: tuple[File, ...] = ()) -> dict[str, str]:
+        """What an include file defines, with what those define that it includes itself."""
+        if included in around:
+            return {}
+        for name in filter(None, (included_name(piece.text) for piece in included.parsed.preprocessor)):
+            inner = self.find(included, name)
+            if inner is not None:
+                included.macros.update(self.macros(inner, (*around, included)))
+        return included.macros
 
     def find(self, file: File, name: str) -> File | None:
         for path in self.places(file, name):

@@ -6,7 +6,7 @@ from tree_sitter import Node
 
 from lapwing.overlap.fortran.expressions import ExpressionReader
 from lapwing.overlap.fortran.file import Unreadable
-from lapwing.overlap.program import Element, Expression, InputOutput, Name, Span, Statement, Text
+from lapwing.overlap.program import Element, Expression, InputOutput, Member, Name, Span, Statement, Text
 
 _JUMPS = {"end", "err", "eor"}
 _RESULTS = {"iostat", "iomsg", "size", "newunit", "id"}
@@ -15,7 +15,7 @@ _OF_FILES = {"open_statement", "close_statement", "inquire_statement"}
 
 
 def read_input_output(expressions: ExpressionReader, node: Node, span: Span, label: str | None) -> Statement:
-    """Raises Unreadable for jumps (END=, ERR=) and NAMELIST."""
+    """Raises Unreadable for jumps (END=, ERR=), NAMELIST, and derived types that a procedure may read or write."""
     file = expressions.file
     if file.name(node.children[0]) == "pause":
         raise Unreadable("PAUSE")
@@ -32,8 +32,12 @@ def read_input_output(expressions: ExpressionReader, node: Node, span: Span, lab
         elif child.type == "keyword_argument":
             _keyword(expressions, child, node.type, reads, writes)
         elif child.type in ("output_item_list", "input_item_list"):
-            into = writes if child.type == "input_item_list" else reads
-            _items(expressions, child, into, writes)
+            items = writes if child.type == "input_item_list" else reads
+            before = len(items)
+            _items(expressions, child, items, writes)
+            defined = expressions.scope.world.overloads.input_output
+            if defined and any(map(expressions.may_be_structure, items[before:])):
+                raise Unreadable("input or output that may call a procedure")
     return InputOutput(
         tuple(part for part in reads if not isinstance(part, Text)),
         tuple(writes),
@@ -50,9 +54,20 @@ def _unit(
     if node.type not in expressions.readers:
         return
     value = expressions.read(node)
-    base = value.base if isinstance(value, Element) else value
-    internal = isinstance(base, Name) and base.symbol.type.base == "character"
-    (writes if internal and statement == "write_statement" else reads).append(value)
+    internal = statement == "write_statement" and _may_be_text(expressions, value)
+    (writes if internal else reads).append(value)
+
+
+def _may_be_text(expressions: ExpressionReader, value: Expression) -> bool:
+    """Whether a unit may be a variable with characters."""
+    match value:
+        case Name(symbol=symbol):
+            return symbol.type.base == "character" or symbol.key.startswith("unknown ")
+        case Element(base=base):
+            return _may_be_text(expressions, base)
+        case Member(field_name=name):
+            return expressions.scope.world.field_types.get(name) != "number"
+    return False
 
 
 def _keyword(

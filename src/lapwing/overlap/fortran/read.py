@@ -138,7 +138,7 @@ class ProgramReader:
             name = included_name(piece.text)
             included = self.includes.find(file, name) if name is not None else None
             if included is not None:
-                file.macros.update(included.macros)
+                file.macros.update(self.includes.macros(included))
 
     def problem(self, file: File, offset: int, message: str) -> None:
         self.told.add((file, offset))
@@ -295,7 +295,7 @@ class ProgramReader:
         end = reader.end_before(unit.footer) if unit.footer is not None else file.end(unit.node)
         nodes = [node for node in unit.statements if file.start(node) >= body_start]
         body = reader.block(nodes, body_start, max(end, body_start))
-        body = self.with_unknown_declarations(scope, body)
+        body = self.with_unknown_declarations(scope, self.with_final_procedures(scope, body))
         header = file.statement_span(unit.header).end if unit.header is not None else None
         return Procedure(
             name=unit.name,
@@ -346,6 +346,18 @@ class ProgramReader:
             return body
         barrier: Statement = Opaque(reason, span=Span(body.span.source, body.span.start, body.span.start))
         return Block((barrier, *body.statements), body.span, body.form)
+
+    def with_final_procedures(self, scope: Scope, body: Block) -> Block:
+        """An Opaque after all else where variables of the procedure may end with a call."""
+        overloads = self.world.overloads
+        if not overloads.final or scope.unit.kind == "program":
+            return body
+        symbols = [self.symbols.of(entity) for entity in scope.entities.values() if not entity.external]
+        fresh = [s for s in symbols if (s.storage is Storage.LOCAL and not s.pointer) or s.intent == "out"]
+        if not any(overloads.may_end(symbol.type.text) for symbol in fresh):
+            return body
+        end = Span(body.span.source, body.span.end, body.span.end)
+        return Block((*body.statements, Opaque("a FINAL procedure may be called", span=end)), body.span, body.form)
 
     def twice(self, first: Procedure, second: Procedure) -> Procedure:
         """Two procedures of one name: which one is called is not known, so neither is looked into."""

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
+from lapwing.overlap import known, mpi
 from lapwing.overlap.fortran.constants import KINDS
 from lapwing.overlap.fortran.file import File
+from lapwing.overlap.fortran.intrinsics import INTRINSICS
+from lapwing.overlap.fortran.overloads import Overloads
 from lapwing.overlap.fortran.units import Unit
 from lapwing.overlap.program import Dimension, Span, Storage, Symbol
 
@@ -171,18 +174,35 @@ class Scope:
         return self.procedure_cache[name]
 
     def _procedure_here(self, name: str) -> Unit | None:
+        if not self.is_generic(name):
+            return self.specific_here(name)
+        found = self.specifics(name)
+        return found.pop() if len(found) == 1 and not _is_defined_elsewhere(name) else None
+
+    def specific_here(self, name: str) -> Unit | None:
+        """The procedure of this very name."""
         if name in self.procedures:
             return self.procedures[name]
-        if len(self.generics.get(name, ())) == 1 and self.generics[name][0] != name:
-            return self.procedure_here(self.generics[name][0])
         for use in self.uses:
             module = self.world.modules.get(use.module)
             original = original_name(use, name)
             if module is not None and original is not None and module.exports(original):
-                found = module.procedure_here(original)
+                found = module.specific_here(original)
                 if found is not None:
                     return found
-        return self.host.procedure_here(name) if self.host is not None else None
+        return self.host.specific_here(name) if self.host is not None else None
+
+    def specifics(self, name: str) -> set[Unit | None]:
+        """What a generic name stands for: modules and hosts may each add to it. None: a procedure that is not known."""
+        if name in self.procedures and name not in self.generics:
+            return {self.procedures[name]}
+        found = {self.specific_here(specific) for specific in self.generics.get(name, ())}
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            original = original_name(use, name)
+            if module is not None and original is not None and module.exports(original):
+                found |= module.specifics(original)
+        return found | (self.host.specifics(name) if self.host is not None else set())
 
     def is_generic(self, name: str) -> bool:
         """Whether ``name`` stands for several procedures, or for one that is not named so."""
@@ -193,6 +213,8 @@ class Scope:
     def _is_generic(self, name: str) -> bool:
         if name in self.generics:
             return True
+        if name in self.procedures:
+            return False
         for use in self.uses:
             module = self.world.modules.get(use.module)
             original = original_name(use, name)
@@ -274,6 +296,11 @@ class Scope:
         return names
 
 
+def _is_defined_elsewhere(name: str) -> bool:
+    """Whether a generic of this name leaves to an intrinsic, or to MPI, what it does not take itself."""
+    return name in INTRINSICS or known.lookup(name, "fortran") is not None or mpi.is_mpi_name(name)
+
+
 def original_name(use: Use, name: str) -> str | None:
     """What a name is called in the module used; None if the USE does not bring it."""
     if use.only is not None:
@@ -304,9 +331,9 @@ class World:
     externals: dict[str, Unit] = field(default_factory=dict)
     scopes: dict[Unit, Scope] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)  # of derived types: "array", "scalar", "procedure", by name
+    field_types: dict[str, str] = field(default_factory=dict)  # their types' bases likewise
     layouts: dict[str, bool] = field(default_factory=dict)  # whether a COMMON block is laid out alike everywhere
-    defined_operators: bool = False
-    defined_assignment: bool = False
+    overloads: Overloads = field(default_factory=Overloads)
     overlaid: set[str] = field(default_factory=set)  # COMMON blocks with EQUIVALENCE in them
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tree_sitter import Node
 
 from lapwing.overlap.fortran.directives import with_directives
-from lapwing.overlap.fortran.expressions import ExpressionReader, is_structure
+from lapwing.overlap.fortran.expressions import ExpressionReader
 from lapwing.overlap.fortran.file import File, Unreadable, child_of, children_of, height
 from lapwing.overlap.fortran.input_output import read_input_output
 from lapwing.overlap.fortran.loops import LoopReader
+from lapwing.overlap.fortran.overloads import ASSIGNMENT
 from lapwing.overlap.fortran.preprocessor import included_name, outside
 from lapwing.overlap.fortran.view import Piece
 from lapwing.overlap.program import (
     Allocate,
     Assign,
+    Assignment,
     Block,
     Call,
     Compound,
@@ -25,6 +27,7 @@ from lapwing.overlap.program import (
     Expression,
     If,
     Jump,
+    Name,
     Nothing,
     Number,
     Opaque,
@@ -183,11 +186,12 @@ class StatementReader:
         if left is None or right is None:
             raise Unreadable("an assignment")
         target = self.expressions.target(left)
-        if self.scope.world.defined_assignment and is_structure(target):
+        value = self.expressions.read(right)
+        if self.expressions.may_call(ASSIGNMENT, (target, value)) or self.expressions.may_end(target):
             raise Unreadable("an assignment that may call a procedure")
         if isinstance(target, Constant | Number):
             raise Unreadable(f"an assignment to {self.file.text(left)}")
-        return Assign(target, self.expressions.read(right), span=span, label=label)
+        return Assign(target, value, span=span, label=label)
 
     def call(self, node: Node, span: Span, label: str | None) -> Statement:
         callee = node.child_by_field_name("subroutine")
@@ -203,6 +207,9 @@ class StatementReader:
             raise Unreadable(f"the macro {text}")
         name = self.callee(text.lower())
         positional, keywords = self.expressions.arguments(argument_list, text.lower())
+        values = (*positional, *(value for _, value in keywords))
+        if name == "move_alloc" and any(map(self.expressions.may_end, values)):
+            raise Unreadable("MOVE_ALLOC, which may call a FINAL procedure")
         return Call(name, tuple(positional), keywords=tuple(keywords), span=span, label=label)
 
     def callee(self, name: str) -> str | None:
@@ -277,6 +284,8 @@ class StatementReader:
         names = [child for child in node.children if child.type in ("identifier", "derived_type_member_expression")]
         reads, writes = self.allocation_options(node)
         objects = tuple(self.expressions.read(name) for name in names)
+        if any(map(self.expressions.may_end, objects)):
+            raise Unreadable("DEALLOCATE, which may call a FINAL procedure")
         return Allocate(objects, frees=True, reads=reads, writes=writes, span=span, label=label)
 
     # ---- branches -------------------------------------------------------------------------------------------------------
@@ -370,19 +379,24 @@ class StatementReader:
         return self.block(clauses[0].children[1:], self.start_after(clauses[0]), self.end_before(footer), "chain")
 
     def forall(self, node: Node, span: Span, label: str | None) -> Statement:
-        """A loop of which no more is known than what it reads and writes."""
-        parts = [self.triplet(child) for child in children_of(node, "triplet_spec")]
-        found = [child for child in node.children if child.type == "assignment_statement"]
+        """A loop of which no more is known than what it reads and writes. Its indices are variables of its own; that it changes
+        the others of that name says that theirs are not its values."""
+        parts = [part for child in children_of(node, "triplet_spec") for part in self.triplet(child)]
         mask = [child for child in node.children if child.type in self.expressions.readers]
-        read = [part for group in parts for part in group] + [self.expressions.read(child) for child in mask]
-        if node.children[-1].type != "end_forall_statement":
-            body = self.single(found[-1])
-        else:
-            body = self.block(found, self.start_after(node), self.end_before(node.children[-1]), "chain")
-        return While(tuple(read), body, span=span, label=label)
+        parts += [self.expressions.read(child) for child in mask]
+        last = node.children[-1]
+        if last.type != "end_forall_statement":
+            return While(tuple(parts), self.single(last), span=span, label=label)
+        headed = ("block_label_start_expression", "triplet_spec", "end_forall_statement")
+        inner = [child for child in node.children if child.is_named and child.type not in headed and child not in mask]
+        body = self.block(inner, self.start_after(node), self.end_before(last), "chain")
+        return While(tuple(parts), body, span=span, label=label)
 
-    def triplet(self, node: Node) -> list[Expression]:
-        return [self.expressions.read(child) for child in node.children if child.is_named]
+    def triplet(self, node: Node) -> Iterator[Expression]:
+        index, *bounds = [child for child in node.children if child.is_named]
+        variable, values = self.expressions.variable(index), [self.expressions.read(bound) for bound in bounds]
+        yield from values
+        yield Assignment(Name(variable), None, values[0])
 
     def block_construct(self, node: Node, span: Span, label: str | None) -> Statement:
         inner = [child for child in node.children if child.type not in ("block", "end_block_construct_statement")]

@@ -83,6 +83,10 @@ def _starts(context: Context, procedure: Procedure, before: Sequence[Statement],
         return None
     if statuses is None or not _is_unread(procedure, statuses):
         return None
+    elsewhere = context.analysis.named_elsewhere(procedure)
+    named = {e.symbol.key for e in statuses.walk() if isinstance(e, Name)}
+    if elsewhere & {array.key, *named}:
+        return None
     fortran = context.analysis.program.sources[procedure.source].language == "fortran"
     places: dict[int, Call] = {}
     for statement in before:

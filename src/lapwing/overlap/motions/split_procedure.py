@@ -44,6 +44,7 @@ from lapwing.overlap.program import (
     Jump,
     Loop,
     Name,
+    Nothing,
     Number,
     Opaque,
     Procedure,
@@ -181,6 +182,8 @@ class SplitProcedures:
         if callee.source in self.left or self._is_declared_elsewhere(callee):
             return False
         fenced = Fences(self.context.analysis.program, callee).any
+        if any(self._is_for_the_whole(statement) for statement in callee.body.walk()):
+            return False
         plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
         return plain and not fenced and not saved and only_end and not returns and not self._may_leave_unread(callee)
 
@@ -190,6 +193,13 @@ class SplitProcedures:
         unread = [s for s in callee.body.walk() if isinstance(s, Opaque)]
         labelled = any(s.label is not None for s in callee.body.walk())
         return any(labelled or _RETURN.search(source.text(s.span)) for s in unread)
+
+    def _is_for_the_whole(self, statement: Statement) -> bool:
+        """Whether a statement counts for all of its procedure: a FORMAT, or a FINAL procedure's call at its end."""
+        if isinstance(statement, Opaque):
+            return statement.span.start == statement.span.end
+        text = self.context.analysis.program.sources[statement.span.source].text(statement.span)
+        return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
 
     def _may_be_renamed(self, callee: Procedure) -> bool:
         """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
@@ -536,5 +546,6 @@ def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
 _LONGEST = 50  # of 63 characters that a name may have
 _RETURN = re.compile(r"(?i)\b(?:return|entry)\b")
+_FORMAT = re.compile(r"(?i)\s*\d+\s*format\s*\(")
 # Heads that say what a linker calls the procedure, or that its interface is elsewhere.
 _TIED_NAME = re.compile(r"(?i)\bbind\s*\(|\bmodule\s+(?:recursive\s+)?subroutine\b")

@@ -50,14 +50,18 @@ def take_over(context: Context, procedure: Procedure) -> Block:
     """The procedure's body with its certain pairs of Irecv and Wait as phases."""
     if not context.allowed(MOTION) or not context.allowed("clone-buffer"):
         return procedure.body
+    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
     uses: dict[Symbol, list[_Use]] = {}
     foreign: set[str] = set()
     _collect(procedure.body, (), procedure.body, None, uses, foreign)
+    foreign |= context.analysis.named_elsewhere(procedure)
     phases: dict[int, Phase] = {}
     for symbol, calls in uses.items():
         seen = symbol.key in foreign or symbol.storage is not Storage.LOCAL or is_hosts(symbol, procedure)
         if seen or symbol.dimensions is not None:
             continue
+        if symbol.overlay is not None or (fortran and symbol.target):
+            continue  # it has other names
         for receive, wait in _pairs(calls):
             if _provable(context, procedure, receive, wait):
                 slot = context.next_slot(procedure.source)
