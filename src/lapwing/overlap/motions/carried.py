@@ -41,6 +41,8 @@ def carried(
     """Keys of the variables that ``first`` hands on to ``last``, which has the declarations ``declared``, too; None if nobody
     knows."""
     local = {key: s for key, s in own.items() if is_local(s)}
+    changing = [statement for statement in first if not any(statement is d for d in declared)]
+    undeclared = replace(procedure.body, statements=tuple(last))
     last = (*declared, *last)
     rest = replace(procedure.body, statements=last)
     liveness = Liveness(
@@ -52,7 +54,9 @@ def carried(
         return None
     halves = _Halves(analysis, procedure, local, liveness.followed)
     written = halves.written(first)
+    # A declaration gives its variables the same values once more, but not those that they were given after it.
     needed = written & local.keys() & liveness.exposed(Compound(rest, span=procedure.span))
+    needed |= halves.written(changing) & local.keys() & liveness.exposed(Compound(undeclared, span=procedure.span))
     needed -= {
         key for key in needed if _is_fixed_array(local[key]) and written_first(analysis, rest, procedure, local[key])
     }
