@@ -30,6 +30,8 @@ from lapwing.overlap.program import Storage
         ("character a*5", "character", 5),
         ("character(len=7) :: a", "character", 7),
         ("character*(*) a", "character", None),
+        ("character(kind=1, len=7) :: a", "character", 7),
+        ("character(kind=1) :: a", "character", 1),
         ("integer, parameter :: dp = kind(1.0d0)\nreal(dp) a", "real", 8),
         ("integer, parameter :: dp = selected_real_kind(15)\nreal(dp) a", "real", 8),
         ("use iso_fortran_env\nreal(real64) a", "real", 8),
@@ -103,6 +105,22 @@ def test_constants_have_values() -> None:
     assert text(symbol("integer, parameter :: b = 4, a = b*b").value) == "16"
     assert text(symbol("double precision a\nparameter (a = 1.5d0)").value) == "1.5"
     assert text(symbol("character*3, parameter :: a = 'xyz'").value) == "'xyz'"
+
+
+@pytest.mark.parametrize(
+    ("declaration", "length"),
+    [
+        ("character(len=n + 1) :: a", "(+ n 1)"),
+        ("character(kind=1, len=n) :: a", "n"),
+        ("character(len=7) :: a", None),
+        ("character(len=*) :: a", None),
+        ("character*(*) a", None),
+        ("character(len=:), allocatable :: a", None),
+    ],
+)
+def test_lengths_that_are_no_numbers_are_kept(declaration: str, length: str | None) -> None:
+    found = symbol(declaration).length
+    assert (None if found is None else text(found)) == length
 
 
 def test_implicit_typing() -> None:

@@ -52,7 +52,7 @@ def carried(
     )
     if liveness.everything:
         return None
-    halves = _Halves(analysis, procedure, local, liveness.followed)
+    halves = _Halves(analysis, procedure, local)
     written = halves.written(first)
     # A declaration gives its variables the same values once more, but not those that they were given after it.
     needed = written & local.keys() & liveness.exposed(Compound(rest, span=procedure.span))
@@ -68,13 +68,10 @@ def carried(
 class _Halves:
     """What a half of the procedure does to its local variables."""
 
-    def __init__(
-        self, analysis: Analysis, procedure: Procedure, local: Mapping[str, Symbol], followed: frozenset[str]
-    ) -> None:
+    def __init__(self, analysis: Analysis, procedure: Procedure, local: Mapping[str, Symbol]) -> None:
         self._analysis = analysis
         self._procedure = procedure
         self._local = local
-        self._followed = followed
         shared = analysis.shared(procedure)
         # What code that is not in the sources, or cannot be read, may know of.
         self._known = {k for k, s in local.items() if k in shared or analysis.aliases.escaped(Memory(k, s))}

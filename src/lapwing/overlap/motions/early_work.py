@@ -35,7 +35,7 @@ from lapwing.overlap.program import (
     Symbol,
     While,
 )
-from lapwing.overlap.tree import message_of, rewrite, variables_of, works
+from lapwing.overlap.tree import message_of, rewrite, works
 
 
 def _has_fixed_size(symbol: Symbol) -> bool:
@@ -140,7 +140,7 @@ class EarlyWorkFinder:
         liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure), analysis.shared(procedure))
         self._followed = liveness.followed
         self._exposed = [liveness.exposed(s) for s in self._before]
-        self._own = {s.key: s for s in procedure.symbols.values() if s.storage in (Storage.LOCAL, Storage.ARGUMENT)}
+        self._own = {s.key for s in procedure.symbols.values() if s.storage in (Storage.LOCAL, Storage.ARGUMENT)}
 
     def find(self, without: frozenset[int]) -> EarlyWork:
         """The early statements, those whose places are in ``without`` excepted."""
@@ -193,10 +193,16 @@ class EarlyWorkFinder:
             return False
         if isinstance(statement, Declare) and not all(_has_fixed_size(symbol) for symbol, _ in statement.variables):
             return False
-        if any(s.volatile or s.storage is Storage.SAVED for s in variables_of(statement)):
-            return False
-        written = effects.written_keys & self._own.keys()
-        return not any(self._own[k].target or self._own[k].storage is Storage.ARGUMENT for k in written)
+        for access in effects.accesses:
+            symbol = access.symbol
+            if symbol is None:
+                continue
+            if symbol.volatile or symbol.storage is Storage.SAVED:
+                return False
+            own = access.writes and symbol.key in self._own and not access.through
+            if own and (symbol.target or symbol.storage is Storage.ARGUMENT):
+                return False
+        return True
 
     def _carrying(self, early: Sequence[int]) -> set[int]:
         """Early statements that give a local variable a value which what stays needs."""
@@ -218,7 +224,11 @@ class EarlyWorkFinder:
         return {
             n
             for n in early
-            if not isinstance(self._before[n], Declare) and self._effects[n].written_keys & self._own.keys() & needed
+            if not isinstance(self._before[n], Declare)
+            and any(
+                a.writes and a.symbol is not None and not a.through and a.symbol.key in self._own & needed
+                for a in self._effects[n].accesses
+            )
         }
 
     def _idle(self, early: Sequence[int]) -> set[int]:

@@ -4,10 +4,13 @@ before:  subroutine exchange(g); post; send; arrive; unpack; end        call exc
 after:   subroutine exchange_first(g); post; send; end                  call exchange_first(u) ; work
          subroutine exchange_last(g); arrive; unpack; end               call exchange_last(u)
 
-Obligations. No local variable carries a value from the first part to the second; the procedure has no saved variables, is not a
-function, and has no way out but its end. In Fortran both parts can be named where the procedure is called, and need no interface
-that only the procedure itself has. Arguments mean the same at both calls: those whose value is a known number are given
-as that number, and what the others are made of is read by both calls, so no move changes it between them.
+Obligations. No local variable carries a value from the first part to the second (carried.py); the procedure has no
+saved variables, is not a function, has no way out but its end, and its variables get the same shapes at both
+beginnings. In Fortran both parts can be named where the procedure is called, and need no interface that only the
+procedure itself has. Arguments mean the same at both calls: those whose value is a known number are given as that
+number, and what the others are made of is read by both calls, so no move changes it between them. Memory that MPI keeps
+from the first part to the last is the caller's own: Fortran may hand sections with gaps, pointers and assumed shapes to
+a procedure as copies, another one at each call.
 """
 
 from __future__ import annotations

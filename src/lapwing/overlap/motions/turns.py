@@ -132,8 +132,6 @@ def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol
     written: list[Section] = []
     for effects in analysis.walk(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
-        if any(m.key == symbol.key for a in effects.reads() if a.symbol != symbol for m in a.memory):
-            return False  # a component, which no section tells of
         for access in mine:
             if not access.writes and (access.section is None or not any(covers(w, access.section) for w in written)):
                 return False

@@ -3,9 +3,9 @@
 before:  call MPI_IRECV(b, …, mid, …) … call MPI_WAIT(mid, STATUS, …)      (mid used again for the next message)
 after:   post b … arrive b, STATUS
 
-Obligations. The request is a local scalar used by nothing else; its calls come in pairs, each pair under the same conditions,
-whose variables nothing changes between, and in no loop that does not hold the whole pair. Else the calls stay as they are, and
-only what they are known to do (walk.py) decides what may move.
+Obligations. The request is a local scalar, not the host's, used by nothing else; its calls come in pairs, each pair under the
+same conditions, whose variables nothing changes between, and in no loop that does not hold the whole pair. Else the calls stay as
+they are, and only what they are known to do (walk.py) decides what may move.
 """
 
 from __future__ import annotations
