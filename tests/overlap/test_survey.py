@@ -137,7 +137,9 @@ void g(void) { f(3, u, v); }
 """
     found = of(text, "MPI_Sendrecv", "a.c")
     assert found.note is not None
-    assert found.note.startswith("no computation that is known to be independent of it between line 3, which may produce it")
+    assert found.note.startswith(
+        "no computation that is known to be independent of it between line 3, which may produce it"
+    )
 
 
 def test_calls_that_could_not_be_read_are_found_by_name() -> None:

@@ -243,8 +243,8 @@ class DistinctPointers:
 
 def _leads_to_elements(symbol: Symbol) -> bool:
     """Whether it is a pointer whose own value is changed by its name only, to what is no pointer."""
-    plain = symbol.element.base in ("integer", "real", "complex", "logical", "character")
-    return symbol.pointer and symbol.dimensions is None and plain and not (symbol.target or symbol.volatile)
+    own = symbol.pointer and symbol.dimensions is None and not (symbol.target or symbol.volatile)
+    return own and symbol.element.holds_values
 
 
 def _is_restricted(symbol: Symbol) -> bool:

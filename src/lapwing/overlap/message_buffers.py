@@ -23,7 +23,6 @@ from lapwing.overlap.sections import Linear, Range, Section, Subscript
 
 Declared = Callable[[Expression | None], Linear | None]
 _ONE = Linear.number(1)
-_ELEMENTS = frozenset({"integer", "real", "complex", "logical", "character"})
 
 
 def section_of(
@@ -47,7 +46,7 @@ def section_of(
         return None
     symbol, indices = place
     dimensions = symbol.index_space
-    if symbol.overlay is not None or dimensions is None or symbol.element.base not in _ELEMENTS:
+    if symbol.overlay is not None or dimensions is None or not symbol.element.holds_values:
         return None
     if symbol.pointer and (symbol.type.base != "pointer" or environment.is_changed(symbol)):
         return None

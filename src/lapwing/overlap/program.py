@@ -77,6 +77,11 @@ class Type:
     target: Type | None = None
     unsigned: bool = False
 
+    @property
+    def holds_values(self) -> bool:
+        """Whether what is of this type leads to nothing else and has no parts with names."""
+        return self.base in ("integer", "real", "complex", "logical", "character")
+
 
 @dataclass(frozen=True)
 class Dimension:
