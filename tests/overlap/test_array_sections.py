@@ -36,7 +36,7 @@ program main
 contains
   subroutine turn(u)
     double precision@attribute@ :: u(0:, 0:)
-    integer :: error
+    integer :: error, i, j
     call MPI_Sendrecv(@first@, @count@, MPI_DOUBLE_PRECISION, left, 1, &
                       @above@, @count@, MPI_DOUBLE_PRECISION, right, 1, &
                       MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)

@@ -11,7 +11,7 @@ from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
-from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.liveness import Liveness, only_counted
 from lapwing.overlap.phases import Phase
 from lapwing.overlap.program import (
     Assign,
@@ -83,6 +83,7 @@ class Analysis:
         self._remembered = program.procedures  # what was not forgotten since
         self._read = program
         self._shared: dict[str, frozenset[str]] = {}  # by procedure
+        self._counting: dict[str, frozenset[str]] = {}  # by host
         self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
@@ -144,7 +145,8 @@ class Analysis:
         """Which local variables the procedure's statements need. Remembered."""
         entry = self._liveness.get(id(procedure.body))
         if entry is None:
-            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure), self.shared(procedure)))
+            shared, counting = self.shared(procedure), self.counting(procedure)
+            entry = (procedure.body, Liveness(procedure, lambda s: self.plain(s, procedure), shared, counting))
             self._liveness[id(procedure.body)] = entry
         return entry[1]
 
@@ -305,6 +307,18 @@ class Analysis:
                 if isinstance(e, Name)
             )
         return self._shared[host]
+
+    def counting(self, procedure: Procedure) -> frozenset[str]:
+        """Keys of the variables that only count loops in this procedure's host and in all that the host contains."""
+        host = (self.origin(procedure).host or "").removeprefix("procedure ")
+        if host not in self._counting:
+            inside = (
+                p for key, p in self._read.procedures.items() if key == host or key.startswith(f"procedure {host}::")
+            )
+            self._counting[host] = (
+                only_counted(p.body for p in inside) if host in self._read.procedures else frozenset()
+            )
+        return self._counting[host]
 
     def named_elsewhere(self, procedure: Procedure) -> set[str]:
         """Keys of the variables that procedures contained in this one name, or text that could not be read."""

@@ -466,7 +466,8 @@ class Arranger:
             return {id(part): frozenset[str]() for part in parts}
         procedure = replace(self.procedure, body=whole)
         shared = self.analysis.shared(self.procedure)
-        liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure), shared)
+        counting = self.analysis.counting(self.procedure)
+        liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure), shared, counting)
         result = {}
         for part in parts:
             after = liveness.after(part.statement)

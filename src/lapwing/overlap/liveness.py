@@ -7,7 +7,7 @@ host are followed, too: they are needed at its end, and by whatever it calls tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lapwing.overlap.effects import Effects
 from lapwing.overlap.program import (
@@ -35,9 +35,10 @@ EffectsOf = Callable[[Statement], Effects]
 
 
 class Liveness:
-    """``effects``: of a statement by itself (sections do not matter). ``shared``: variables that others know by name, too."""
+    """``effects``: of a statement by itself (sections do not matter). ``shared``: variables that others know by name, too.
+    ``counting``: of a host's variables those that only count loops, in all procedures that name them."""
 
-    def __init__(self, procedure: Procedure, effects: EffectsOf, shared: Keys) -> None:
+    def __init__(self, procedure: Procedure, effects: EffectsOf, shared: Keys, counting: Keys = frozenset()) -> None:
         self._effects = effects
         self.followed: Keys = frozenset(
             s.key
@@ -47,7 +48,9 @@ class Liveness:
             s.key for s in procedure.symbols.values() if s.storage is Storage.ARGUMENT and s.by_value and not s.target
         )
         self.followed -= shared
-        self.hosts: Keys = self.followed & {s.key for s in procedure.symbols.values() if is_hosts(s, procedure)}
+        self.hosts: Keys = (
+            self.followed & {s.key for s in procedure.symbols.values() if is_hosts(s, procedure)} - counting
+        )
         self._after: dict[int, Keys] = {}
         self._after_place: dict[tuple[int, int], Keys] = {}
         self._exposed: dict[int, Keys] = {}
@@ -132,3 +135,31 @@ class Liveness:
         """What the statement's own expressions, not its blocks, read."""
         symbols = {e.symbol.key for top in statement.expressions() for e in top.walk() if isinstance(e, Name)}
         return frozenset(symbols) & self.followed
+
+
+def only_counted(bodies: Iterable[Block]) -> Keys:
+    """Variables that only count loops: nobody reads them but in a loop that counts with them, whatever jumps there are."""
+    counted: set[str] = set()
+    elsewhere: set[str] = set()
+    unread = False
+
+    def look(block: Block, counting: Keys) -> None:
+        nonlocal unread
+        for statement in block.statements:
+            unread = unread or isinstance(statement, Opaque)
+            if statement.label is not None:
+                elsewhere.update(counting)  # someone may jump into the loop
+            inner = counting
+            if isinstance(statement, Loop):
+                counted.add(statement.variable.key)
+                inner = counting | {statement.variable.key}
+            for expression in (e for top in statement.expressions() for e in top.walk()):
+                unread = unread or isinstance(expression, Unread)
+                if isinstance(expression, Name) and expression.symbol.key not in counting:
+                    elsewhere.add(expression.symbol.key)
+            for body in statement.blocks():
+                look(body, inner)
+
+    for body in bodies:
+        look(body, frozenset())
+    return frozenset() if unread else frozenset(counted - elsewhere)

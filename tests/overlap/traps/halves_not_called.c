@@ -6,6 +6,7 @@
 #define NY 24
 
 static double u[NY + 2][NX], w[NY + 2][NX];
+static double (*field)[NX] = u;
 static int below, above;
 
 void exchange(double (*a)[NX])
@@ -18,7 +19,7 @@ static void producer(int k)
 {
     for (int i = 1; i <= NY; i++)
         for (int j = 0; j < NX; j++) u[i][j] = 0.99 * u[i][j] + 0.001 * k;
-    exchange(u);
+    exchange(field);
     for (int i = 1; i <= NY; i++)
         for (int j = 0; j < NX; j++) w[i][j] = 0.5 * (u[i - 1][j] + u[i + 1][j]);
 }

@@ -13,7 +13,7 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Access, Effects
 from lapwing.overlap.environment import Terms
-from lapwing.overlap.liveness import Liveness
+from lapwing.overlap.liveness import Liveness, only_counted
 from lapwing.overlap.meeting import covers
 from lapwing.overlap.program import (
     Block,
@@ -22,12 +22,10 @@ from lapwing.overlap.program import (
     Loop,
     Name,
     Number,
-    Opaque,
     Procedure,
     Statement,
     Storage,
     Symbol,
-    Unread,
 )
 from lapwing.overlap.sections import Condition, Linear, Section
 
@@ -145,27 +143,5 @@ def written_in(analysis: Analysis, procedure: Procedure, statements: Sequence[St
 
 
 def counters(liveness: Liveness, procedure: Procedure) -> frozenset[str]:
-    """Local variables that only count loops: nobody reads them but in a loop that counts with them, whatever jumps there are."""
-    counted: set[str] = set()
-    elsewhere: set[str] = set()
-
-    def look(block: Block, counting: frozenset[str]) -> None:
-        for statement in block.statements:
-            if isinstance(statement, Opaque):
-                elsewhere.update(liveness.followed)
-            if statement.label is not None:
-                elsewhere.update(counting)  # someone may jump into the loop
-            inner = counting
-            if isinstance(statement, Loop):
-                counted.add(statement.variable.key)
-                inner = counting | {statement.variable.key}
-            for expression in (e for top in statement.expressions() for e in top.walk()):
-                if isinstance(expression, Unread):
-                    elsewhere.update(liveness.followed)
-                if isinstance(expression, Name) and expression.symbol.key not in counting:
-                    elsewhere.add(expression.symbol.key)
-            for body in statement.blocks():
-                look(body, inner)
-
-    look(procedure.body, frozenset())
-    return frozenset(counted - elsewhere) & liveness.followed - liveness.hosts
+    """Local variables that only count loops."""
+    return only_counted([procedure.body]) & liveness.followed - liveness.hosts
