@@ -72,7 +72,10 @@ class Bindings:
         memory: set[Memory] = set()
         for item in access.memory:
             actual = self.actual.get(item.key)
-            memory |= {item} if actual is None else walker.analysis.aliases.objects(actual, procedure)
+            if actual is None:
+                memory.add(item)
+            elif item.symbol is None or not item.symbol.by_value:  # what is passed by value is the callee's own
+                memory |= walker.analysis.aliases.objects(actual, procedure)
         return replace(access, memory=frozenset(memory))
 
     def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
