@@ -24,13 +24,12 @@ from lapwing.overlap.program import (
     Jump,
     Name,
     Number,
-    Opaque,
     Procedure,
     Program,
     Statement,
     Storage,
     Symbol,
-    Unread,
+    is_unread,
     without_casts,
 )
 
@@ -235,10 +234,7 @@ class DistinctPointers:
 
     @staticmethod
     def _is_followed(procedure: Procedure) -> bool:
-        return not any(
-            isinstance(s, Opaque) or any(isinstance(e, Unread) for top in s.expressions() for e in top.walk())
-            for s in procedure.body.walk()
-        )
+        return not any(map(is_unread, procedure.body.walk()))
 
 
 def _leads_to_elements(symbol: Symbol) -> bool:

@@ -548,6 +548,15 @@ class Opaque(Statement):
     reason: str
 
 
+def is_unread(statement: Statement) -> bool:
+    """Whether the statement, apart from those in it, could not be read.
+
+    It may then write variables that it does not seem to name."""
+    return isinstance(statement, Opaque) or any(
+        isinstance(e, Unread) for top in statement.expressions() for e in top.walk()
+    )
+
+
 # ---- procedures and programs ------------------------------------------------------------------------------------------
 
 

@@ -167,9 +167,9 @@ def _run(section: Section, lower: _Polynomial, upper: _Polynomial, shape: Shape)
         known = several is not None and (not found or not whole or _is_some(section, several))
         divided = _place_in_row(section, rest, length, several) if known else None
         if divided is not None:
+            assert several is not None
             rest, own = divided
-            last = own if several is None else own.plus(several).plus(Linear.number(1), -1)
-            found.append(Range(own, last) if whole else own)
+            found.append(Range(own, own.plus(several).plus(Linear.number(1), -1)) if whole else own)
             whole = False
             continue
         at_start, left = _divided(rest, length), _divided(count, length)

@@ -20,14 +20,13 @@ from lapwing.overlap.program import (
     Loop,
     Name,
     Number,
-    Opaque,
     Operation,
     Procedure,
     Program,
     Statement,
     Storage,
     Symbol,
-    Unread,
+    is_unread,
 )
 
 _ARITHMETIC = frozenset({"+", "-", "*", "neg"})
@@ -44,7 +43,7 @@ def unchanging(program: Program) -> dict[str, Expression | None]:
 
 def _of_procedure(procedure: Procedure) -> dict[str, Expression | None]:
     statements = [*procedure.body.walk()]
-    if any(_may_hide_a_writing(s) for s in statements):
+    if any(map(is_unread, statements)):
         return {}
     written = Counter(symbol.key for s in statements for symbol in _written(s))
     found: dict[str, Expression | None] = {
@@ -77,13 +76,6 @@ def _last_written(statements: Sequence[Statement]) -> dict[str, int]:
         for symbol in _written(inner)
         if _is_followed(symbol) and symbol.storage is Storage.LOCAL
     }
-
-
-def _may_hide_a_writing(statement: Statement) -> bool:
-    """Whether it is not known which variables the statement writes."""
-    return isinstance(statement, Opaque) or any(
-        isinstance(e, Unread) for top in statement.expressions() for e in top.walk()
-    )
 
 
 def _is_followed(symbol: Symbol) -> bool:

@@ -14,7 +14,7 @@ from lapwing.overlap.aliases import Memory
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.motions.turns import written_first
-from lapwing.overlap.program import Compound, Declare, Opaque, Procedure, Statement, Storage, Symbol, Unread
+from lapwing.overlap.program import Compound, Declare, Procedure, Statement, Storage, Symbol, is_unread
 from lapwing.overlap.tree import variables_of
 
 
@@ -83,7 +83,7 @@ class _Halves:
             found |= effects.written_keys
             if effects.barrier is not None:
                 found |= self._known | {s.key for s in variables_of(statement)}
-                found |= self._local.keys() if _is_unread(statement) else set()
+                found |= self._local.keys() if any(map(is_unread, statement.walk())) else set()
         return self._with_overlays(found)
 
     def touched(self, statements: Sequence[Statement]) -> set[str]:
@@ -112,11 +112,3 @@ class _Halves:
 
 def _is_fixed_array(symbol: Symbol) -> bool:
     return symbol.dimensions is not None and not (symbol.allocatable or symbol.pointer)
-
-
-def _is_unread(statement: Statement) -> bool:
-    """Whether something in it could not be read, which may write variables that it does not seem to name."""
-    return any(
-        isinstance(inner, Opaque) or any(isinstance(e, Unread) for top in inner.expressions() for e in top.walk())
-        for inner in statement.walk()
-    )
