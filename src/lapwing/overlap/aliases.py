@@ -648,9 +648,8 @@ class _Collector:
                 for item in objects:
                     if isinstance(item, Element) and isinstance(item.base, Name):
                         self.model.given.setdefault(item.base.symbol.key, []).append(item)
-        for expression in statement.expressions():
-            for part in expression.walk():
-                self._part(part, writer)
+        for part in statement.every_expression():
+            self._part(part, writer)
 
     def _part(self, part: Expression, writer: _Writer) -> None:
         match part:

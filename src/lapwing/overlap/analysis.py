@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
+from lapwing.overlap.bindings import Asked, Called
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
@@ -32,7 +33,7 @@ from lapwing.overlap.program import (
     Unread,
 )
 from lapwing.overlap.requests import are_copied
-from lapwing.overlap.sections import Section
+from lapwing.overlap.sections import Linear, Section
 from lapwing.overlap.tree import called_in
 from lapwing.overlap.unchanging import unchanging
 from lapwing.overlap.walk import Walker, in_sequence
@@ -48,7 +49,7 @@ class _Started:
 
 
 @dataclass
-class _Walked:
+class Walked:
     """A list of statements that was walked, in a tree of all such lists: motions try many that differ at their ends only.
 
     ``effects``: of its last one, ``statement``. ``values``: after it. ``steps``: by the id of the statement that follows.
@@ -57,7 +58,7 @@ class _Walked:
     effects: Effects
     values: Environment
     statement: Statement | None = None  # kept, so that its id is not given to another
-    steps: dict[int, _Walked] = field(default_factory=dict)
+    steps: dict[int, Walked] = field(default_factory=dict)
 
 
 class Analysis:
@@ -76,7 +77,7 @@ class Analysis:
         self._plain: dict[int, tuple[Statement, Effects, str]] = {}
         self._nests: dict[int, tuple[Loop, bool]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
-        self._walks: dict[str, _Walked] = {}
+        self._walks: dict[str, Walked] = {}
         self._scalars: dict[tuple[int, bool], Access] = {}
         self._started: tuple[_Started, ...] | None = None
         self._origins: dict[str, Procedure] = {}
@@ -85,6 +86,10 @@ class Analysis:
         self._shared: dict[str, frozenset[str]] = {}  # by procedure
         self._counting: dict[str, frozenset[str]] = {}  # by host
         self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
+        self.calls: dict[Hashable, tuple[Effects, Sequence[Expression], Called]] = {}  # see bindings.called
+        self._asked: dict[tuple[int, int], tuple[Effects, Sequence[Expression], Asked]] = {}
+        self._on_entry: dict[int, tuple[Expression, Linear | None]] = {}
+        self._names: dict[int, tuple[Expression, frozenset[str]]] = {}
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
@@ -94,17 +99,25 @@ class Analysis:
         self, statements: Sequence[Statement], procedure: Procedure
     ) -> list[tuple[Effects, Environment]]:
         """The same, with what variables are worth before each statement."""
-        place = self._walks.setdefault(procedure.key, _Walked(Effects(), Environment(self.terms)))
+        place = self.beginning(procedure)
         found = []
         for statement in statements:
-            step = place.steps.get(id(statement))
-            if step is None:
-                walker = Walker(self, procedure, place.values.copy())
-                step = _Walked(walker.statement(statement), walker.environment, statement)
-                place.steps[id(statement)] = step
-            found.append((step.effects, place.values))
-            place = step
+            before, place = place, self.step(place, statement, procedure)
+            found.append((place.effects, before.values))
         return found
+
+    def beginning(self, procedure: Procedure) -> Walked:
+        """Before the first statement of any list of the procedure."""
+        return self._walks.setdefault(procedure.key, Walked(Effects(), Environment(self.terms)))
+
+    def step(self, place: Walked, statement: Statement, procedure: Procedure) -> Walked:
+        """One statement further. Remembered."""
+        step = place.steps.get(id(statement))
+        if step is None:
+            walker = Walker(self, procedure, place.values.copy())
+            step = Walked(walker.statement(statement), walker.environment, statement)
+            place.steps[id(statement)] = step
+        return step
 
     def communicates(self, statement: Statement, procedure: Procedure) -> bool:
         """Whether the statement calls MPI to communicate, itself or in procedures it calls."""
@@ -134,8 +147,7 @@ class Analysis:
                     isinstance(e, Assignment | Unread)
                     or (isinstance(e, Invocation) and self.graph.resolve(e.name, procedure)[0] is not Target.KNOWN)
                     for s in statements
-                    for top in s.expressions()
-                    for e in top.walk()
+                    for e in s.every_expression()
                 ),
             )
             self._nests[id(loop)] = entry
@@ -268,8 +280,7 @@ class Analysis:
             e
             for procedure in self.program.procedures.values()
             for statement in procedure.body.walk()
-            for top in statement.expressions()
-            for e in top.walk()
+            for e in statement.every_expression()
         )
         given = (e for value in self.program.initial.values() for e in value.walk())
         values = (e.symbol.value if isinstance(e, Name) else e for e in (*named, *given))
@@ -299,12 +310,7 @@ class Analysis:
         if host not in self._shared:
             inner = [p for key, p in self._read.procedures.items() if key.startswith(f"procedure {host}::")]
             self._shared[host] = frozenset(
-                e.symbol.key
-                for p in inner
-                for s in p.body.walk()
-                for top in s.expressions()
-                for e in top.walk()
-                if isinstance(e, Name)
+                e.symbol.key for p in inner for s in p.body.walk() for e in s.every_expression() if isinstance(e, Name)
             )
         return self._shared[host]
 
@@ -327,12 +333,38 @@ class Analysis:
 
     def stays(self, expression: Expression, procedure: Procedure) -> bool:
         """Whether nothing that the procedure does changes a variable in the expression: it is worth what it was on entry."""
-        names = {e.symbol.key for e in expression.walk() if isinstance(e, Name)}.difference(self.terms.unchanging)
+        names = self._that_may_change(expression)
         if not names:
             return True
         read = self._read.procedures.get(self.origin(procedure).key, procedure)
         written, everything = self.written(read.body, read)
         return not everything and not names & written
+
+    def _that_may_change(self, expression: Expression) -> frozenset[str]:
+        """Keys of the variables in the expression that are not the same all through a call. Remembered, as arrays' bounds are
+        asked for with every call that is given one."""
+        entry = self._names.get(id(expression))
+        if entry is None:
+            names = (e.symbol for e in expression.walk() if isinstance(e, Name))
+            keys = frozenset(s.key for s in names if s.storage is not Storage.CONSTANT)
+            entry = self._names[id(expression)] = expression, keys.difference(self.terms.unchanging)
+        return entry[1]
+
+    def on_entry(self, expression: Expression) -> Linear | None:
+        """What an expression is worth where its procedure begins. Remembered."""
+        entry = self._on_entry.get(id(expression))
+        if entry is None:
+            entry = self._on_entry[id(expression)] = expression, Environment(self.terms).linear(expression)
+        return entry[1]
+
+    def asked_by(self, callee: Procedure, arguments: Sequence[Expression]) -> Asked:
+        """What the effects of a call depend on where it stands. Remembered."""
+        summary = self.summary(callee)
+        entry = self._asked.get((id(summary), id(arguments)))
+        if entry is None:
+            asked = Asked.of(summary, arguments, self.terms)
+            entry = self._asked[id(summary), id(arguments)] = summary, arguments, asked
+        return entry[-1]
 
     def forget(self, key: str) -> None:
         """A procedure of this key has changed."""
@@ -341,6 +373,8 @@ class Analysis:
     def forget_walks(self) -> None:
         """Lists that were walked are not asked for again soon; they hold more memory than all else."""
         self._walks.clear()
+        self.calls.clear()
+        self._asked.clear()
 
     def forget_changed(self) -> None:
         """Procedures have changed: all is forgotten that may be another now.
@@ -356,7 +390,7 @@ class Analysis:
         self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in stays}
         self._remembered = now
         self._liveness.clear()
-        self._walks.clear()
+        self.forget_walks()
         self._started = None
 
     def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:

@@ -358,22 +358,24 @@ class Arranger:
 
     def _expanded(self, block: Block) -> list[Item]:
         parts: list[Item] = []
-        walked = self.analysis.walk_with_values(block.statements, self.procedure)
-        for statement, (effects, values) in zip(block.statements, walked, strict=True):
-            halves = self._divided_by_itself(statement, values) if effects.operations else None
-            if halves is None:
-                parts.append(Item(statement))
-            else:
-                parts += [Item(s, early=True, whole=statement) for s in halves.first]
-                parts += [Item(s, late=True, whole=statement) for s in halves.last]
-        walk = self.analysis.walk_with_values([p.statement for p in parts], self.procedure)
+        walked = self.analysis.beginning(self.procedure)
         seen = {NOWHERE}
-        for part, (effects, values) in zip(parts, walk, strict=True):
-            part.effects, part.values = effects, values
-            place = home(part.whole or part.statement)
-            # Of what one statement was divided into, the first stands behind the line.
-            part.fenced = place not in seen and self.fences.before(place)
-            seen.add(place)
+        for statement in block.statements:
+            effects = self.analysis.step(walked, statement, self.procedure).effects
+            halves = self._divided_by_itself(statement, walked.values) if effects.operations else None
+            if halves is None:
+                items = [Item(statement)]
+            else:
+                items = [Item(s, early=True, whole=statement) for s in halves.first]
+                items += [Item(s, late=True, whole=statement) for s in halves.last]
+            for item in items:
+                before, walked = walked, self.analysis.step(walked, item.statement, self.procedure)
+                item.effects, item.values = walked.effects, before.values
+                place = home(item.whole or item.statement)
+                # Of what one statement was divided into, the first stands behind the line.
+                item.fenced = place not in seen and self.fences.before(place)
+                seen.add(place)
+            parts += items
         return parts
 
     def _divided_by_itself(self, statement: Statement, values: Environment) -> Halves | None:
@@ -418,7 +420,7 @@ class Arranger:
     def _bounds_change(self, loop: Loop) -> bool:
         """Whether the body may write what the bounds are made of: C looks at them again in every turn."""
         written, everything = self.analysis.written(loop.body, self.procedure)
-        names = {e.symbol.key for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+        names = {e.symbol.key for e in loop.every_expression() if isinstance(e, Name)}
         return everything or bool(names & written)
 
     def _needed_after(self, loop: Loop) -> bool:

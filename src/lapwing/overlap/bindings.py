@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lapwing.overlap.aliases import Memory
-from lapwing.overlap.effects import Access, Anchor, MessageOperation
-from lapwing.overlap.environment import Environment
+from lapwing.overlap.aliases import UNKNOWN, Memory
+from lapwing.overlap.effects import Access, Anchor, Effects, MessageOperation
+from lapwing.overlap.environment import Terms
 from lapwing.overlap.program import (
     AddressOf,
     Deref,
@@ -17,6 +17,7 @@ from lapwing.overlap.program import (
     Member,
     Name,
     Procedure,
+    Span,
     Storage,
     Symbol,
     without_casts,
@@ -25,6 +26,103 @@ from lapwing.overlap.sections import Linear, Section
 
 if TYPE_CHECKING:
     from lapwing.overlap.walk import Walker
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a call does, in its caller's terms. ``written``: keys of what it may write; ``everything``: it may write anything."""
+
+    accesses: tuple[Access, ...]
+    operations: tuple[MessageOperation, ...]
+    written: frozenset[str]
+    everything: bool
+
+
+def called(walker: Walker, callee: Procedure, arguments: Sequence[Expression], where: Span | None) -> Called:
+    """What a call does where the walker stands. Remembered: most lists that a call is in are walked again and again, and few
+    of them differ in what the call asks for."""
+    analysis = walker.analysis
+    summary = analysis.summary(callee)
+    asked = analysis.asked_by(callee, arguments)
+    here = (
+        walker.environment.of(asked.pointers) if walker.sectionless else walker.environment.of(asked.keys, asked.whole)
+    )
+    key = (callee.key, id(summary), id(arguments), where, walker.sectionless, here)
+    entry = analysis.calls.get(key)
+    if entry is None:
+        # What it is found by is kept with it: its id is not given to another meanwhile.
+        entry = analysis.calls[key] = summary, arguments, _called(walker, callee, summary, arguments, where)
+    return entry[-1]
+
+
+def _called(
+    walker: Walker, callee: Procedure, summary: Effects, arguments: Sequence[Expression], where: Span | None
+) -> Called:
+    bindings = Bindings(walker, callee, arguments)
+    translated = bindings.coarse if walker.sectionless else bindings.access
+    accesses = tuple(a.at(where) for access in summary.accesses if (a := translated(access)) is not None)
+    written: set[str] = set()
+    everything = False
+    for access in accesses:
+        if access.writes:
+            written |= {m.key for m in access.memory}
+            everything = everything or UNKNOWN in access.memory
+            if access.symbol is not None and not access.through:
+                written.add(access.symbol.key)
+    operations = tuple(
+        replace(o, communicator=None, peer=None, tag=None) if walker.sectionless else bindings.operation(o)
+        for o in summary.operations
+    )
+    return Called(accesses, operations, frozenset(written), everything)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Keys of variables that putting a summary in a caller's terms may ask about: ``keys``, whether they have changed; ``whole``,
+    those among them of which it matters what they are worth; ``pointers``, those that are arguments and pointers."""
+
+    keys: tuple[str, ...]
+    whole: tuple[str, ...]
+    pointers: tuple[str, ...]
+
+    @staticmethod
+    def of(summary: Effects, arguments: Iterable[Expression], terms: Terms) -> Asked:
+        keys: set[str] = set()
+        names: set[str] = set()
+        for access in summary.accesses:
+            keys |= {m.key for m in access.memory}
+            if access.symbol is not None:
+                keys.add(access.symbol.key)
+            if access.section is not None:
+                names |= access.section.names()
+                keys |= {lookup.array for lookup in access.section.lookups}
+            if access.anchor is not None:
+                names.update(*(linear.names() for linear in access.anchor.linears()))
+        for operation in summary.operations:
+            for text in (operation.communicator, operation.peer, operation.tag):
+                names |= _terms_in(text, terms)
+        symbols = _made_of(arguments, terms)
+        keys |= {s.key for s in symbols}
+        whole = {s.key for s in symbols if s.dimensions is None and s.type.base in ("integer", "logical")}
+        for name in names:
+            keys |= terms.origin.get(name, frozenset())
+            whole |= {terms.variable[name]} if name in terms.variable else set()
+        return Asked(tuple(keys), tuple(whole), tuple({s.key for s in symbols if s.pointer}))
+
+
+def _made_of(expressions: Iterable[Expression], terms: Terms) -> set[Symbol]:
+    """Variables in the expressions, in the bounds of arrays among them and in what unchanging ones were given."""
+    found: set[Symbol] = set()
+    waiting = list(expressions)
+    while waiting:
+        for name in waiting.pop().walk():
+            if not isinstance(name, Name) or name.symbol in found or name.symbol.storage is Storage.CONSTANT:
+                continue
+            found.add(name.symbol)
+            waiting += [e for d in name.symbol.index_space or () for e in (d.lower, d.upper) if e is not None]
+            given = terms.unchanging.get(name.symbol.key)
+            waiting += [] if given is None else [given]
+    return found
 
 
 class Bindings:
@@ -53,7 +151,10 @@ class Bindings:
             section, must = (None, False) if stale else (section, must)
             if section is access.section and must == access.must and not stale:
                 return access
-            return replace(access, section=section, must=must, stale=stale or access.stale)
+            stale = stale or access.stale
+            return Access(
+                symbol, section, access.writes, must, access.through, access.memory, anchor=access.anchor, stale=stale
+            )
         return self._through_dummy(access, section, must)
 
     def coarse(self, access: Access) -> Access | None:
@@ -76,7 +177,7 @@ class Bindings:
                 memory.add(item)
             elif item.symbol is None or not item.symbol.by_value:  # what is passed by value is the callee's own
                 memory |= walker.analysis.aliases.objects(actual, procedure)
-        return replace(access, memory=frozenset(memory))
+        return access.in_memory(frozenset(memory))
 
     def _through_dummy(self, access: Access, section: Section | None, must: bool) -> Access | None:
         assert access.symbol is not None
@@ -210,10 +311,9 @@ class Bindings:
     def _bound_value(self, bound: Expression | None, *, callee: bool) -> Linear | None:
         if bound is None:
             return None
-        environment = self.walker.environment
         if not callee:
             return self.walker.declared(bound)
-        value = Environment(environment.terms).linear(bound)
+        value = self.walker.analysis.on_entry(bound)
         if value is None:
             return None
         self._learn(value.names())
@@ -231,9 +331,7 @@ class Bindings:
     def _text(self, text: str | None) -> str | None:
         if text is None or not text.startswith("["):
             return text if text is not None and text.startswith("'") else None
-        names = frozenset(
-            word for word in text[1:-1].replace("*", " ").split() if word in self.walker.environment.terms.origin
-        )
+        names = _terms_in(text, self.walker.environment.terms)
         self._learn(names)
         if names & self._unknown:
             return None
@@ -293,6 +391,13 @@ class Bindings:
         if environment.lost or key in environment.changed:
             return None
         return Linear.term(name)
+
+
+def _terms_in(text: str | None, terms: Terms) -> frozenset[str]:
+    """Of an operation's communicator, peer or tag."""
+    if text is None or not text.startswith("["):
+        return frozenset()
+    return frozenset(word for word in text[1:-1].replace("*", " ").split() if word in terms.origin)
 
 
 def _empty(section: Section) -> bool:

@@ -365,14 +365,13 @@ class _Reading:
             self.hidden.append(self._mentioned(source.text(statement.span)))
         if isinstance(statement, Call):
             self.sites.append(self._site(statement, statement))
-        for expression in statement.expressions():
-            for part in expression.walk():
-                if isinstance(part, Invocation):
-                    self.sites.append(self._site(part, statement))
-                elif isinstance(part, Constant):
-                    self.taken |= self._resolver.called(part.name, self._procedure)
-                elif isinstance(part, Unread):
-                    self.hidden.append(self._mentioned(part.text))
+        for part in statement.every_expression():
+            if isinstance(part, Invocation):
+                self.sites.append(self._site(part, statement))
+            elif isinstance(part, Constant):
+                self.taken |= self._resolver.called(part.name, self._procedure)
+            elif isinstance(part, Unread):
+                self.hidden.append(self._mentioned(part.text))
 
     def _site(self, call: Call | Invocation, statement: Statement) -> CallSite:
         target, callee, pointer = self._resolver.target(call.name, self._procedure)

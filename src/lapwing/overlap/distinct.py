@@ -265,10 +265,9 @@ def _given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
             yield symbol, value if operator is None else None
         case Call(result=Name(symbol), name=name, arguments=arguments):
             yield symbol, Invocation(name, arguments)
-    for top in statement.expressions():
-        for e in top.walk():
-            if isinstance(e, Assignment) and isinstance(e.target, Name):
-                yield e.target.symbol, e.value if e.operator is None else None
+    for e in statement.every_expression():
+        if isinstance(e, Assignment) and isinstance(e.target, Name):
+            yield e.target.symbol, e.value if e.operator is None else None
 
 
 def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[Statement], Symbol, Symbol]]:

@@ -59,7 +59,7 @@ class Access:
         # Accesses go through many lists without doubles on their way up to a procedure's summary.
         found: int | None = self.__dict__.get("_hash")
         if found is None:
-            found = self.__dict__["_hash"] = hash((self.symbol, self.section, self.writes, self.must, self.memory))
+            found = self.__dict__["_hash"] = hash((self.symbol, self.section, self.writes, self.memory))
         return found
 
     @property
@@ -69,19 +69,25 @@ class Access:
 
     def uncertain(self) -> Access:
         """The same, but it may not happen."""
-        if not self.must:
-            return self
-        return self.within(self.section, False)
+        return self._with_hash(must=False) if self.must else self
 
     def within(self, section: Section | None, must: bool) -> Access:
         return Access(
             self.symbol, section, self.writes, must, self.through, self.memory, self.where, self.anchor, self.stale
         )
 
+    def in_memory(self, memory: frozenset[Memory]) -> Access:
+        return Access(
+            self.symbol, self.section, self.writes, self.must, self.through, memory, self.where, self.anchor, self.stale
+        )
+
     def at(self, where: Span | None) -> Access:
-        # A copy with its hash: far more are made so than in any other way, and ``where`` is not compared.
+        return self._with_hash(where=where)
+
+    def _with_hash(self, **changes: object) -> Access:
+        # Far more are made so than in any other way, of changes that do not enter the hash.
         copy = object.__new__(Access)
-        copy.__dict__.update(self.__dict__, where=where)
+        copy.__dict__.update(self.__dict__, **changes)
         return copy
 
 

@@ -65,7 +65,7 @@ def c_ends(source: Source, loop: Loop) -> tuple[str, str] | None:
     if found is None or re.search(r"/[*/]|\\", head) or "," in found[1] or re.search(r"[?&|^]|==|!=|,", found[3]):
         return None
     # What looks like a name may be a macro for more.
-    names = {e.symbol.name for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+    names = {e.symbol.name for e in loop.every_expression() if isinstance(e, Name)}
     first, last = (
         text if text in names or text.isdigit() or _is_number_macro(source, text) else f"({text})"
         for text in (found[1].strip(), found[3].strip())

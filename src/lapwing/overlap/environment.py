@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap.effects import Access
@@ -12,6 +12,7 @@ from lapwing.overlap.program import (
     Element,
     Expression,
     Invocation,
+    Loop,
     Member,
     Name,
     Number,
@@ -43,6 +44,7 @@ class Terms:
         self.defined: dict[str, tuple[Condition, ...]] = {}
         self.origins: dict[str, Origin] = {}
         self._looked_up: dict[tuple[str, tuple[Linear, ...]], str] = {}
+        self._turns: dict[tuple[int, tuple[Linear | None, ...]], tuple[Loop, Linear]] = {}
         self._products: dict[tuple[Linear, Linear], str] = {}
         self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]] = {}
         self.redefined = frozenset[str]()  # names of the program's own procedures
@@ -72,6 +74,13 @@ class Terms:
         name = fresh_term()
         self.defined[name] = conditions
         return Linear.term(name)
+
+    def of_turn(self, loop: Loop, bounds: tuple[Linear | None, ...]) -> Linear:
+        """The term for what the variable of a loop with these bounds is worth in some turn."""
+        entry = self._turns.get((id(loop), bounds))
+        if entry is None:
+            entry = self._turns[id(loop), bounds] = loop, self.define()
+        return entry[-1]
 
     def look_up(self, array: str, subscripts: tuple[Linear, ...]) -> Linear:
         """The term for what an element of the array holds; its subscripts are chosen later."""
@@ -189,6 +198,11 @@ class Environment:
         own = Linear.term(name)
         self.terms.defined[name] = (tuple(((own.plus(value, -1), "="),) for value in (a, b)),)
         return own
+
+    def of(self, keys: Sequence[str], whole: Sequence[str] = ()) -> Hashable:
+        """What it holds about variables: whether the first have changed, and what the second are worth."""
+        changed, values = self.changed, self.values
+        return self.lost, tuple(key in changed for key in keys), tuple(map(values.get, whole))
 
     def is_changed(self, symbol: Symbol) -> bool:
         """Whether the variable may have another value than at the beginning."""

@@ -125,7 +125,7 @@ class Liveness:
     def _reads(self, effects: Effects, statement: Statement) -> Keys:
         if effects.barrier is not None:
             # Whatever it does, it reaches variables whose address nobody has only by their names.
-            unread = any(isinstance(e, Unread) for top in statement.expressions() for e in top.walk())
+            unread = any(isinstance(e, Unread) for e in statement.every_expression())
             if unread or not isinstance(statement, Call | Evaluate | Assign):
                 return self.followed
         named = self._read_by(statement) | self.hosts if effects.barrier is not None else frozenset()
@@ -133,7 +133,7 @@ class Liveness:
 
     def _read_by(self, statement: Statement) -> Keys:
         """What the statement's own expressions, not its blocks, read."""
-        symbols = {e.symbol.key for top in statement.expressions() for e in top.walk() if isinstance(e, Name)}
+        symbols = {e.symbol.key for e in statement.every_expression() if isinstance(e, Name)}
         return frozenset(symbols) & self.followed
 
 
@@ -153,7 +153,7 @@ def only_counted(bodies: Iterable[Block]) -> Keys:
             if isinstance(statement, Loop):
                 counted.add(statement.variable.key)
                 inner = counting | {statement.variable.key}
-            for expression in (e for top in statement.expressions() for e in top.walk()):
+            for expression in (e for e in statement.every_expression()):
                 unread = unread or isinstance(expression, Unread)
                 if isinstance(expression, Name) and expression.symbol.key not in counting:
                     elsewhere.add(expression.symbol.key)

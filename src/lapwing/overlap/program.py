@@ -345,6 +345,13 @@ class Statement:
         """The expressions directly in this statement, those of its blocks not included."""
         return ()
 
+    def every_expression(self) -> tuple[Expression, ...]:
+        """The same with all that they are made of, each before its own. Remembered: most of what is asked asks for these."""
+        found: tuple[Expression, ...] | None = self.__dict__.get("_every_expression")
+        if found is None:
+            found = self.__dict__["_every_expression"] = tuple(e for top in self.expressions() for e in top.walk())
+        return found
+
     def walk(self) -> Iterator[Statement]:
         yield self
         for block in self.blocks():
@@ -552,9 +559,7 @@ def is_unread(statement: Statement) -> bool:
     """Whether the statement, apart from those in it, could not be read.
 
     It may then write variables that it does not seem to name."""
-    return isinstance(statement, Opaque) or any(
-        isinstance(e, Unread) for top in statement.expressions() for e in top.walk()
-    )
+    return isinstance(statement, Opaque) or any(isinstance(e, Unread) for e in statement.every_expression())
 
 
 # ---- procedures and programs ------------------------------------------------------------------------------------------

@@ -82,8 +82,8 @@ class _Copies:
                     yield from self._fields_given(site.call, self._parameters(site.callee))
             for statement in procedure.body.walk():
                 if not isinstance(statement, Call):
-                    for expression in statement.expressions():
-                        yield from (f for e in expression.walk() if isinstance(e, AddressOf) for f in _fields_of(e))
+                    addresses = (e for e in statement.every_expression() if isinstance(e, AddressOf))
+                    yield from (field for address in addresses for field in _fields_of(address))
 
     @staticmethod
     def _fields_given(call: Call | Invocation, parameters: Sequence[Symbol]) -> Iterator[str]:

@@ -194,11 +194,10 @@ class _Surveyor:
             for statement in procedure.body.walk():
                 if isinstance(statement, Opaque):
                     yield from self._tokens(statement.span, procedure, statement.reason)
-                for expression in statement.expressions():
-                    for part in expression.walk():
-                        if isinstance(part, Unread):
-                            span = part.span or statement.span
-                            yield from self._tokens(span, procedure, "an expression that is not understood")
+                for part in statement.every_expression():
+                    if isinstance(part, Unread):
+                        span = part.span or statement.span
+                        yield from self._tokens(span, procedure, "an expression that is not understood")
 
     def _tokens(self, span: Span, procedure: Procedure, reason: str) -> Iterator[Communication]:
         source = self._program.sources[span.source]
@@ -226,8 +225,7 @@ class _Surveyor:
             for statement in procedure.body.walk():
                 if id(statement) in called:
                     continue
-                for expression in statement.expressions():
-                    values |= {part.name for part in expression.walk() if isinstance(part, Constant)}
+                values |= {part.name for part in statement.every_expression() if isinstance(part, Constant)}
         for name in values:
             message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
             if message is not None and message.kind in COMMUNICATING:

@@ -104,14 +104,14 @@ def variables_of(statement: Statement) -> frozenset[Symbol]:
     """All variables the statement names, those of its blocks and of the calls it was made from included."""
     found: set[Symbol] = set()
     for inner in statement.walk():
-        parts = [*inner.expressions()]
+        named: list[Statement | None] = [inner]
         if isinstance(inner, Phase):
-            parts += [*inner.call.expressions(), *(inner.wait.expressions() if inner.wait is not None else ())]
+            named += [inner.call, inner.wait]
         if isinstance(inner, Loop):
             found.add(inner.variable)
-        if isinstance(inner, PartialLoop) and inner.whole is not None:
-            parts += inner.whole.expressions()
-        found |= {e.symbol for part in parts for e in part.walk() if isinstance(e, Name)}
+        if isinstance(inner, PartialLoop):
+            named.append(inner.whole)
+        found |= {e.symbol for s in named if s is not None for e in s.every_expression() if isinstance(e, Name)}
     return frozenset(found)
 
 
@@ -171,7 +171,6 @@ def called_in(statement: Statement) -> Iterator[str]:
     """Names of what the statement calls, in expressions and in text that could not be read, too. Not in its blocks."""
     if isinstance(statement, Call) and statement.name is not None:
         yield statement.name
-    for top in statement.expressions():
-        for inner in top.walk():
-            if isinstance(inner, Invocation) and inner.name is not None:
-                yield inner.name
+    for inner in statement.every_expression():
+        if isinstance(inner, Invocation) and inner.name is not None:
+            yield inner.name

@@ -110,7 +110,7 @@ def _written(statement: Statement) -> Iterator[Symbol]:
             yield variable
         case InputOutput(writes=writes):
             targets += writes
-    targets += [e.target for top in statement.expressions() for e in top.walk() if isinstance(e, Assignment)]
+    targets += [e.target for e in statement.every_expression() if isinstance(e, Assignment)]
     for target in targets:
         while isinstance(target, Cast):
             target = target.value

@@ -155,7 +155,7 @@ def _thread_level(statement: Statement) -> str | None:
     """The level of threads that MPI_Init_thread is asked for here, "" if it is not one of its constants; None if it is not."""
     if not any(name.upper().endswith("MPI_INIT_THREAD") for name in called_in(statement)):
         return None
-    words = (e.name for top in statement.expressions() for e in top.walk() if isinstance(e, Constant))
+    words = (e.name for e in statement.every_expression() if isinstance(e, Constant))
     return next((word for word in words if word.startswith("MPI_THREAD_")), "")
 
 

@@ -230,10 +230,9 @@ def _copied(item: _Given | None) -> Symbol | None:
 
 
 def _invocations(statement: Statement) -> Iterable[Invocation]:
-    for expression in statement.expressions():
-        for part in expression.walk():
-            if isinstance(part, Invocation):
-                yield part
+    for part in statement.every_expression():
+        if isinstance(part, Invocation):
+            yield part
 
 
 def _combined(left: frozenset[Value] | None, right: frozenset[Value] | None, sign: int) -> frozenset[Value] | None:

@@ -1076,8 +1076,7 @@ def _number(bound: Expression | None) -> int | None:
 def _calls(statement: Statement) -> Iterable[Call | Invocation]:
     if isinstance(statement, Call):
         yield statement
-    for top in statement.expressions():
-        yield from (e for e in top.walk() if isinstance(e, Invocation))
+    yield from (e for e in statement.every_expression() if isinstance(e, Invocation))
 
 
 def _may_point(argument: Expression) -> bool:

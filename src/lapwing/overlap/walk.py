@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.aliases import UNKNOWN, Memory
-from lapwing.overlap.bindings import Bindings, is_place
+from lapwing.overlap.bindings import called, is_place
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, MessageOperation, out_of_loop, together
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.message_buffers import section_of, slots_of
@@ -205,7 +205,7 @@ class Walker:
             upper = None  # C evaluates its bound at every turn
         self.environment.forget(keys - {loop.variable.key}, everything)
         terms = self.environment.terms
-        own = terms.define()
+        own = terms.of_turn(loop, (lower, upper, step))
         name = own.terms[0][0]
         terms.turns.add(name)
         conditions: list[Condition] = []
@@ -315,7 +315,9 @@ class Walker:
         self._value(value)
         if operator is not None:
             self._value(target)
-        new = self.environment.linear(value if operator is None else Operation(operator, (target, value)))
+        new = None
+        if isinstance(target, Name) and target.symbol.type.base == "integer":
+            new = self.environment.linear(value if operator is None else Operation(operator, (target, value)))
         self._target(target, must=True, value=new)
         self._exchange(target, value)
 
@@ -340,6 +342,13 @@ class Walker:
                     self._touch(expression, None, writes=False, must=False)
                 else:
                     self._touch_scalar(symbol, writes=False)
+            case Operation(operator="&&" | "||" | "?:", arguments=(first, *others)):
+                self._value(first)
+                for part in others:
+                    self._value_perhaps(part)
+            case Operation(arguments=arguments):
+                for part in arguments:
+                    self._value(part)
             case Element(base=base, indices=indices):
                 for index in indices:
                     self._value(index)
@@ -358,10 +367,6 @@ class Walker:
                 self._assign(target, value, operator)
             case Invocation():
                 self._invoke(expression.name, expression.arguments, None)
-            case Operation(operator="&&" | "||" | "?:", arguments=(first, *others)):
-                self._value(first)
-                for part in others:
-                    self._value_perhaps(part)
             case Unread(mentions=mentions):
                 self._barrier = self._barrier or f"{expression.text[:40]} is not understood"
                 for part in mentions:
@@ -855,7 +860,6 @@ class Walker:
     def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
         fortran = self._language() == "fortran"
-        bindings = Bindings(self, callee, arguments)
         for argument in arguments:
             if fortran and is_place(argument):
                 self._subexpressions(argument)
@@ -863,28 +867,14 @@ class Walker:
                 self._value(argument)
             else:
                 self._argument_by_value(argument)
-        if self.sectionless:
-            mapped = [bindings.coarse(a) for a in summary.accesses]
-        else:
-            mapped = [bindings.access(a) for a in summary.accesses]
-        written: set[str] = set()
-        for access in mapped:
-            if access is None:
-                continue
-            self._found.append(access.at(self._where))
-            if access.writes:
-                written |= {m.key for m in access.memory}
-                if access.symbol is not None and not access.through:
-                    written.add(access.symbol.key)
-        self.environment.forget({key for key in written if self._is_scalar(key)})
-        self.environment.changed |= written
-        self.environment.forget_requests(written)
-        if any(m == UNKNOWN for a in mapped if a is not None and a.writes for m in a.memory):
+        does = called(self, callee, arguments, self._where)
+        self._found += does.accesses
+        self._operations += does.operations
+        self.environment.forget({key for key in does.written if self._is_scalar(key)})
+        self.environment.changed |= does.written
+        self.environment.forget_requests(does.written)
+        if does.everything:
             self.environment.forget(set(), everything=True)
-        self._operations += [
-            replace(o, communicator=None, peer=None, tag=None) if self.sectionless else bindings.operation(o)
-            for o in summary.operations
-        ]
         self._io = self._io or summary.io
         self._states |= summary.states
         if summary.leaves:

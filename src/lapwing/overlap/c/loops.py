@@ -142,11 +142,10 @@ def _holds_still(body: Block, variable: Symbol, bound: Expression, kinds: Pointe
         if isinstance(statement, Opaque):
             return False
         calls_others = calls_others or isinstance(statement, Call)
-        for expression in statement.expressions():
-            for part in expression.walk():
-                calls_others = calls_others or isinstance(part, Invocation | Unread)
-                if isinstance(part, AddressOf) and base_symbol(part.object) in fixed:
-                    return False
+        for part in statement.every_expression():
+            calls_others = calls_others or isinstance(part, Invocation | Unread)
+            if isinstance(part, AddressOf) and base_symbol(part.object) in fixed:
+                return False
     if variable.target and calls_others:
         return False
     within_reach = kinds.read | {symbol.type.base for symbol in fixed if symbol.target}
@@ -165,10 +164,9 @@ def _may_meet(written: frozenset[str], read: frozenset[str]) -> bool:
 def _written(body: Block) -> Iterator[Expression]:
     for statement in body.walk():
         yield from _written_by(statement)
-        for expression in statement.expressions():
-            for part in expression.walk():
-                if isinstance(part, Assignment):
-                    yield part.target
+        for part in statement.every_expression():
+            if isinstance(part, Assignment):
+                yield part.target
 
 
 def _written_by(statement: Statement) -> Iterator[Expression]:

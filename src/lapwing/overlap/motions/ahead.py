@@ -124,9 +124,8 @@ def _leads_alone(analysis: Analysis, pointer: Symbol, allocation: Allocation) ->
             if statement is allocation.statement:
                 continue
             harmless = {id(e) for e in _harmless(statement)}
-            for top in statement.expressions():
-                if any(e == Name(pointer) and id(e) not in harmless for e in top.walk()):
-                    return False
+            if any(e == Name(pointer) and id(e) not in harmless for e in statement.every_expression()):
+                return False
     return True
 
 
@@ -136,7 +135,7 @@ def _written_by_others(analysis: Analysis, pointer: Symbol, transfer: Call) -> b
         for statement in procedure.body.walk():
             if statement is transfer:
                 continue
-            parts = [e for top in statement.expressions() for e in top.walk()]
+            parts = [e for e in statement.every_expression()]
             targets = [e.target for e in parts if isinstance(e, Assignment)]
             if isinstance(statement, Assign):
                 targets.append(statement.target)
@@ -158,7 +157,7 @@ def _base(place: Expression) -> Expression:
 
 def _harmless(statement: Statement) -> Iterator[Expression]:
     """Names that do not hand on the address they stand for."""
-    parts = [e for top in statement.expressions() for e in top.walk()]
+    parts = [e for e in statement.every_expression()]
     ends = isinstance(statement, Call) and (statement.name == "free" or message_of(statement) is not None)
     if ends and isinstance(statement, Call):
         yield from map(_bare, statement.arguments)

@@ -107,8 +107,7 @@ class Context:
         hidden = any(
             isinstance(e, Invocation) and e.name is not None and _ends_mpi(e.name)
             for s in everything
-            for top in s.expressions()
-            for e in top.walk()
+            for e in s.every_expression()
         )
         ends = [s for s in everything if isinstance(s, Call) and s.name is not None and _ends_mpi(s.name)]
         # Who jumps to a label would jump over what stands before it.
@@ -136,7 +135,7 @@ def is_repeatable(call: Call, language: str) -> bool:
             return found is not None and found.pure
         return not isinstance(expression, Assignment | Unread)
 
-    return all(plain(e) for top in call.expressions() for e in top.walk())
+    return all(plain(e) for e in call.every_expression())
 
 
 def _hands_out(call: Call, variable: Name) -> bool:

@@ -101,12 +101,7 @@ def _turns(statement: Statement, values: Environment) -> int | None:
 
 def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
     return frozenset(
-        e.symbol.key
-        for s in statements
-        for inner in s.walk()
-        for top in inner.expressions()
-        for e in top.walk()
-        if isinstance(e, Name)
+        e.symbol.key for s in statements for inner in s.walk() for e in inner.every_expression() if isinstance(e, Name)
     ) | frozenset(
         v.key
         for s in statements

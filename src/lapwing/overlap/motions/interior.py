@@ -129,7 +129,7 @@ def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
     effects = analysis.plain(loop, procedure)
     if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
         return False
-    head = [e for top in loop.expressions() for e in top.walk()]
+    head = [e for e in loop.every_expression()]
     if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
         return False  # both parts would ask
     bounds = {e.symbol.key for e in head if isinstance(e, Name)}
@@ -245,7 +245,7 @@ def _may_wrap(loop: Loop) -> bool:
     high = loop.upper if loop.step == Number(1) else loop.lower
     # A number may stand for a macro or a sizeof, of any type.
     near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
-    names = [e.symbol for top in loop.expressions() for e in top.walk() if isinstance(e, Name)]
+    names = [e.symbol for e in loop.every_expression() if isinstance(e, Name)]
     counted = [s for s in (loop.variable, *names) if s.dimensions is None]
     return near or not all(map(is_spelled_signed, counted))
 
@@ -471,8 +471,7 @@ def _is_in_flat_array(element: Element) -> bool:
 
 
 def _elements(statement: Statement) -> Iterable[Element]:
-    tops = (top for inner in statement.walk() for top in inner.expressions())
-    return (e for top in tops for e in top.walk() if isinstance(e, Element))
+    return (e for inner in statement.walk() for e in inner.every_expression() if isinstance(e, Element))
 
 
 def _is_thin(subscript: Linear | Range | None, section: Section) -> bool:
@@ -528,7 +527,7 @@ def _has_signed_bounds(analysis: Analysis, loop: Loop, procedure: Procedure) -> 
     """C: whether the bounds' texts are of signed variables and plain numbers, which compare with limits as numbers do."""
     source = analysis.program.sources[procedure.source]
     spelled = None if source.language == "fortran" else c_ends(source, loop)
-    names = {e.symbol.name for top in loop.expressions() for e in top.walk() if isinstance(e, Name)}
+    names = {e.symbol.name for e in loop.every_expression() if isinstance(e, Name)}
     return all(word in names or word.isdigit() for text in spelled or () for word in re.findall(r"\w+", text))
 
 

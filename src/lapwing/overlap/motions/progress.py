@@ -217,7 +217,7 @@ def _is_short(loop: Loop, rank_counts: Collection[Symbol]) -> bool:
     if any(isinstance(e, Name) and e.symbol in rank_counts for e in loop.upper.walk()):
         return True
     counted = Name(loop.variable)
-    for expression in (e for s in loop.body.walk() for top in s.expressions() for e in top.walk()):
+    for expression in (e for s in loop.body.walk() for e in s.every_expression()):
         if isinstance(expression, Element) and counted in expression.indices and isinstance(expression.base, Name):
             dimensions = expression.base.symbol.dimensions or ()
             if len(expression.indices) > 1 or len(dimensions) > 1 or any(map(_is_few, dimensions)):

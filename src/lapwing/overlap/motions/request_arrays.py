@@ -159,7 +159,6 @@ def _uses(procedure: Procedure, symbol: Symbol) -> int:
 
 
 def _names(statement: Statement) -> Iterable[Symbol]:
-    for top in statement.expressions():
-        for inner in top.walk():
-            if isinstance(inner, Name):
-                yield inner.symbol
+    for inner in statement.every_expression():
+        if isinstance(inner, Name):
+            yield inner.symbol

@@ -299,7 +299,7 @@ class ShadowFinder:
         assert shadow.ranges is not None
         transfer = self._transfer
         kind = argument_of(transfer, mpi.Role.TYPE)
-        named = [e for top in transfer.expressions() for e in top.walk() if e == Name(shadow.symbol)]
+        named = [e for e in transfer.every_expression() if e == Name(shadow.symbol)]
         if transfer.name not in _SENDS_ROWS or len(named) != 1 or not isinstance(kind, Constant):
             return False
         if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or shadow.ranges.counters.dimensions is None:
@@ -400,8 +400,7 @@ def _sizes_of(value: Expression) -> tuple[Span, ...]:
 
 def _expressions(statement: Statement) -> Iterator[Expression]:
     for inner in statement.walk():
-        for top in inner.expressions():
-            yield from top.walk()
+        yield from inner.every_expression()
 
 
 def _calls(statement: Statement) -> Iterator[str | None]:

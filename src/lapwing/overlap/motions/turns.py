@@ -117,7 +117,7 @@ def _only_in(loop: Loop, procedure: Procedure, symbol: Symbol) -> bool:
 
 
 def _names(statement: Statement, symbol: Symbol) -> bool:
-    return any(isinstance(e, Name) and e.symbol == symbol for top in statement.expressions() for e in top.walk())
+    return any(isinstance(e, Name) and e.symbol == symbol for e in statement.every_expression())
 
 
 def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol: Symbol) -> bool:

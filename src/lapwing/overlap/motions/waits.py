@@ -107,10 +107,9 @@ def _collect(
             request = _symbol(argument_of(statement, mpi.Role.REQUEST))
         if request is not None and isinstance(statement, Call):
             uses.setdefault(request, []).append(_Use(statement, guards, id(home), place))
-        for top in statement.expressions():
-            for inner in top.walk():
-                if isinstance(inner, Name) and inner.symbol != request:
-                    foreign.add(inner.symbol.key)
+        for inner in statement.every_expression():
+            if isinstance(inner, Name) and inner.symbol != request:
+                foreign.add(inner.symbol.key)
         if isinstance(statement, If):
             _collect(statement.then, (*guards, (statement.condition, True)), home, place, uses, foreign)
             if statement.otherwise is not None:

@@ -49,8 +49,7 @@ def written_ranges(statement: Statement, array: Symbol) -> WrittenRanges | None:
     mentions = [
         e.symbol
         for inner in statement.walk()
-        for top in inner.expressions()
-        for e in top.walk()
+        for e in inner.every_expression()
         if isinstance(e, Name) and e.symbol in (array, counter)
     ]
     headers = [inner.variable for inner in statement.walk() if isinstance(inner, Loop)]
