@@ -17,11 +17,11 @@ C = """\
 #define N 500
 #define RANKS 8
 
-static double field[N], line[N], largest, all_largest, sums[4], whole[4];
-static int part[N], parts[N * RANKS], others[N * RANKS], counts[RANKS], starts[RANKS], totals[3];
+static double field[N], line[N], sums[4], whole[4];
+static int largest, all_largest, part[N], parts[N * RANKS], others[N * RANKS], counts[RANKS], starts[RANKS], totals[3];
 static int rank, size, error;
 MPI_Comm half;
-static double *kept;
+static int *kept;
 /* before main */
 
 static void work(int by)
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
         starts[r] = 20 * r;
     }
     for (int step = 0; step < 3; step++) {
-        largest = field[step] + rank;
+        largest = part[step] % 101;
         sums[step] = rank / 3.0;
         /* first */
         CALL
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-ALLREDUCE = "MPI_Allreduce(&largest, &all_largest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);"
+ALLREDUCE = "MPI_Allreduce(&largest, &all_largest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);"
 CALLS = {
     "Bcast": "MPI_Bcast(parts, N, MPI_INT, step % size, MPI_COMM_WORLD);",
     "Reduce": "MPI_Reduce(counts, totals, 3, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);",
@@ -105,6 +105,8 @@ def test_c_results_are_the_same(tmp_path: Path) -> None:
         ("MPI_Reduce(sums, whole, 4, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);", "does not depend on its order"),
         ("MPI_Allreduce(sums, whole, 4, MPI_DOUBLE, MPI_PROD, MPI_COMM_WORLD);", "does not depend on its order"),
         ("MPI_Scan(sums, whole, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);", "does not depend on its order"),
+        ("MPI_Allreduce(sums, whole, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);", "does not depend on its order"),
+        ("MPI_Allreduce(sums, whole, 2, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD);", "does not depend on its order"),
         ("MPI_Reduce(counts, totals, 3, MPI_INT, plus, 0, MPI_COMM_WORLD);", "what the reduction does is known"),
         (f"if (rank >= 0) {ALLREDUCE}", "every call that may match it changes"),
         (f"if (field[1] >= 0) {ALLREDUCE}", "every call that may match it changes"),
@@ -171,10 +173,10 @@ def test_buffers_are_in_use_until_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "double all;\n    MPI_Allreduce(&largest, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);\n    all_largest = all;",
-        "double all[3];\n    MPI_Allreduce(field, all, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
-        "double all;\n    MPI_Allreduce(&largest, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
-        "double all;\n    kept = &all;\n    MPI_Allreduce(&largest, kept, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);",
+        "int all;\n    MPI_Allreduce(&largest, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);\n    all_largest = all;",
+        "int all[3];\n    MPI_Allreduce(part, all, 3, MPI_INT, MPI_MAX, MPI_COMM_WORLD);",
+        "int all;\n    MPI_Allreduce(&largest, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);",
+        "int all;\n    kept = &all;\n    MPI_Allreduce(&largest, kept, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);",
         "int mine[2] = {rank, 1};\n    MPI_Allreduce(mine, totals, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);",
     ],
 )
@@ -275,7 +277,7 @@ def fixed(text: str) -> str:
 @pytest.mark.parametrize("name", FORTRAN_CALLS)
 def test_fortran_calls_are_taken_apart(name: str, tmp_path: Path) -> None:
     call = FORTRAN_CALLS[name]
-    result = transformed(fortran(call, "mpi"), "a.f90", tmp_path)
+    result = transformed(fortran(call, "mpi"), "a.f90", tmp_path, Options(reassociate=True))
     assert "nonblocking" in result.made(call), result.at(call).refusals
     assert result.text.index("all_big, line(n)") > result.text.index("call lapwing_a_end")
 
@@ -287,7 +289,8 @@ def test_fortran_calls_are_taken_apart(name: str, tmp_path: Path) -> None:
 def test_fortran_results_are_the_same(interface: str, form: str, tmp_path: Path) -> None:
     between = "\n    do i = 2, n\n      line(i) = line(i) + line(i - 1) / 8 + totals(1)\n    end do\n    "
     text = fortran(between.join(FORTRAN_CALLS.values()), interface)
-    result = transformed(fixed(text) if form == "a.f" else text, form, tmp_path)
+    text = fixed(text) if form == "a.f" else text
+    result = transformed(text, form, tmp_path, Options(reassociate=True))
     found = [c for c in result.outcome.communications if any(a.motion == "nonblocking" for a in c.actions)]
     assert len(found) == len(FORTRAN_CALLS)
     result.assert_behaves_as_before(tmp_path, (2, 3))
@@ -308,6 +311,10 @@ def test_fortran_without_an_error_code(tmp_path: Path) -> None:
         ("call MPI_Bcast(n, 0, MPI_INTEGER, 0, comm, ierr)", "contiguous memory"),
         (
             "call MPI_Allreduce(big, all_big, 1, MPI_DOUBLE_PRECISION, MPI_SUM, comm, ierr)",
+            "does not depend on its order",
+        ),
+        (
+            "call MPI_Allreduce(small, smallest, 3, MPI_REAL, MPI_MIN, comm, ierr)",
             "does not depend on its order",
         ),
         ("if (rank < 99) call MPI_Bcast(others, n, MPI_INTEGER, 0, comm, ierr)", "every call that may match"),

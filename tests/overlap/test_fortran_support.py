@@ -15,6 +15,8 @@ import pytest
 from _running import PLAIN, Reference, toolchain
 from _transformed import transformed
 
+from lapwing.overlap.report import Options
+
 INTERFACES = ("include 'mpif.h'", "use mpi", "use mpi_f08")
 WORLD = "MPI_COMM_WORLD"
 # Lines that both forms understand: none is longer than 72 columns, or continued.
@@ -125,7 +127,7 @@ def _compile(source: Path, *options: str) -> str:
 @pytest.mark.parametrize("calls", [*CALLS.values(), TWO_TYPES], ids=[*CALLS, "two types"])
 def test_compiles_where_the_original_does(calls: str, interface: str, form: str, tmp_path: Path) -> None:
     name = "p.f90" if form == "free" else "p.f"
-    result = transformed(_program(interface, calls, form), name, tmp_path)
+    result = transformed(_program(interface, calls, form), name, tmp_path, Options(reassociate=True))
     if _compile(result.before, "-fsyntax-only"):
         pytest.skip(f"{interface}: not with this MPI and compiler")
     assert "lapwing_p_" in result.text
@@ -136,7 +138,7 @@ def test_compiles_where_the_original_does(calls: str, interface: str, form: str,
 
 @pytest.mark.parametrize("calls", [*CALLS.values(), TWO_TYPES], ids=[*CALLS, "two types"])
 def test_behaves_as_before(calls: str, tmp_path: Path) -> None:
-    result = transformed(_program("use mpi", calls, "free"), "p.f90", tmp_path)
+    result = transformed(_program("use mpi", calls, "free"), "p.f90", tmp_path, Options(reassociate=True))
     assert re.search(r"call lapwing_p_\w+\(", result.text)
     if toolchain("fortran") is None:
         pytest.skip("no Fortran MPI here")

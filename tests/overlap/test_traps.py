@@ -238,6 +238,22 @@ PROGRAMS = {
             ("row = rows[step % 2];", "MPI_Comm_rank(MPI_COMM_ROW"),
         ),
     ),
+    "before_and_after_mpi.c": Trap(
+        "progress calls where MPI is not there, and in several threads",
+        lacks=("+ from[i][j + 1]);\n        lapwing",),
+    ),
+    "other_wildcards.c": Trap(
+        "wildcards known by one name only", in_order=(("ANYBODY, HELLO", "MPI_DOUBLE, 1, HELLO"),)
+    ),
+    "other_wildcards.f90": Trap("the same in Fortran", lacks=("_receive_1(3",)),
+    "released_send.c": Trap(
+        "receives that let a synchronous send go on", in_order=(("MPI_Recv(ack", "MPI_DOUBLE, 0, 1, MPI_COMM_WORLD"),)
+    ),
+    "ready_send.c": Trap("sends that wait for a receive to begin", lacks=("lapwing",)),
+    "flushed_file.c": Trap(
+        "files that stay open", waits=("fread(&table",), in_order=(("fflush(file)", "&lapwing_slots[0], b"),)
+    ),
+    "flushed_file.f90": Trap("the same in Fortran", waits=("read (10",)),
 }
 
 

@@ -37,6 +37,7 @@ from lapwing.overlap.sections import Linear, Section
 from lapwing.overlap.tree import called_in
 from lapwing.overlap.unchanging import unchanging
 from lapwing.overlap.walk import Walker, in_sequence
+from lapwing.overlap.wildcards import Wildcards
 
 _MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
 _MOST_ACCESSES = 500  # beyond it, sections of a variable are merged into the whole
@@ -274,17 +275,19 @@ class Analysis:
         return _Started(frozenset({ANYTHING}), tuple((self.memory_of(a, procedure), True) for a in arguments))
 
     @cached_property
-    def takes_any(self) -> bool:
-        """Whether a receive or a probe of the program may take a message from anyone, or of any tag."""
-        named = (
-            e
-            for procedure in self.program.procedures.values()
-            for statement in procedure.body.walk()
-            for e in statement.every_expression()
-        )
-        given = (e for value in self.program.initial.values() for e in value.walk())
-        values = (e.symbol.value if isinstance(e, Name) else e for e in (*named, *given))
-        return any(isinstance(e, Constant) and e.name in mpi.WILDCARDS for e in values)
+    def wildcards(self) -> Wildcards:
+        """Of the program as it was read."""
+        return Wildcards(self._read, self.graph)
+
+    @cached_property
+    def has_synchronous_sends(self) -> bool:
+        """Whether any send of the program is over only when its receive has begun."""
+        return self._calls_any({"MPI_SSEND", "MPI_ISSEND", "MPI_SSEND_INIT"})
+
+    @cached_property
+    def unbuffers(self) -> bool:
+        """Whether the program changes how streams are buffered: what it writes may be in the file at once."""
+        return self._calls_any({"SETBUF", "SETVBUF", "SETBUFFER", "SETLINEBUF"})
 
     def add(self, part: Procedure, whole: Procedure) -> None:
         """A procedure that was made from another; it has the same variables."""

@@ -77,8 +77,11 @@ static void lapwing_${stem}_progress(void)
     static double lw_last;
     static int lw_left, lw_skipped;
     double lw_now, lw_passed;
-    int lw_flag;
+    int lw_flag, lw_over;
     if (lw_left-- > 0) return;
+    MPI_Initialized(&lw_flag);
+    MPI_Finalized(&lw_over);
+    if (!lw_flag || lw_over) return;
     lw_now = MPI_Wtime();
     lw_passed = lw_now - lw_last;
     lw_skipped = lw_passed > 60e-6 ? 0 : lw_passed < 30e-6 && lw_skipped < 15 ? 2 * lw_skipped + 1 : lw_skipped;

@@ -180,10 +180,14 @@ class CallGraph:
     @cached_property
     def entries(self) -> frozenset[str]:
         """Procedures that may be called from places that no call site shows, with whatever arguments."""
-        mentioned = {key for hidden in self.hidden.values() for h in hidden for key in h.procedures}
         uncalled = {key for key in self.program.procedures if not self.calls_of(key)}
         named = {key for key, p in self.program.procedures.items() if self.external_code and is_external(p)}
-        return frozenset(self.address_taken | mentioned | uncalled | named)
+        return self.address_taken | self._mentioned | uncalled | named
+
+    @cached_property
+    def _mentioned(self) -> frozenset[str]:
+        """Procedures that text which could not be read names."""
+        return frozenset(key for hidden in self.hidden.values() for h in hidden for key in h.procedures)
 
     @cached_property
     def _callees(self) -> dict[str, frozenset[str]]:
@@ -239,14 +243,25 @@ class CallGraph:
         """Procedures that certainly run no call of MPI, directly or not."""
         return frozenset(self.sites) - self._reaches_mpi - self._reaches_unknown
 
-    def with_callers(self, keys: set[str]) -> frozenset[str]:
+    @cached_property
+    def in_threads(self) -> frozenset[str]:
+        """Procedures that several threads may run at once. What starts threads is a directive, whose text is not read, or a
+        function that is given another to call."""
+        return _reached(self._mentioned | self.address_taken, self.callees)
+
+    def with_callers(self, keys: Iterable[str]) -> frozenset[str]:
         """These procedures, and all that may call them, directly or not."""
-        found, waiting = set(keys), list(keys)
-        while waiting:
-            for caller in self.callers(waiting.pop()) - found:
-                found.add(caller)
-                waiting.append(caller)
-        return frozenset(found)
+        return _reached(keys, self.callers)
+
+
+def _reached(keys: Iterable[str], following: Callable[[str], frozenset[str]]) -> frozenset[str]:
+    found = set(keys)
+    waiting = list(found)
+    while waiting:
+        new = following(waiting.pop()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
 
 
 def language_of(program: Program, procedure: Procedure) -> str:

@@ -134,7 +134,8 @@ def _differ(a: str | None, b: str | None) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return text.strip("[]()").lstrip("-").isdigit()
+    """Numbers below zero may be wildcards."""
+    return text.strip("[]()").isdigit()
 
 
 def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
@@ -149,7 +150,7 @@ def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
         apart = _differ_constants(one.communicator, two.communicator)
         return None if apart else f"{a.name} and {b.name} may match the same messages"
     if two.in_turn and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.in_turn):
-        return "some receive takes messages from anyone: what is sent earlier might be taken for another"
+        return "some receive takes messages from anyone: what is sent sooner might be taken for another"
     if a.collective and b.collective:
         if _differ_constants(one.communicator, two.communicator):
             return None

@@ -384,10 +384,13 @@ subroutine lapwing_${stem}_progress()
    double precision, save :: last = 0
    integer, save :: left = 0, skipped = 0
    double precision :: now, passed
-   logical :: flag
+   logical :: flag, over
    integer :: error
    left = left - 1
    if (left .ge. 0) return
+   call MPI_INITIALIZED(flag, error)
+   call MPI_FINALIZED(over, error)
+   if (.not. flag .or. over) return
    now = MPI_WTIME()
    passed = now - last
    if (passed .gt. 60d-6) then

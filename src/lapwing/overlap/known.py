@@ -20,8 +20,8 @@ class Known:
 
     ``state``: a hidden state that is read and written: "heap", "random", "clock", "environment", "locale", "threads" (OpenMP's
     settings), "signgam". Calls with the same state keep their order. "synchronisation" is that of files: other ranks see what
-    was written once it is closed, so these calls and messages keep their order. ``io``: the same for everything that reads
-    or prints.
+    was written once it is closed or flushed, so these calls and messages keep their order. ``stream``: the argument that is
+    the stream it works on, which is none of theirs if it is a standard one. ``io``: the same for everything that reads or prints.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Known:
     io: bool = False
     ends: bool = False  # does not come back, or (assert) may not
     state: str | None = None
+    stream: int | None = None
     allocates: bool = False
     frees: bool = False
     inquiry: bool = False  # looks at shape, status or type of its arguments, never at their contents
@@ -178,22 +179,20 @@ def _c_input_output() -> list[Known]:
     return [
         *_each("printf vprintf", replace(stream, reads_from=0)),
         *_each("fprintf vfprintf", replace(stream, reads_from=0, writes=(0,))),
-        Known("dprintf", io=True, reads_from=1),
+        replace(file, name="dprintf", reads_from=1),
         *_each("sprintf vsprintf", Known("", reads_from=1, writes=(0,))),
         *_each("snprintf vsnprintf", Known("", reads_from=2, writes=(0,))),
         Known("scanf", io=True, reads=(0,), writes_from=1),
-        Known("fscanf", io=True, reads=(0, 1), writes=(0,), writes_from=2),
+        replace(file, name="fscanf", reads=(0, 1), writes=(0,), writes_from=2, stream=0),
         Known("sscanf", reads=(0, 1), writes_from=2),
         *_each("puts perror", replace(stream, reads=(0,))),
         *_each("putchar getchar", stream),
         *_each("fputs", replace(stream, reads=(0, 1), writes=(1,))),
         *_each("fputc putc ungetc", replace(stream, reads=(1,), writes=(1,))),
-        *_each(
-            "fgetc getc feof ferror clearerr fflush rewind ftell ftello fseek fseeko fileno",
-            replace(stream, reads=(0,), writes=(0,)),
-        ),
-        Known("fgets", io=True, reads=(2,), writes=(0, 2), returns=0),
-        Known("fread", io=True, reads=(3,), writes=(0, 3)),
+        *_each("fgetc getc fflush rewind fseek fseeko", replace(file, reads=(0,), writes=(0,), stream=0)),
+        *_each("feof ferror clearerr ftell ftello fileno", replace(stream, reads=(0,), writes=(0,))),
+        replace(file, name="fgets", reads=(2,), writes=(0, 2), returns=0, stream=2),
+        replace(file, name="fread", reads=(3,), writes=(0, 3), stream=3),
         Known("fwrite", io=True, reads=(0, 3), writes=(3,)),
         *_each("fclose pclose", replace(file, reads=(0,), writes=(0,))),
         *_each("fopen freopen", replace(file, reads=(0, 1), lends=True)),
@@ -307,7 +306,7 @@ def _fortran_functions() -> dict[str, Known]:
             *_each("getarg getenv", replace(environment, writes=(1,))),
             *_each("hostnm getcwd", replace(environment, writes=(0, 1))),
             *_each(_OPENMP, Known("", state="threads")),
-            Known("flush", io=True, state="synchronisation", parameters=("unit",)),
+            Known("flush", io=True, state="synchronisation", stream=0, parameters=("unit",)),
             *_each("exit abort", Known("", ends=True, io=True)),
         ],
     )

@@ -518,8 +518,8 @@ class Jump(Statement):
 
 @dataclass(frozen=True)
 class InputOutput(Statement):
-    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that known.py knows.) ``files``: OPEN, CLOSE or INQUIRE,
-    before and after which other ranks find other files."""
+    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that known.py knows.) ``files``: OPEN,
+    CLOSE, INQUIRE, FLUSH, or READ of a file: other ranks find what it wrote, or it finds what they did."""
 
     reads: tuple[Expression, ...]
     writes: tuple[Expression, ...]
@@ -612,7 +612,8 @@ class Problem:
 @dataclass(frozen=True)
 class Program:
     """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
-    declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for.
+    declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for. ``included``: the
+    text of C headers that are no sources, the system's and MPI's apart.
     """
 
     sources: tuple[Source, ...]
@@ -621,6 +622,7 @@ class Program:
     problems: tuple[Problem, ...] = ()
     initial: Mapping[str, Expression] = field(default_factory=dict)
     mains: tuple[Span, ...] = ()
+    included: tuple[bytes, ...] = ()
 
     def resolve(self, name: str | None, caller: Procedure) -> Procedure | None:
         """The procedure that ``name`` means inside ``caller``, None if it is not in the program or not certain."""

@@ -22,7 +22,13 @@ class Unsuitable:
 
     def whole(self) -> bool:
         """Whether all of the program stays."""
-        return self._handles_errors() or self._has_threads() or self._shares_memory() or self._has_second_names()
+        return (
+            self._handles_errors()
+            or self._has_threads()
+            or self._shares_memory()
+            or self._sends_when_ready()
+            or self._has_second_names()
+        )
 
     def sources(self) -> frozenset[int]:
         """Numbers of the sources that stay."""
@@ -115,15 +121,26 @@ class Unsuitable:
     def _shares_memory(self) -> bool:
         """Programs whose ranks may read what others have written into memory of theirs or into windows, without a call at their
         own end: a message tells them when, so nothing may change places with it."""
-        found = next((m for source in self.read.sources if (m := _SHARED_MEMORY.search(source.data))), None)
-        if found is None:
-            return False
-        self._refuse_messages(
-            self._statements(),
+        return self._names(
+            _SHARED_MEMORY,
             "ranks share no memory",
-            found[0].decode("latin-1"),
             "nothing: a message may say that other ranks have written what is shared",
         )
+
+    def _sends_when_ready(self) -> bool:
+        """Programs with sends that may begin only when their receive has (MPI 3.1, 3.4): another message says that it has."""
+        return self._names(
+            _READY_SENDS,
+            "no send needs its receive to have begun",
+            "use the standard mode: MPI_Send, MPI_Isend or MPI_Send_init",
+        )
+
+    def _names(self, pattern: re.Pattern[bytes], obligation: str, advice: str) -> bool:
+        """Whether the sources name what the pattern finds, which all messages are refused for."""
+        found = next((m for source in self.read.sources if (m := pattern.search(source.data))), None)
+        if found is None:
+            return False
+        self._refuse_messages(self._statements(), obligation, found[0].decode("latin-1"), advice)
         return True
 
     def _has_second_names(self) -> bool:
@@ -165,4 +182,5 @@ _THREAD_CALLS = re.compile(rb"MPI_(?:Init|Query)_thread", re.IGNORECASE)
 _SHARED_MEMORY = re.compile(
     rb"\b(?:MPI_Win_(?:allocate_shared|shared_query|lock|lock_all)|shm_open|shmget|shmat|MAP_SHARED)\b", re.IGNORECASE
 )
+_READY_SENDS = re.compile(rb"\bP?MPI_(?:I?rsend|Rsend_init)(?:_c)?\b", re.IGNORECASE)
 _ERROR_HANDLERS = frozenset({"MPI_Comm_set_errhandler", "MPI_Errhandler_set"})

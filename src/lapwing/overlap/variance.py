@@ -744,7 +744,17 @@ class Variance:
             library = known.lookup(name, self._language())
             if library is not None and not library.calls:
                 return self._library(library, arguments)
+            if library is not None and self._calls_without_mpi(library, arguments):
+                return self._unknown(call, name, arguments, pointer, may_communicate=False)
         return self._unknown(call, name, arguments, pointer)
+
+    def _calls_without_mpi(self, library: known.Known, arguments: Sequence[Expression]) -> bool:
+        """Whether the functions that the library's is given to call are the program's own, and run no call of MPI."""
+        given = [without_casts(arguments[number]) for number in library.calls if number < len(arguments)]
+        functions = [argument.object if isinstance(argument, AddressOf) else argument for argument in given]
+        named = [getattr(function, "name", None) for function in functions]
+        found = [self._graph.resolve(name, self._frame.procedure)[1] for name in named]
+        return len(found) == len(library.calls) and all(key in self._graph.without_mpi for key in found)
 
     def _library(self, library: known.Known, arguments: Sequence[Expression]) -> str | None:
         found = [None if library.inquiry else self._value(a) for a in arguments]
@@ -774,7 +784,13 @@ class Variance:
         return None if self._state.isdisjoint(keys) else (base.symbol.name if base is not None else "memory")
 
     def _unknown(
-        self, call: Call | Invocation, name: str | None, arguments: Sequence[Expression], pointer: bool
+        self,
+        call: Call | Invocation,
+        name: str | None,
+        arguments: Sequence[Expression],
+        pointer: bool,
+        *,
+        may_communicate: bool = True,
     ) -> str:
         what = f"what {name or 'a function'} gives"
         for argument in arguments:
@@ -785,7 +801,7 @@ class Variance:
                 self._mark(self._keys(argument, pointed=True) if _may_point(argument) else ())
         self._mark(self._escaped())
         span = call.span or self._frame.procedure.span
-        if self._control is not None or pointer:
+        if may_communicate and (self._control is not None or pointer):
             why = self._control or Divergence("which function is called is not known", span)
             self._meet(None, span, why, None)
         return what

@@ -543,8 +543,10 @@ class Walker:
         for number in library.calls:
             self._called_back(library.name, arguments[number] if number < len(arguments) else None)
         self._io = self._io or library.io
-        if library.state:
+        if library.state and not _is_of_standard_stream(library, arguments):
             self._states.add(library.state)
+        if library.io and self.analysis.unbuffers:
+            self._states.add("synchronisation")
         if library.allocates or library.frees:
             self._states.add("heap")
         if library.ends:
@@ -800,8 +802,13 @@ class Walker:
             text(mpi.Role.COMM),
             text(mpi.Role.DEST, mpi.Role.SOURCE, mpi.Role.ROOT),
             text(mpi.Role.SEND_TAG, mpi.Role.RECV_TAG),
-            self.analysis.takes_any and message.kind in _SENDING,
+            self._is_in_turn(message),
         )
+
+    def _is_in_turn(self, message: mpi.MpiCall) -> bool:
+        """Whether it may matter to a receive from anyone what this call lets others send, or what it sends, and when."""
+        releases = message.kind is mpi.Kind.RECV and self.analysis.has_synchronous_sends
+        return (releases or message.kind in _SENDING) and self.analysis.wildcards.any
 
     def _message_argument(self, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
         inner = argument
@@ -898,6 +905,14 @@ class Walker:
         return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
 
 
+def _is_of_standard_stream(library: known.Known, arguments: Sequence[Expression]) -> bool:
+    """Whether the call works on a stream that is no file of other ranks', too."""
+    if library.stream is None or library.stream >= len(arguments):
+        return False
+    stream = without_casts(arguments[library.stream])
+    return stream in _STANDARD_UNITS or (isinstance(stream, Name) and stream.symbol.key in _STANDARD_STREAMS)
+
+
 def _leaves_gaps(place: Expression) -> bool:
     """Whether a section of the array has a stride."""
     return any(isinstance(e, Slice) and e.step not in (None, Number(1), Number(-1)) for e in place.walk())
@@ -934,6 +949,8 @@ _CALLING_BACK = re.compile(
 )
 _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
 _VOLATILE = "volatile variables"
+_STANDARD_STREAMS = frozenset({"stdin", "stdout", "stderr"})
+_STANDARD_UNITS = (Number(0), Number(5), Number(6))  # Fortran's
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _TRAFFIC = frozenset(

@@ -7,18 +7,18 @@
 static double u[N], v[N];
 
 int main(int argc, char **argv) {
-  int rank, counts[2], totals[2];
-  double largest, over_all = 0.0, sums[4], whole[4];
+  int rank, largest, over_all = 0, counts[2], totals[2];
+  double sums[4], whole[4];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int i = 0; i < N; i++) u[i] = (i * 31 + rank) % 97;
   for (int step = 0; step < 4; step++) {
-    largest = 0.0;
+    largest = 0;
     for (int i = 0; i < N; i++)
-      if (u[i] > largest) largest = u[i];
-    MPI_Allreduce(&largest, &over_all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD); /* overlap: nonblocking */
+      if (u[i] > largest) largest = (int)u[i];
+    MPI_Allreduce(&largest, &over_all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD); /* overlap: nonblocking */
     for (int i = 1; i < N; i++) v[i] = 0.5 * u[i] + 0.5 * u[i - 1];
-    for (int i = 0; i < N; i++) u[i] = v[i] / over_all + step;
+    for (int i = 0; i < N; i++) u[i] = v[i] / (1 + over_all) + step;
 
     for (int k = 0; k < 4; k++) sums[k] = u[k * 16] > 1.0 ? 2.0 : 0.5;
     /* left: sums of floating-point numbers depend on their order */

@@ -4,8 +4,9 @@ c     Residual norms of two fields, one after the other.
       include 'mpif.h'
       integer n
       parameter (n = 2500)
-      double precision u(n), v(n), one, two, all1, all2
+      double precision u(n), v(n)
       common /fields/ u, v
+      integer one, two, all1, all2
       integer rank, step, i, ierr
 
       call mpi_init(ierr)
@@ -17,10 +18,10 @@ c     Residual norms of two fields, one after the other.
       do step = 1, 3
          call norm(u, n, one)
 c        overlap: nonblocking
-         call mpi_allreduce(one, all1, 1, mpi_double_precision, mpi_max,
+         call mpi_allreduce(one, all1, 1, mpi_integer, mpi_max,
      &                      mpi_comm_world, ierr)
          call norm(v, n, two)
-         call mpi_allreduce(two, all2, 1, mpi_double_precision, mpi_max,
+         call mpi_allreduce(two, all2, 1, mpi_integer, mpi_max,
      &                      mpi_comm_world, ierr)
          do i = 1, n
             u(i) = 0.5d0 * u(i) + v(i) / (1.0d0 + all2)
@@ -29,16 +30,17 @@ c        overlap: nonblocking
             v(i) = 0.5d0 * v(i) + u(i) / (1.0d0 + all1)
          end do
       end do
-      write (*, '(i4,2z17.16)') rank, all1, all2
+      write (*, '(3i8)') rank, all1, all2
       call mpi_finalize(ierr)
       end
 
       subroutine norm(x, n, largest)
       implicit none
       integer n, i
-      double precision x(n), largest
-      largest = 0.0d0
+      integer largest
+      double precision x(n)
+      largest = 0
       do i = 1, n
-         largest = max(largest, abs(x(i)))
+         largest = max(largest, int(abs(x(i))))
       end do
       end

@@ -175,6 +175,7 @@ POSTFIX_OPERATORS = frozenset((1, 2))
 
 _VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, Cursor, Cursor, ctypes.c_void_p)
 _FIELD_VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, Cursor, ctypes.c_void_p)
+_INCLUSION_VISITOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Location), ctypes.c_uint, ctypes.c_void_p)
 _CONTINUE, _RECURSE = 1, 2
 _ERROR, _FATAL = 3, 4
 _DETAILED_PREPROCESSING, _KEEP_GOING = 0x01, 0x200
@@ -205,6 +206,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "clang_disposeDiagnostic": (None, (ctypes.c_void_p,)),
     "clang_getFile": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)),
     "clang_getFileName": (String, (ctypes.c_void_p,)),
+    "clang_getInclusions": (None, (ctypes.c_void_p, _INCLUSION_VISITOR, ctypes.c_void_p)),
     "clang_getSkippedRanges": (ctypes.POINTER(RangeList), (ctypes.c_void_p, ctypes.c_void_p)),
     "clang_disposeSourceRangeList": (None, (ctypes.POINTER(RangeList),)),
     "clang_getCString": (ctypes.c_char_p, (String,)),
@@ -446,6 +448,16 @@ class Unit:
     def declaration(self, cursor: Cursor) -> str:
         """A declaration as libclang writes it: without macros, its attributes included."""
         return string(self._clang.clang_getCursorPrettyPrinted(cursor, None))
+
+    def included(self) -> list[Path]:
+        """Every file that was read, the unit's own included."""
+        found: list[Path] = []
+
+        def visit(file: int, _stack: object, _depth: int, _data: object) -> None:
+            found.append(self.path_of(file))
+
+        self._clang.clang_getInclusions(self._handle, _INCLUSION_VISITOR(visit), None)
+        return found
 
     def skipped(self, path: Path) -> list[tuple[int, int]]:
         """The bytes of a file that its #if and #else leave out."""

@@ -53,6 +53,16 @@ def arguments(
     return found
 
 
+def is_of_system(path: Path) -> bool:
+    """Whether a header is the compiler's, the C library's or MPI's."""
+    return path.name == "mpi.h" or any(path.is_relative_to(folder) for folder in _system_folders())
+
+
+@cache
+def _system_folders() -> tuple[Path, ...]:
+    return tuple(folder.resolve() for folder in (*mpi_includes(), *compiler_includes("c"), *compiler_includes("c++")))
+
+
 @cache
 def compiler_includes(language: str) -> tuple[Path, ...]:
     """The folders the compiler at hand searches: libclang comes without the headers of a compiler (stddef.h, …)."""

@@ -109,6 +109,7 @@ class _Reader:
         self._problems: list[Problem] = []
         self._contents: dict[Path, bytes] = {}
         self._mains: list[Span] = []
+        self._included: dict[Path, None] = {}
 
     def program(self) -> Program:
         variables = {
@@ -119,7 +120,13 @@ class _Reader:
         }
         problems = tuple(dict.fromkeys(self._problems))
         return Program(
-            tuple(self._sources), self._procedures, variables, problems, self._table.initial, tuple(self._mains)
+            tuple(self._sources),
+            self._procedures,
+            variables,
+            problems,
+            self._table.initial,
+            tuple(self._mains),
+            tuple(self._read_bytes(path) for path in self._included if path not in self._files),
         )
 
     # ---- files ----
@@ -157,6 +164,7 @@ class _Reader:
             self._fall_back(main, file, str(error))
             return
         with unit:
+            self._included |= dict.fromkeys(path for path in unit.included() if not toolchain.is_of_system(path))
             _UnitReader(self, unit, main, path).read()
         self._fall_back(main, file, "a template, or code that libclang does not understand")
 

@@ -12,6 +12,8 @@ _JUMPS = {"end", "err", "eor"}
 _RESULTS = {"iostat", "iomsg", "size", "newunit", "id"}
 _INQUIRED = {"unit", "file", "id"}  # all else INQUIRE gives
 _OF_FILES = {"open_statement", "close_statement", "inquire_statement"}
+_ON_FILES = {"read_statement", "file_position_statement"}
+_STANDARD_UNITS = {"*", "0", "5", "6", "input_unit", "output_unit", "error_unit"}
 
 
 def read_input_output(expressions: ExpressionReader, node: Node, span: Span, label: str | None) -> Statement:
@@ -41,10 +43,23 @@ def read_input_output(expressions: ExpressionReader, node: Node, span: Span, lab
     return InputOutput(
         tuple(part for part in reads if not isinstance(part, Text)),
         tuple(writes),
-        node.type in _OF_FILES,
+        node.type in _OF_FILES or (node.type in _ON_FILES and _is_on_file(expressions, node)),
         span=span,
         label=label,
     )
+
+
+def _is_on_file(expressions: ExpressionReader, node: Node) -> bool:
+    """Whether a READ, FLUSH or the like may be of a file that other ranks have, too: no text, and no standard unit."""
+    units = [part for child in node.children if child.type == "unit_identifier" for part in child.children]
+    for child in node.children:
+        name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
+        if child.type == "keyword_argument" and name is not None and value is not None:
+            units += [value] if expressions.file.name(name) == "unit" else []
+    if not units or expressions.file.name(units[-1]).strip("() ") in _STANDARD_UNITS:
+        return False
+    unit = units[-1]
+    return unit.type not in expressions.readers or not _may_be_text(expressions, expressions.read(unit))
 
 
 def _unit(

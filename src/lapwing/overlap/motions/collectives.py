@@ -46,7 +46,7 @@ MOTION = "nonblocking"
 KINDS = frozenset(
     f"MPI_{name}"
     for name in """Bcast Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Reduce Allreduce Reduce_scatter
-    Reduce_scatter_block Scan Exscan""".split()
+    Reduce_scatter_block Scan Exscan Neighbor_allgather Neighbor_allgatherv Neighbor_alltoall Neighbor_alltoallv""".split()
 )
 
 
@@ -145,7 +145,7 @@ class _InProcedure:
         if operation is None:
             return True
         operation = without_casts(operation)
-        if not isinstance(operation, Constant) or operation.name not in _SUMS | _ORDERLESS:
+        if not isinstance(operation, Constant) or operation.name not in {*_OF_NUMBERS, *_ORDERLESS}:
             self._refuse(
                 call,
                 "what the reduction does is known",
@@ -167,8 +167,8 @@ class _InProcedure:
         self._refuse(
             call,
             "the reduction's result does not depend on its order",
-            f"{operation.name} of {what}: a nonblocking reduction may add in another order, and round differently",
-            "say --reassociate if the last digits may change",
+            f"{operation.name} of {what}: a nonblocking reduction may combine in another order, {_OF_NUMBERS[operation.name]}",
+            "say --reassociate if that may change",
         )
         return False
 
@@ -204,13 +204,15 @@ def _buffers_of(call: Call) -> list[Expression]:
 
 
 _FEW = 8  # elements
-_ORDERLESS = frozenset(
-    "MPI_MAX MPI_MIN MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR MPI_MAXLOC MPI_MINLOC".split()
+_ORDERLESS = frozenset("MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR".split())
+_ROUNDED, _EQUAL = "and round differently", "and find the other one of +0.0 and -0.0"
+# What the order changes where the numbers are not whole.
+_OF_NUMBERS = {"MPI_SUM": _ROUNDED, "MPI_PROD": _ROUNDED} | dict.fromkeys(
+    ("MPI_MAX", "MPI_MIN", "MPI_MAXLOC", "MPI_MINLOC"), _EQUAL
 )
-_SUMS = frozenset({"MPI_SUM", "MPI_PROD"})
 _WHOLE_NUMBERS = frozenset(
     """MPI_BYTE MPI_CHAR MPI_SIGNED_CHAR MPI_UNSIGNED_CHAR MPI_SHORT MPI_UNSIGNED_SHORT MPI_INT MPI_UNSIGNED MPI_LONG
     MPI_UNSIGNED_LONG MPI_LONG_LONG MPI_LONG_LONG_INT MPI_UNSIGNED_LONG_LONG MPI_INT8_T MPI_INT16_T MPI_INT32_T MPI_INT64_T
     MPI_UINT8_T MPI_UINT16_T MPI_UINT32_T MPI_UINT64_T MPI_AINT MPI_OFFSET MPI_COUNT MPI_INTEGER MPI_INTEGER1 MPI_INTEGER2
-    MPI_INTEGER4 MPI_INTEGER8 MPI_INTEGER16""".split()
+    MPI_INTEGER4 MPI_INTEGER8 MPI_INTEGER16 MPI_2INT MPI_SHORT_INT MPI_LONG_INT MPI_2INTEGER""".split()
 )

@@ -114,11 +114,8 @@ class Context:
         return not hidden and bool(ends) and all(s.label is None for s in ends)
 
     def wildcard(self, call: Call) -> str | None:
-        """MPI_ANY_SOURCE or MPI_ANY_TAG if the call names it."""
-        for argument in call.arguments:
-            if isinstance(argument, Constant) and argument.name in mpi.WILDCARDS:
-                return argument.name
-        return None
+        """What the receive has, or may have, for a wildcard; None if it says from whom it receives, and what."""
+        return self.analysis.wildcards.of(call)
 
 
 def _ends_mpi(name: str) -> bool:

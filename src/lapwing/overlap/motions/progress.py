@@ -9,7 +9,9 @@ a message (MPI_Iprobe takes none away), and it does so at most every few ten mic
 An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (strips.py).
 
 Obligations. Something may be under way; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
-Opaque). Of strips: the loop's bound stays the same while it runs, and no turn leaves it.
+Opaque), nor the procedure it is in, unless that communicates itself. The progress call looks whether MPI is there, for what is
+called while it is may be called before and after, too. Of strips: the loop's bound stays the same while it runs, and no turn
+leaves it.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class ProgressCalls:
         """A block of the procedure with progress calls; ``under_way``: when it begins."""
         if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
             return block
-        if self._is_pure():
+        if self._is_pure() or self._may_run_in_threads():
             return block
         changed = self._block(block, dict(under_way))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
@@ -76,6 +78,10 @@ class ProgressCalls:
         source = self.context.analysis.program.sources[self.procedure.source]
         head = source.text(self.procedure.span).split("(")[0].lower()
         return source.language == "fortran" and bool({"pure", "elemental"}.intersection(head.split()))
+
+    def _may_run_in_threads(self) -> bool:
+        graph, key = self.context.analysis.graph, self.context.analysis.origin(self.procedure).key
+        return key in graph.in_threads and not graph.reaches_mpi(key)
 
     # ---- where --------------------------------------------------------------------------------------------------------
 
