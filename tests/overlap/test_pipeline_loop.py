@@ -448,6 +448,15 @@ REFUSED = {
         "keeps its arguments",
         "number",
     ),
+    "work of a turn a rank": (
+        (
+            ("    start_clock();", "    start_clock();\n    for (i = 0; i < size; i++) give_at[i] = i;"),
+            ("        counts[keys[i] >> shift]++;", "        counts[(keys[i] + found - found) >> shift]++;"),
+            ("        key = keys[i];", "        key = keys[i] + found - found;"),
+        ),
+        "needs nothing that the rest of this turn computes",
+        "found",
+    ),
     "a transfer too small for copies": (
         (
             (

@@ -280,6 +280,13 @@ class Analysis:
         return Wildcards(self._read, self.graph)
 
     @cached_property
+    def rank_counts(self) -> frozenset[Symbol]:
+        """Variables that hold how many ranks there are."""
+        sites = (site for found in self.graph.sites.values() for site in found)
+        calls = (site.call for site in sites if (site.name or "").upper() == "MPI_COMM_SIZE")
+        return frozenset(e.symbol for call in calls for a in call.arguments for e in a.walk() if isinstance(e, Name))
+
+    @cached_property
     def has_synchronous_sends(self) -> bool:
         """Whether any send of the program is over only when its receive has begun."""
         return self._calls_any({"MPI_SSEND", "MPI_ISSEND", "MPI_SSEND_INIT"})

@@ -18,7 +18,6 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Effects
-from lapwing.overlap.environment import Environment
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.program import (
     Call,
@@ -61,10 +60,11 @@ class EarlyWork:
     effects: tuple[Effects, ...]
 
     def has_work(self, analysis: Analysis) -> bool:
-        """Whether there is enough to compute to be worth the change; loops whose length is not known may be long."""
+        """Whether there is enough to compute to be worth the change; loops whose length is not known may be long, those with a
+        turn a rank are not."""
         if not works(self.early, analysis.program, self.procedure):
             return False
-        turns = [_turns(s, Environment(analysis.terms)) for s in self.early if message_of(s) is None]
+        turns = [_turns(s, analysis) for s in self.early if message_of(s) is None]
         calls = any(isinstance(inner, Call) and message_of(inner) is None for s in self.early for inner in s.walk())
         return calls or sum(t if t is not None else _LEAST_TURNS for t in turns) >= _LEAST_TURNS
 
@@ -82,17 +82,20 @@ def _is_collective(statement: Statement) -> bool:
 
 # A thousand turns of a small loop take about as long as a message of a fast network does.
 _LEAST_TURNS = 1000
+_RANKS = 64
 
 
-def _turns(statement: Statement, values: Environment) -> int | None:
+def _turns(statement: Statement, analysis: Analysis) -> int | None:
     """How often the innermost statements of a loop nest run; None where that is not known."""
-    inside = [_turns(s, values) for block in statement.blocks() for s in block.statements]
+    inside = [_turns(s, analysis) for block in statement.blocks() for s in block.statements]
     if isinstance(statement, While) or None in inside:
         return None
     total = max(1, sum(turns or 0 for turns in inside))
     if not isinstance(statement, Loop):
         return total if inside else 0
-    lower, upper, step = (values.linear(e) for e in (statement.lower, statement.upper, statement.step))
+    if any(isinstance(e, Name) and e.symbol in analysis.rank_counts for e in statement.upper.walk()):
+        return _RANKS * total
+    lower, upper, step = map(analysis.on_entry, (statement.lower, statement.upper, statement.step))
     if lower is None or upper is None or step is None or step.terms or step.constant == 0:
         return None
     length = upper.plus(lower, -1)

@@ -150,7 +150,7 @@ class ProgressCalls:
     def _strips(self, loop: Loop, under_way: UnderWay) -> Loop:
         """An innermost loop in strips, if it may be long and that is possible."""
         analysis = self.context.analysis
-        if isinstance(loop, PartialLoop) or _is_short(loop, self.events.rank_counts):
+        if isinstance(loop, PartialLoop) or _is_short(loop, analysis.rank_counts):
             return loop
         written = written_keys([analysis.plain(s, self.procedure) for s in loop.body.statements])
         if not is_simple(loop.upper) or not is_fixed(loop.upper, written):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.phases import Part, Phase, Written
-from lapwing.overlap.program import Call, Expression, Name, Number, Procedure, Span, Statement, Symbol
+from lapwing.overlap.program import Call, Expression, Number, Procedure, Span, Statement
 from lapwing.overlap.tree import message_of
 
 Key = Expression | str
@@ -34,17 +33,6 @@ class Events:
     context: Context
     halves: dict[str, Procedure]
     _called: dict[str, list[Event]] = field(default_factory=dict)
-
-    @cached_property
-    def rank_counts(self) -> frozenset[Symbol]:
-        """Variables that hold how many ranks there are."""
-        calls = (
-            statement
-            for procedure in self.context.analysis.program.procedures.values()
-            for statement in procedure.body.walk()
-            if isinstance(statement, Call) and statement.name is not None and statement.name.upper() == "MPI_COMM_SIZE"
-        )
-        return frozenset(e.symbol for call in calls for a in call.arguments for e in a.walk() if isinstance(e, Name))
 
     def of(self, statement: Statement, procedure: Procedure) -> list[Event]:
         """What starts and ends in a statement without blocks, in order."""
