@@ -147,6 +147,10 @@ PROGRAMS = {
         "the bounds of an array by what its argument is now", waits=("call work(v)", "0.5d0 * h(i)")
     ),
     "own_max.f90": Trap("variables called max and min called as functions", lacks=("max(last", "min(last")),
+    "implied_loops.f90": Trap(
+        "what implied loops read in bounds and indices",
+        waits=("j = 1, which(n + 1))", "r(which(j))", "(v(which(n + 1) + j)"),
+    ),
     "pure_caller.f90": Trap(
         "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
     ),

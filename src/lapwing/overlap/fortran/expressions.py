@@ -387,21 +387,38 @@ class ExpressionReader:
     # ---- what varies inside an expression -------------------------------------------------------------------------------
 
     def implied_loop(self, node: Node) -> Expression:
-        return Operation("[]", self.implied_values(node), span=self.file.span(node))
+        values = (*self.implied_values(node), *self.implied_reads(node))
+        return Operation("[]", values, span=self.file.span(node))
 
     def implied_values(self, node: Node) -> tuple[Expression, ...]:
         """Of ``(a(i), b(i), i = 1, n)``: its values, with all the loop's variable goes through where it is an index."""
-        control = child_of(node, "loop_control_expression")
-        if control is None:
-            raise Unreadable("an implied loop without bounds")
-        variable, lower, upper, step = self.control(control)
+        variable, extent = self.implied_extent(node)
+        return tuple(swept(value, variable, extent) for value in self.implied_items(node))
+
+    def implied_reads(self, node: Node) -> tuple[Expression, ...]:
+        """What it reads besides: for its bounds, and in indices of which the whole extent is left."""
+        variable, extent = self.implied_extent(node)
+        inner = [child for child in node.children if child.type == "implied_do_loop_expression"]
+        bounds = [part for child in inner for value in self.implied_reads(child) for part in _besides(value, variable)]
+        found = (*bounds, *(part for value in (*self.implied_items(node), *bounds) for part in _lost(value, variable)))
+        return (*_besides(extent, variable), *(swept(value, variable, extent) for value in found))
+
+    def implied_items(self, node: Node) -> list[Expression]:
         values: list[Expression] = []
         for child in node.children:
             if child.type == "implied_do_loop_expression":
                 values += self.implied_values(child)
-            elif self.is_operand(child) and child != control:
+            elif self.is_operand(child) and child.type != "loop_control_expression":
                 values.append(self.read(child))
-        return tuple(swept(value, variable, Slice(lower, upper, step)) for value in values)
+        return values
+
+    def implied_extent(self, node: Node) -> tuple[Symbol, Slice]:
+        """The variable of an implied loop, and what it goes through."""
+        control = child_of(node, "loop_control_expression")
+        if control is None:
+            raise Unreadable("an implied loop without bounds")
+        variable, *bounds = self.control(control)
+        return variable, Slice(*bounds)
 
     def implied_variables(self, node: Node) -> list[Symbol]:
         """The variables of an implied loop and of those inside it."""
@@ -459,3 +476,20 @@ def _swept_index(index: Expression, variable: Symbol, extent: Slice) -> Expressi
     if any(isinstance(part, Name) and part.symbol == variable for part in index.walk()):
         return Slice(None, None, None)
     return index
+
+
+def _lost(value: Expression, variable: Symbol) -> Iterator[Expression]:
+    """What indices read that ``swept`` replaces by the whole extent."""
+    for element in value.walk():
+        for index in element.indices if isinstance(element, Element) else ():
+            if any(isinstance(part, Name) and part.symbol == variable for part in index.walk()):
+                yield from _besides(index, variable)
+
+
+def _besides(value: Expression, variable: Symbol) -> Iterator[Expression]:
+    """The parts of an expression without the variable's own value."""
+    if isinstance(value, Operation | Slice):
+        for part in value.operands():
+            yield from _besides(part, variable)
+    elif not isinstance(value, Number) and not (isinstance(value, Name) and value.symbol == variable):
+        yield value
