@@ -151,6 +151,9 @@ PROGRAMS = {
         "what implied loops read in bounds and indices",
         waits=("j = 1, which(n + 1))", "r(which(j))", "(v(which(n + 1) + j)"),
     ),
+    "left_out_argument.f90": Trap(
+        "an argument with a keyword taken for one that is left out", waits=("combined(1d0, c=u)",)
+    ),
     "pure_caller.f90": Trap(
         "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
     ),

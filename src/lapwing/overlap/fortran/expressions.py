@@ -14,6 +14,7 @@ from lapwing.overlap.fortran.file import File, Unreadable, child_of
 from lapwing.overlap.fortran.intrinsics import INTRINSICS
 from lapwing.overlap.fortran.overloads import OPERATORS
 from lapwing.overlap.fortran.scope import Entity, Scope
+from lapwing.overlap.fortran.units import Unit
 from lapwing.overlap.program import (
     Constant,
     Element,
@@ -36,6 +37,7 @@ _REAL = re.compile(r"(\d+\.?\d*|\.\d+)(?:[ed]([+-]?\d+))?")
 _OF_ANY_TYPE = frozenset(
     "cshift eoshift findloc merge pack reduce reshape spread transfer transpose unpack null".split()
 )
+_LEFT_OUT = Constant("left out")  # an OPTIONAL argument
 _PUNCTUATION = {"(", ")", ",", "[", "]", "(/", "/)"}
 
 
@@ -282,6 +284,11 @@ class ExpressionReader:
         positional, keywords = self.arguments(arguments, name)
         values = (*positional, *(value for _, value in keywords))
         unit = None if indirect else self.scope.procedure(name)
+        if unit is not None and keywords:
+            placed = self.placed(unit, positional, dict(keywords))
+            if placed is None:
+                return Unread(f"{name}(…)", values, span=span)
+            values = placed
         if unit is None and not indirect and self.scope.is_generic(name):
             return Unread(f"{name}(…)", values, span=span)
         return Invocation(None if indirect else unit.name if unit is not None else name, values, span=span)
@@ -321,6 +328,15 @@ class ExpressionReader:
             while len(positional) < len(order) and order[len(positional)] in keywords:
                 positional.append(keywords.pop(order[len(positional)]))
         return positional, list(keywords.items())
+
+    def placed(
+        self, unit: Unit, positional: Sequence[Expression], keywords: dict[str, Expression]
+    ) -> tuple[Expression, ...] | None:
+        """Actual arguments where the dummy ones are, of which some are left out; None if a keyword names none of them."""
+        rest = self.scope.world.scopes[unit].parameters[len(positional) :]
+        if not keywords.keys() <= set(rest):
+            return None
+        return (*positional, *(keywords.get(name, _LEFT_OUT) for name in rest))
 
     def actual(self, node: Node) -> Expression:
         value = self.read(node)
