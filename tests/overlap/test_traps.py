@@ -154,6 +154,9 @@ PROGRAMS = {
     "left_out_argument.f90": Trap(
         "an argument with a keyword taken for one that is left out", waits=("combined(1d0, c=u)",)
     ),
+    "named_like_function.f90": Trap(
+        "variables taken for functions of the same name", waits=("w(i) + last", "w(i) + other")
+    ),
     "pure_caller.f90": Trap(
         "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
     ),

@@ -106,12 +106,16 @@ class ExpressionReader:
         return Name(symbol, span=span)
 
     def is_function(self, name: str, entity: Entity) -> bool:
-        """Whether a name declared with a type only is that of a function of the program."""
+        """Whether a name declared with a type only is that of an external function, which is called there then: others are hidden
+        by the declaration."""
         plain = entity.shape is None and not entity.argument and not entity.parameter and entity.value is None
         if not plain or entity.scope.unit.kind == "module":
             return False
-        unit = self.scope.procedure(name)
-        return unit is not None and unit.kind == "function" and not entity.saved
+        unit = self.scope.world.externals.get(name)
+        if unit is None or unit.kind != "function" or entity.saved:
+            return False
+        here = entity.scope.unit
+        return re.search(rf"\b{name}\s*\(", here.file.text(here.node), re.IGNORECASE) is not None
 
     def macro(self, text: str, node: Node) -> Expression:
         value = self.file.macros[text].strip().strip("()")
