@@ -157,6 +157,9 @@ PROGRAMS = {
     "named_like_function.f90": Trap(
         "variables taken for functions of the same name", waits=("w(i) + last", "w(i) + other")
     ),
+    "allocated_otherwise.f90": Trap(
+        "an ALLOCATE's bounds taken for those of what is assigned or passed", waits=("w(i) + v(3, 2)", "w(i) + a(3, 2)")
+    ),
     "pure_caller.f90": Trap(
         "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
     ),
