@@ -147,6 +147,17 @@ PROGRAMS = {
         "the bounds of an array by what its argument is now", waits=("call work(v)", "0.5d0 * h(i)")
     ),
     "own_max.f90": Trap("variables called max and min called as functions", lacks=("max(last", "min(last")),
+    "value_read.f90": Trap(
+        "arguments passed by value taken for unread",
+        waits=("call add(u(n + 1)", "call add_boxed(b", "w(i) + more(y)", "2 * more(y)"),
+    ),
+    "evaluated_again.f90": Trap(
+        "arguments that the first half of a procedure makes others", lacks=("changed_first", "pointed_first")
+    ),
+    "value_changed.f90": Trap(
+        "what is passed by value taken for unread by the second half",
+        lacks=("y = y + i\n    end do\n    ! lapwing: exchange",),
+    ),
     "implied_loops.f90": Trap(
         "what implied loops read in bounds and indices",
         waits=("j = 1, which(n + 1))", "r(which(j))", "(v(which(n + 1) + j)"),

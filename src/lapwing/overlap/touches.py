@@ -318,10 +318,14 @@ class _Reader:
     def _call(self, name: str | None, arguments: Sequence[Expression], call: Call | Invocation) -> None:
         touches = self._touches
         target, key, _ = touches.graph.resolve(name, self._procedure)
+        callee = touches.program.procedures[key] if target is Target.PROCEDURE and key is not None else None
+        values = {id(a) for dummy, a in arguments_of(call, callee) if dummy.by_value} if callee is not None else set()
         for argument in arguments:
-            self._argument(argument)
-        if target is Target.PROCEDURE and key is not None:
-            callee = touches.program.procedures[key]
+            if id(argument) in values and self._fortran:
+                self._read(argument)
+            else:
+                self._argument(argument)
+        if callee is not None:
             for touch in touches.summary(callee) if self._calls else ():
                 mine = touches.translated(touch, call, callee, self._procedure)
                 if mine is not None:

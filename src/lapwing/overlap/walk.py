@@ -860,8 +860,9 @@ class Walker:
     def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
         fortran = self._language() == "fortran"
-        for argument in arguments:
-            if fortran and is_place(argument):
+        for number, argument in enumerate(arguments):
+            by_value = number < len(callee.parameters) and callee.parameters[number].by_value
+            if fortran and is_place(argument) and not by_value:
                 self._subexpressions(argument)
             elif fortran:
                 self._value(argument)

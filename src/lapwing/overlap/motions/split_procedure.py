@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Apart, Arranger, Ends, Halves
@@ -363,7 +364,8 @@ class SplitProcedures:
                 call.span,
             )
             return None
-        again = [Evaluate(e, span=call.span) for a in call.arguments for e in _evaluated(a, fortran)]
+        given = zip_longest(call.arguments, parts.whole.parameters[: len(call.arguments)])
+        again = [Evaluate(e, span=call.span) for a, dummy in given for e in _evaluated(a, dummy, fortran)]
         done, *looked_up = analysis.walk([first, *again], caller)
         if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
             return None
@@ -530,12 +532,22 @@ def _is_plain(symbol: Symbol) -> bool:
     return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
 
 
-def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
+def _evaluated(argument: Expression, dummy: Symbol | None, fortran: bool) -> tuple[Expression, ...]:
     """What is computed to hand on the argument; of memory only its address is handed on."""
+    if fortran and dummy is not None and (dummy.by_value or (_is_pointer(argument) and not dummy.pointer)):
+        return (argument,)
+    return _computed(argument, fortran)
+
+
+def _is_pointer(argument: Expression) -> bool:
+    return isinstance(argument, Name) and argument.symbol.pointer
+
+
+def _computed(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
     if isinstance(argument, Cast):
-        return _evaluated(argument.value, fortran)
+        return _computed(argument.value, fortran)
     if isinstance(argument, AddressOf):
-        return _evaluated(argument.object, True)
+        return _computed(argument.object, True)
     if isinstance(argument, Name) and (
         fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)
     ):
