@@ -158,6 +158,10 @@ PROGRAMS = {
         "what is passed by value taken for unread by the second half",
         lacks=("y = y + i\n    end do\n    ! lapwing: exchange",),
     ),
+    "shaped_by_received.f90": Trap(
+        "bounds and lengths taken for unread that a procedure evaluates on entry",
+        waits=("call work(w, 5, m)", "len(letters(i))", "w(i) + elements()"),
+    ),
     "implied_loops.f90": Trap(
         "what implied loops read in bounds and indices",
         waits=("j = 1, which(n + 1))", "r(which(j))", "(v(which(n + 1) + j)"),

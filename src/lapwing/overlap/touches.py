@@ -40,6 +40,7 @@ from lapwing.overlap.program import (
     Unread,
     without_casts,
 )
+from lapwing.overlap.tree import done_on_entry
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,12 @@ class Touches:
         if key not in self._summaries:
             self._open.add(key)
             found: dict[Touch, None] = {}
+            fortran = language_of(self.program, procedure) == "fortran"
+            for statement in done_on_entry(procedure) if fortran else ():
+                found |= dict.fromkeys(_Reader(self, procedure).statement(statement))
             for statement in procedure.body.walk():
-                for touch in self.of(statement, procedure):
-                    if not dies(touch, procedure):
-                        found[touch] = None
+                found |= dict.fromkeys(self.of(statement, procedure))
+            found = {touch: None for touch in found if not dies(touch, procedure)}
             self._open.discard(key)
             self._summaries[key] = tuple(found)
         return self._summaries[key]

@@ -58,7 +58,7 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.sections import Chosen
-from lapwing.overlap.tree import declared_in, hidden_name, message_of, variables_of, works
+from lapwing.overlap.tree import declared_in, hidden_name, message_of, shaping, variables_of, works
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"
@@ -278,13 +278,13 @@ class SplitProcedures:
     def _reshaped(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> list[str]:
         """Names of the variables whose bounds or length may be worth something else after these statements than on entry."""
         analysis = self.context.analysis
-        shaping = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in _shaping(s)]
-        effects = analysis.walk([*(value for _, value in shaping), *first], callee)
-        done = effects[len(shaping) :]
+        values = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in shaping(s)]
+        effects = analysis.walk([*(value for _, value in values), *first], callee)
+        done = effects[len(values) :]
         return sorted(
             {
                 name
-                for (name, _), value in zip(shaping, effects, strict=False)
+                for (name, _), value in zip(values, effects, strict=False)
                 if not is_only_read(value) or any(conflict(value, e, analysis.aliases) is not None for e in done)
             }
         )
@@ -493,12 +493,6 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
             kept.insert(0, statement)
             named |= variables_of(statement)
     return tuple(kept)
-
-
-def _shaping(symbol: Symbol) -> list[Expression]:
-    """What the variable's bounds and length are made of."""
-    bounds = [b for d in symbol.dimensions or () for b in (d.lower, d.upper)]
-    return [e for e in (*bounds, symbol.length) if e is not None and not isinstance(e, Number)]
 
 
 def _dummies(procedure: Procedure, arguments: Sequence[Expression]) -> frozenset[int]:
