@@ -162,6 +162,14 @@ PROGRAMS = {
         "bounds and lengths taken for unread that a procedure evaluates on entry",
         waits=("call work(w, 5, m)", "len(letters(i))", "w(i) + elements()"),
     ),
+    "freed_on_entry.f90": Trap(
+        "what a call does to INTENT(OUT) arguments before the first statement",
+        waits=("if (allocated(v)) w(i)", "w(i) + b%x"),
+    ),
+    "inquiries.f90": Trap(
+        "inquiries taken to read nothing",
+        waits=("w(i) + size(v)", "w(i) + elements(v)", "w(i) + len(s)", "w(i) + size(p)", "is_iostat_end(status))"),
+    ),
     "implied_loops.f90": Trap(
         "what implied loops read in bounds and indices",
         waits=("j = 1, which(n + 1))", "r(which(j))", "(v(which(n + 1) + j)"),

@@ -369,7 +369,7 @@ class _Reader:
             if self._fortran:
                 if number in writes:
                     self._hand(argument, writes=True)
-                elif not library.inquiry:
+                elif not library.reads_nothing_of(bare(argument)):
                     self._read(bare(argument))
                 continue
             if number in reads:

@@ -747,7 +747,7 @@ class Variance:
         return self._unknown(call, name, arguments, pointer)
 
     def _library(self, library: known.Known, arguments: Sequence[Expression]) -> str | None:
-        found = [None if library.inquiry else self._value(a) for a in arguments]
+        found = [None if library.reads_nothing_of(a) else self._value(a) for a in arguments]
         reads = library.arguments_read(arguments)
         if not self._frame.fortran:
             found += [self._pointed(arguments[n]) for n in reads]
