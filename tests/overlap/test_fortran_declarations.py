@@ -79,6 +79,7 @@ def test_bounds(declaration: str, shape: list[str] | None) -> None:
         ("real :: a = 1.0", Storage.SAVED),
         ("real a /1.0/", Storage.SAVED),
         ("real a(3)\ndata (a(i), i=1,3) /3*0.0/", Storage.SAVED),
+        ("type(t) :: a\ndata a%b, a%c(1) /2*0/", Storage.SAVED),
         ("common /c/ a", Storage.GLOBAL),
         ("parameter (a = 3)", Storage.CONSTANT),
     ],

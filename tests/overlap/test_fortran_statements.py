@@ -61,7 +61,7 @@ def test_statement(lines: str, read: list[str] | None) -> None:
 @pytest.mark.parametrize(
     ("lines", "read"),
     [
-        ("print *, x, (b(i), i=1,n)", "reads x, b[1:n:1] writes i"),
+        ("print *, x, (b(i), i=1,n)", "reads x, b[1:n:1], n writes i"),
         ("write(*, '(a)') x", "reads x writes "),
         ("write(6, 100) f(x)\n100 format(a)", "reads 6, f<x> writes "),
         ("write(s, '(i5)') i", "reads i writes s"),

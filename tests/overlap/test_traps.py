@@ -147,6 +147,42 @@ PROGRAMS = {
         "the bounds of an array by what its argument is now", waits=("call work(v)", "0.5d0 * h(i)")
     ),
     "own_max.f90": Trap("variables called max and min called as functions", lacks=("max(last", "min(last")),
+    "value_read.f90": Trap(
+        "arguments passed by value taken for unread",
+        waits=("call add(u(n + 1)", "call add_boxed(b", "w(i) + more(y)", "2 * more(y)"),
+    ),
+    "evaluated_again.f90": Trap(
+        "arguments that the first half of a procedure makes others", lacks=("changed_first", "pointed_first")
+    ),
+    "value_changed.f90": Trap(
+        "what is passed by value taken for unread by the second half",
+        lacks=("y = y + i\n    end do\n    ! lapwing: exchange",),
+    ),
+    "shaped_by_received.f90": Trap(
+        "bounds and lengths taken for unread that a procedure evaluates on entry",
+        waits=("call work(w, 5, m)", "len(letters(i))", "w(i) + elements()"),
+    ),
+    "freed_on_entry.f90": Trap(
+        "what a call does to INTENT(OUT) arguments before the first statement",
+        waits=("if (allocated(v)) w(i)", "w(i) + b%x"),
+    ),
+    "inquiries.f90": Trap(
+        "inquiries taken to read nothing",
+        waits=("w(i) + size(v)", "w(i) + elements(v)", "w(i) + len(s)", "w(i) + size(p)", "is_iostat_end(status))"),
+    ),
+    "implied_loops.f90": Trap(
+        "what implied loops read in bounds and indices",
+        waits=("j = 1, which(n + 1))", "r(which(j))", "(v(which(n + 1) + j)"),
+    ),
+    "left_out_argument.f90": Trap(
+        "an argument with a keyword taken for one that is left out", waits=("combined(1d0, c=u)",)
+    ),
+    "named_like_function.f90": Trap(
+        "variables taken for functions of the same name", waits=("w(i) + last", "w(i) + other")
+    ),
+    "allocated_otherwise.f90": Trap(
+        "an ALLOCATE's bounds taken for those of what is assigned or passed", waits=("w(i) + v(3, 2)", "w(i) + a(3, 2)")
+    ),
     "pure_caller.f90": Trap(
         "calls that keep MPI going in PURE procedures", lacks=("call lapwing_pure_caller_progress",)
     ),

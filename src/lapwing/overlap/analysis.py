@@ -34,7 +34,7 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.requests import are_copied
 from lapwing.overlap.sections import Linear, Section
-from lapwing.overlap.tree import called_in
+from lapwing.overlap.tree import called_in, done_on_entry
 from lapwing.overlap.unchanging import unchanging
 from lapwing.overlap.walk import Walker, in_sequence
 from lapwing.overlap.wildcards import Wildcards
@@ -89,6 +89,7 @@ class Analysis:
         self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
         self.calls: dict[Hashable, tuple[Effects, Sequence[Expression], Called]] = {}  # see bindings.called
         self._asked: dict[tuple[int, int], tuple[Effects, Sequence[Expression], Asked]] = {}
+        self._first: dict[str, tuple[Statement, ...]] = {}  # what procedures do on entry
         self._on_entry: dict[int, tuple[Expression, Linear | None]] = {}
         self._names: dict[int, tuple[Expression, frozenset[str]]] = {}
 
@@ -183,10 +184,20 @@ class Analysis:
             return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
         if procedure.key not in self._summaries:
             self._open.add(procedure.key)
-            walked = together(in_sequence(self.walk(procedure.body.statements, procedure)))
+            walked = together(
+                [*self._entered(procedure), *in_sequence(self.walk(procedure.body.statements, procedure))]
+            )
             self._open.discard(procedure.key)
             self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
         return self._summaries[procedure.key]
+
+    def _entered(self, procedure: Procedure) -> list[Effects]:
+        """What a call of the procedure, or of a part of one, does before its first statement."""
+        origin = self.origin(procedure)
+        if origin.key not in self._first:
+            fortran = self.program.sources[origin.source].language == "fortran"
+            self._first[origin.key] = done_on_entry(origin) if fortran else ()
+        return self.walk(self._first[origin.key], procedure)
 
     def scalar(self, symbol: Symbol, *, writes: bool) -> Access:
         """A scalar in memory of its own is read or written. Remembered, as most accesses are such."""

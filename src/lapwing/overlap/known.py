@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from lapwing.overlap.program import Expression, Text
+from lapwing.overlap.program import Expression, Name, Text
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Known:
     allocates: bool = False
     frees: bool = False
     inquiry: bool = False  # looks at shape, status or type of its arguments, never at their contents
+    of_declaration: bool = False  # an inquiry about what no statement changes: a type, or whether there is an argument
     reads_from: int | None = None  # the pointees of this argument and all after it are read
     writes_from: int | None = None
     returns: int | None = None  # the argument whose pointer it returns, or one into the same object
@@ -57,6 +58,12 @@ class Known:
             texts = [position for position, argument in enumerate(arguments) if _counts(argument)]
             start = texts[0] + 1 if texts and start is None else start
         return _with_rest(self.writes, start, len(arguments))
+
+    def reads_nothing_of(self, argument: Expression) -> bool:
+        """Fortran: whether it is an inquiry that has the same answer whatever statements do to the argument."""
+        if not self.inquiry or not isinstance(argument, Name):
+            return False
+        return self.of_declaration or not (argument.symbol.allocatable or argument.symbol.pointer)
 
     def position(self, keyword: str) -> int | None:
         """The argument a Fortran keyword stands for."""
@@ -253,9 +260,11 @@ _FORTRAN_PURE = """
     ieee_copy_sign ieee_value sizeof
 """
 _FORTRAN_INQUIRIES = """
-    allocated associated bit_size digits epsilon extends_type_of huge is_contiguous is_iostat_end is_iostat_eor kind lbound len
-    maxexponent minexponent new_line null precision present radix range rank same_type_as shape size storage_size tiny ubound
-    c_sizeof c_associated c_funloc compiler_options compiler_version
+    allocated associated extends_type_of is_contiguous lbound len same_type_as shape size storage_size ubound c_sizeof c_funloc
+"""
+_ABOUT_DECLARATIONS = """
+    bit_size digits epsilon huge kind maxexponent minexponent new_line null precision present radix range rank tiny
+    compiler_options compiler_version
 """
 
 
@@ -265,6 +274,8 @@ def _fortran_functions() -> dict[str, Known]:
     return _table(
         _each(_FORTRAN_PURE),
         _each(_FORTRAN_INQUIRIES, Known("", pure=True, inquiry=True)),
+        _each(_ABOUT_DECLARATIONS, Known("", pure=True, inquiry=True, of_declaration=True)),
+        _each("is_iostat_end is_iostat_eor c_associated", Known("", pure=True)),
         [
             Known("c_loc", pure=True, inquiry=True, returns=0),
             Known("loc", pure=True, inquiry=True, returns=0),

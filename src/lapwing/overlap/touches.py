@@ -40,6 +40,7 @@ from lapwing.overlap.program import (
     Unread,
     without_casts,
 )
+from lapwing.overlap.tree import done_on_entry
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,12 @@ class Touches:
         if key not in self._summaries:
             self._open.add(key)
             found: dict[Touch, None] = {}
+            fortran = language_of(self.program, procedure) == "fortran"
+            for statement in done_on_entry(procedure) if fortran else ():
+                found |= dict.fromkeys(_Reader(self, procedure).statement(statement))
             for statement in procedure.body.walk():
-                for touch in self.of(statement, procedure):
-                    if not dies(touch, procedure):
-                        found[touch] = None
+                found |= dict.fromkeys(self.of(statement, procedure))
+            found = {touch: None for touch in found if not dies(touch, procedure)}
             self._open.discard(key)
             self._summaries[key] = tuple(found)
         return self._summaries[key]
@@ -318,10 +321,14 @@ class _Reader:
     def _call(self, name: str | None, arguments: Sequence[Expression], call: Call | Invocation) -> None:
         touches = self._touches
         target, key, _ = touches.graph.resolve(name, self._procedure)
+        callee = touches.program.procedures[key] if target is Target.PROCEDURE and key is not None else None
+        values = {id(a) for dummy, a in arguments_of(call, callee) if dummy.by_value} if callee is not None else set()
         for argument in arguments:
-            self._argument(argument)
-        if target is Target.PROCEDURE and key is not None:
-            callee = touches.program.procedures[key]
+            if id(argument) in values and self._fortran:
+                self._read(argument)
+            else:
+                self._argument(argument)
+        if callee is not None:
             for touch in touches.summary(callee) if self._calls else ():
                 mine = touches.translated(touch, call, callee, self._procedure)
                 if mine is not None:
@@ -362,7 +369,7 @@ class _Reader:
             if self._fortran:
                 if number in writes:
                     self._hand(argument, writes=True)
-                elif not library.inquiry:
+                elif not library.reads_nothing_of(bare(argument)):
                     self._read(bare(argument))
                 continue
             if number in reads:

@@ -8,11 +8,14 @@ from dataclasses import replace
 from lapwing.overlap import mpi
 from lapwing.overlap.phases import PartialLoop, Phase
 from lapwing.overlap.program import (
+    Allocate,
     Block,
     Call,
     Compound,
     Declare,
     Element,
+    Evaluate,
+    Expression,
     If,
     Invocation,
     Loop,
@@ -73,6 +76,30 @@ def substitute_block(body: Block, old: Block, new: Block) -> Block:
         inner = [substitute_block(b, old, new) for b in statement.blocks()]
         statements.append(with_blocks(statement, inner) if inner else statement)
     return with_statements(body, statements)
+
+
+def shaping(symbol: Symbol) -> tuple[Expression, ...]:
+    """What a variable's bounds and length are made of."""
+    bounds = [b for d in symbol.dimensions or () for b in (d.lower, d.upper)]
+    return tuple(e for e in (*bounds, symbol.length) if e is not None and not isinstance(e, Number))
+
+
+def done_on_entry(procedure: Procedure) -> tuple[Statement, ...]:
+    """Fortran: what a call does before the procedure's first statement: its own variables, and its result, get their shapes, and
+    what is INTENT(OUT) is freed, or given the initial values of its type."""
+    symbols = [*procedure.symbols.values(), *([procedure.result] if procedure.result is not None else [])]
+    prefix = f"procedure {procedure.key}::"  # a host's variables have their shapes already
+    own = [s for s in symbols if s.storage in (Storage.LOCAL, Storage.ARGUMENT) and s.key.startswith(prefix)]
+    # An ALLOCATABLE's bounds are those of its ALLOCATE.
+    shapes = dict.fromkeys(e for s in own for e in shaping(replace(s, dimensions=None) if s.allocatable else s))
+    fresh = tuple(Name(s) for s in own if s.intent == "out" and (s.allocatable or _has_components(s)))
+    freed = (Allocate(fresh, frees=True, span=procedure.span),) if fresh else ()
+    return (*(Evaluate(value, span=procedure.span) for value in shapes), *freed)
+
+
+def _has_components(symbol: Symbol) -> bool:
+    """Whether it may have components with initial values; MPI's handles have none."""
+    return symbol.type.base in ("struct", "other") and symbol.type.bytes is None
 
 
 def message_of(statement: Statement) -> mpi.MpiCall | None:

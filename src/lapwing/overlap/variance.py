@@ -757,7 +757,7 @@ class Variance:
         return len(found) == len(library.calls) and all(key in self._graph.without_mpi for key in found)
 
     def _library(self, library: known.Known, arguments: Sequence[Expression]) -> str | None:
-        found = [None if library.inquiry else self._value(a) for a in arguments]
+        found = [None if library.reads_nothing_of(a) else self._value(a) for a in arguments]
         reads = library.arguments_read(arguments)
         if not self._frame.fortran:
             found += [self._pointed(arguments[n]) for n in reads]

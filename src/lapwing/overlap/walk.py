@@ -532,7 +532,9 @@ class Walker:
             if self._language() == "fortran":
                 if number in written:
                     self._target(argument, must=False)
-                elif not (library.inquiry and isinstance(argument, Name)):
+                elif library.inquiry and isinstance(argument, Name):
+                    self._asked(argument, library)
+                else:
                     self._value(argument)
                 continue
             self._value(argument)
@@ -551,6 +553,18 @@ class Walker:
             self._states.add("heap")
         if library.ends:
             self._barrier = self._barrier or f"{library.name} ends the program"
+
+    def _asked(self, argument: Name, library: known.Known) -> None:
+        """Fortran: an inquiry about a variable. What changes an array's shape or status writes all of it; what is put into its
+        elements changes neither."""
+        if library.reads_nothing_of(argument):
+            return
+        dimensions = argument.symbol.dimensions
+        if dimensions is None or argument.symbol.pointer or self.sectionless:
+            self._value(argument)
+        else:
+            nothing = Section((None,) * len(dimensions), conditions=(_NEVER,))
+            self._touch(argument, nothing, writes=False, must=False)
 
     def _called_back(self, name: str, function: Expression | None) -> None:
         """A library calls this function as often as it likes, with what it likes."""
@@ -867,14 +881,17 @@ class Walker:
     def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
         fortran = self._language() == "fortran"
-        for argument in arguments:
-            if fortran and is_place(argument):
+        for number, argument in enumerate(arguments):
+            by_value = number < len(callee.parameters) and callee.parameters[number].by_value
+            if fortran and is_place(argument) and not by_value:
                 self._subexpressions(argument)
             elif fortran:
                 self._value(argument)
             else:
                 self._argument_by_value(argument)
         does = called(self, callee, arguments, self._where)
+        if fortran:
+            self._hand_shapes(arguments, does.accesses)
         self._found += does.accesses
         self._operations += does.operations
         self.environment.forget({key for key in does.written if self._is_scalar(key)})
@@ -889,6 +906,14 @@ class Walker:
         if summary.barrier:
             self._barrier = self._barrier or f"{callee.name}: {summary.barrier}"
             self.environment.forget(set(), everything=True)
+
+    def _hand_shapes(self, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:
+        """Fortran: of an argument that a callee does not touch it may still ask for the shape or the status."""
+        for argument in arguments:
+            if is_place(argument) and _may_be_reshaped(argument):
+                memory = self._objects(argument)
+                if not any(memory & access.memory for access in accesses):
+                    self._value(argument)
 
     def _argument_by_value(self, argument: Expression) -> None:
         if isinstance(argument, AddressOf):
@@ -911,6 +936,13 @@ def _is_of_standard_stream(library: known.Known, arguments: Sequence[Expression]
         return False
     stream = without_casts(arguments[library.stream])
     return stream in _STANDARD_UNITS or (isinstance(stream, Name) and stream.symbol.key in _STANDARD_STREAMS)
+
+
+def _may_be_reshaped(place: Expression) -> bool:
+    """Fortran: whether a statement may give it another shape, or make it another variable. Of components that is not known."""
+    while isinstance(place, Element):
+        place = place.base
+    return not isinstance(place, Name) or place.symbol.allocatable or place.symbol.pointer
 
 
 def _leaves_gaps(place: Expression) -> bool:
@@ -948,6 +980,7 @@ _CALLING_BACK = re.compile(
     r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
 )
 _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
+_NEVER: Condition = (((Linear.number(-1), ">="),),)
 _VOLATILE = "volatile variables"
 _STANDARD_STREAMS = frozenset({"stdin", "stdout", "stderr"})
 _STANDARD_UNITS = (Number(0), Number(5), Number(6))  # Fortran's

@@ -18,7 +18,7 @@ from lapwing.overlap.program import Dimension, Expression, Name, Number, Slice, 
 _ALLOCATE = re.compile(rb"\ballocate\s*\(", re.IGNORECASE)
 # Of a component: a procedure that is bound to a type, or a pointer.
 _BOUND_CALL = re.compile(rb"\bcall\s+\w[^\n=]*?%", re.IGNORECASE)
-_SCALAR_VALUES = {"number_literal", "boolean_literal", "unary_expression", "string_literal"}
+_LITERALS = {"number_literal", "boolean_literal", "string_literal"}
 
 
 def give_bounds(world: World, symbols: Symbols, files: Sequence[File]) -> None:
@@ -57,7 +57,7 @@ def _names_of(world: World, entities: Collection[Entity]) -> dict[Entity, set[st
 def _note(found: dict[Entity, list[tuple[Scope, Node]]], scope: Scope, allocation: Node) -> None:
     name = allocation if allocation.type == "identifier" else allocation.children[0]
     entity = scope.find(scope.unit.file.name(name)) if name.type == "identifier" else None
-    if entity is not None:
+    if entity is not None and not entity.argument:  # which may come allocated
         found.setdefault(entity, []).append((scope, allocation))
 
 
@@ -109,13 +109,20 @@ def _reshaped(
         for match in assigned.finditer(text):
             node = _around(file, match.start(1), {"assignment_statement"})
             right = node.child_by_field_name("right") if node is not None else None
-            if right is None or right.type not in _SCALAR_VALUES:
+            if right is None or not _is_scalar(right):
                 found |= set(_entities(file, match.start(1), scopes, [match.group(1).decode("latin-1").lower()]))
         for match in (*called.finditer(text), *(_BOUND_CALL.finditer(text) if len(callees) > 1 else ())):
             node = _around(file, match.start(), {"subroutine_call", "call_expression"})
             mentioned = [file.name(name) for name in identifiers_of(node)] if node is not None else []
             found |= set(_entities(file, match.start(), scopes, mentioned))
     return found
+
+
+def _is_scalar(value: Node) -> bool:
+    """Whether it is certainly no array: a literal, perhaps with a sign."""
+    if value.type == "unary_expression":
+        return all(_is_scalar(part) for part in value.children if part.is_named)
+    return value.type in _LITERALS
 
 
 def _called_as(world: World, procedures: set[str]) -> set[str]:

@@ -361,10 +361,10 @@ def _flat_groups(node: Node) -> Iterator[Node]:
 
 
 def _initialised(node: Node) -> Iterator[Node]:
-    """The variables of a DATA statement's list, without the indices."""
+    """The variables of a DATA statement's list, without indices and components."""
     if node.type == "identifier":
         yield node
-    elif node.type == "call_expression":
+    elif node.type in ("call_expression", "derived_type_member_expression"):
         yield from _initialised(node.children[0])
     elif node.type == "implied_do_loop_expression":
         for child in node.children:

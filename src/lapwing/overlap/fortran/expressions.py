@@ -14,6 +14,7 @@ from lapwing.overlap.fortran.file import File, Unreadable, child_of
 from lapwing.overlap.fortran.intrinsics import INTRINSICS
 from lapwing.overlap.fortran.overloads import OPERATORS
 from lapwing.overlap.fortran.scope import Entity, Scope
+from lapwing.overlap.fortran.units import Unit
 from lapwing.overlap.program import (
     Constant,
     Element,
@@ -36,6 +37,7 @@ _REAL = re.compile(r"(\d+\.?\d*|\.\d+)(?:[ed]([+-]?\d+))?")
 _OF_ANY_TYPE = frozenset(
     "cshift eoshift findloc merge pack reduce reshape spread transfer transpose unpack null".split()
 )
+_LEFT_OUT = Constant("left out")  # an OPTIONAL argument
 _PUNCTUATION = {"(", ")", ",", "[", "]", "(/", "/)"}
 
 
@@ -104,12 +106,16 @@ class ExpressionReader:
         return Name(symbol, span=span)
 
     def is_function(self, name: str, entity: Entity) -> bool:
-        """Whether a name declared with a type only is that of a function of the program."""
+        """Whether a name declared with a type only is that of an external function, which is called there then: others are hidden
+        by the declaration."""
         plain = entity.shape is None and not entity.argument and not entity.parameter and entity.value is None
         if not plain or entity.scope.unit.kind == "module":
             return False
-        unit = self.scope.procedure(name)
-        return unit is not None and unit.kind == "function" and not entity.saved
+        unit = self.scope.world.externals.get(name)
+        if unit is None or unit.kind != "function" or entity.saved:
+            return False
+        here = entity.scope.unit
+        return re.search(rf"\b{name}\s*\(", here.file.text(here.node), re.IGNORECASE) is not None
 
     def macro(self, text: str, node: Node) -> Expression:
         value = self.file.macros[text].strip().strip("()")
@@ -282,6 +288,11 @@ class ExpressionReader:
         positional, keywords = self.arguments(arguments, name)
         values = (*positional, *(value for _, value in keywords))
         unit = None if indirect else self.scope.procedure(name)
+        if unit is not None and keywords:
+            placed = self.placed(unit, positional, dict(keywords))
+            if placed is None:
+                return Unread(f"{name}(…)", values, span=span)
+            values = placed
         if unit is None and not indirect and self.scope.is_generic(name):
             return Unread(f"{name}(…)", values, span=span)
         return Invocation(None if indirect else unit.name if unit is not None else name, values, span=span)
@@ -321,6 +332,15 @@ class ExpressionReader:
             while len(positional) < len(order) and order[len(positional)] in keywords:
                 positional.append(keywords.pop(order[len(positional)]))
         return positional, list(keywords.items())
+
+    def placed(
+        self, unit: Unit, positional: Sequence[Expression], keywords: dict[str, Expression]
+    ) -> tuple[Expression, ...] | None:
+        """Actual arguments where the dummy ones are, of which some are left out; None if a keyword names none of them."""
+        rest = self.scope.world.scopes[unit].parameters[len(positional) :]
+        if not keywords.keys() <= set(rest):
+            return None
+        return (*positional, *(keywords.get(name, _LEFT_OUT) for name in rest))
 
     def actual(self, node: Node) -> Expression:
         value = self.read(node)
@@ -387,21 +407,38 @@ class ExpressionReader:
     # ---- what varies inside an expression -------------------------------------------------------------------------------
 
     def implied_loop(self, node: Node) -> Expression:
-        return Operation("[]", self.implied_values(node), span=self.file.span(node))
+        values = (*self.implied_values(node), *self.implied_reads(node))
+        return Operation("[]", values, span=self.file.span(node))
 
     def implied_values(self, node: Node) -> tuple[Expression, ...]:
         """Of ``(a(i), b(i), i = 1, n)``: its values, with all the loop's variable goes through where it is an index."""
-        control = child_of(node, "loop_control_expression")
-        if control is None:
-            raise Unreadable("an implied loop without bounds")
-        variable, lower, upper, step = self.control(control)
+        variable, extent = self.implied_extent(node)
+        return tuple(swept(value, variable, extent) for value in self.implied_items(node))
+
+    def implied_reads(self, node: Node) -> tuple[Expression, ...]:
+        """What it reads besides: for its bounds, and in indices of which the whole extent is left."""
+        variable, extent = self.implied_extent(node)
+        inner = [child for child in node.children if child.type == "implied_do_loop_expression"]
+        bounds = [part for child in inner for value in self.implied_reads(child) for part in _besides(value, variable)]
+        found = (*bounds, *(part for value in (*self.implied_items(node), *bounds) for part in _lost(value, variable)))
+        return (*_besides(extent, variable), *(swept(value, variable, extent) for value in found))
+
+    def implied_items(self, node: Node) -> list[Expression]:
         values: list[Expression] = []
         for child in node.children:
             if child.type == "implied_do_loop_expression":
                 values += self.implied_values(child)
-            elif self.is_operand(child) and child != control:
+            elif self.is_operand(child) and child.type != "loop_control_expression":
                 values.append(self.read(child))
-        return tuple(swept(value, variable, Slice(lower, upper, step)) for value in values)
+        return values
+
+    def implied_extent(self, node: Node) -> tuple[Symbol, Slice]:
+        """The variable of an implied loop, and what it goes through."""
+        control = child_of(node, "loop_control_expression")
+        if control is None:
+            raise Unreadable("an implied loop without bounds")
+        variable, *bounds = self.control(control)
+        return variable, Slice(*bounds)
 
     def implied_variables(self, node: Node) -> list[Symbol]:
         """The variables of an implied loop and of those inside it."""
@@ -459,3 +496,20 @@ def _swept_index(index: Expression, variable: Symbol, extent: Slice) -> Expressi
     if any(isinstance(part, Name) and part.symbol == variable for part in index.walk()):
         return Slice(None, None, None)
     return index
+
+
+def _lost(value: Expression, variable: Symbol) -> Iterator[Expression]:
+    """What indices read that ``swept`` replaces by the whole extent."""
+    for element in value.walk():
+        for index in element.indices if isinstance(element, Element) else ():
+            if any(isinstance(part, Name) and part.symbol == variable for part in index.walk()):
+                yield from _besides(index, variable)
+
+
+def _besides(value: Expression, variable: Symbol) -> Iterator[Expression]:
+    """The parts of an expression without the variable's own value."""
+    if isinstance(value, Operation | Slice):
+        for part in value.operands():
+            yield from _besides(part, variable)
+    elif not isinstance(value, Number) and not (isinstance(value, Name) and value.symbol == variable):
+        yield value

@@ -36,7 +36,7 @@ def read_input_output(expressions: ExpressionReader, node: Node, span: Span, lab
         elif child.type in ("output_item_list", "input_item_list"):
             items = writes if child.type == "input_item_list" else reads
             before = len(items)
-            _items(expressions, child, items, writes)
+            _items(expressions, child, items, reads, writes)
             defined = expressions.scope.world.overloads.input_output
             if defined and any(map(expressions.may_be_structure, items[before:])):
                 raise Unreadable("input or output that may call a procedure")
@@ -105,10 +105,17 @@ def _keyword(
     (writes if given else reads).append(expressions.read(value))
 
 
-def _items(expressions: ExpressionReader, node: Node, into: list[Expression], writes: list[Expression]) -> None:
+def _items(
+    expressions: ExpressionReader,
+    node: Node,
+    into: list[Expression],
+    reads: list[Expression],
+    writes: list[Expression],
+) -> None:
     for item in node.children:
         if item.type == "implied_do_loop_expression":
             into += expressions.implied_values(item)
+            reads += expressions.implied_reads(item)
             writes += [Name(symbol) for symbol in expressions.implied_variables(item)]
         elif item.type in expressions.readers:
             into.append(expressions.read(item))

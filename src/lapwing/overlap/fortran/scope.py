@@ -183,6 +183,8 @@ class Scope:
         """The procedure of this very name."""
         if name in self.procedures:
             return self.procedures[name]
+        if name in self.entities and name != self.unit.name:
+            return None  # its declaration hides others of that name
         for use in self.uses:
             module = self.world.modules.get(use.module)
             original = original_name(use, name)

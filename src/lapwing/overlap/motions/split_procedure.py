@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Apart, Arranger, Ends, Halves
@@ -57,7 +58,7 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.sections import Chosen
-from lapwing.overlap.tree import declared_in, hidden_name, message_of, variables_of, works
+from lapwing.overlap.tree import declared_in, hidden_name, message_of, shaping, variables_of, works
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"
@@ -277,13 +278,13 @@ class SplitProcedures:
     def _reshaped(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> list[str]:
         """Names of the variables whose bounds or length may be worth something else after these statements than on entry."""
         analysis = self.context.analysis
-        shaping = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in _shaping(s)]
-        effects = analysis.walk([*(value for _, value in shaping), *first], callee)
-        done = effects[len(shaping) :]
+        values = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in shaping(s)]
+        effects = analysis.walk([*(value for _, value in values), *first], callee)
+        done = effects[len(values) :]
         return sorted(
             {
                 name
-                for (name, _), value in zip(shaping, effects, strict=False)
+                for (name, _), value in zip(values, effects, strict=False)
                 if not is_only_read(value) or any(conflict(value, e, analysis.aliases) is not None for e in done)
             }
         )
@@ -363,7 +364,8 @@ class SplitProcedures:
                 call.span,
             )
             return None
-        again = [Evaluate(e, span=call.span) for a in call.arguments for e in _evaluated(a, fortran)]
+        given = zip_longest(call.arguments, parts.whole.parameters[: len(call.arguments)])
+        again = [Evaluate(e, span=call.span) for a, dummy in given for e in _evaluated(a, dummy, fortran)]
         done, *looked_up = analysis.walk([first, *again], caller)
         if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
             return None
@@ -493,12 +495,6 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
     return tuple(kept)
 
 
-def _shaping(symbol: Symbol) -> list[Expression]:
-    """What the variable's bounds and length are made of."""
-    bounds = [b for d in symbol.dimensions or () for b in (d.lower, d.upper)]
-    return [e for e in (*bounds, symbol.length) if e is not None and not isinstance(e, Number)]
-
-
 def _dummies(procedure: Procedure, arguments: Sequence[Expression]) -> frozenset[int]:
     """Which dummy arguments these are, or are parts of."""
     bases = [a.base if isinstance(a, Element) else a for a in arguments]
@@ -530,12 +526,22 @@ def _is_plain(symbol: Symbol) -> bool:
     return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
 
 
-def _evaluated(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
+def _evaluated(argument: Expression, dummy: Symbol | None, fortran: bool) -> tuple[Expression, ...]:
     """What is computed to hand on the argument; of memory only its address is handed on."""
+    if fortran and dummy is not None and (dummy.by_value or (_is_pointer(argument) and not dummy.pointer)):
+        return (argument,)
+    return _computed(argument, fortran)
+
+
+def _is_pointer(argument: Expression) -> bool:
+    return isinstance(argument, Name) and argument.symbol.pointer
+
+
+def _computed(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
     if isinstance(argument, Cast):
-        return _evaluated(argument.value, fortran)
+        return _computed(argument.value, fortran)
     if isinstance(argument, AddressOf):
-        return _evaluated(argument.object, True)
+        return _computed(argument.object, True)
     if isinstance(argument, Name) and (
         fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)
     ):
