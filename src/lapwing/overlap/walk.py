@@ -555,16 +555,19 @@ class Walker:
             self._barrier = self._barrier or f"{library.name} ends the program"
 
     def _asked(self, argument: Name, library: known.Known) -> None:
-        """Fortran: an inquiry about a variable. What changes an array's shape or status writes all of it; what is put into its
+        """Fortran: an inquiry about a variable."""
+        if not library.reads_nothing_of(argument):
+            self._shape(argument)
+
+    def _shape(self, place: Expression) -> None:
+        """Fortran: the shape or the status of an array is asked for. What changes these writes all of it; what is put into its
         elements changes neither."""
-        if library.reads_nothing_of(argument):
-            return
-        dimensions = argument.symbol.dimensions
-        if dimensions is None or argument.symbol.pointer or self.sectionless:
-            self._value(argument)
+        dimensions = place.symbol.dimensions if isinstance(place, Name) else None
+        if not isinstance(place, Name) or dimensions is None or place.symbol.pointer or self.sectionless:
+            self._value(place)
         else:
             nothing = Section((None,) * len(dimensions), conditions=(_NEVER,))
-            self._touch(argument, nothing, writes=False, must=False)
+            self._touch(place, nothing, writes=False, must=False)
 
     def _called_back(self, name: str, function: Expression | None) -> None:
         """A library calls this function as often as it likes, with what it likes."""
@@ -913,7 +916,7 @@ class Walker:
             if is_place(argument) and _may_be_reshaped(argument):
                 memory = self._objects(argument)
                 if not any(memory & access.memory for access in accesses):
-                    self._value(argument)
+                    self._shape(argument)
 
     def _argument_by_value(self, argument: Expression) -> None:
         if isinstance(argument, AddressOf):
