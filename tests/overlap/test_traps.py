@@ -182,6 +182,10 @@ PROGRAMS = {
     "narrow_types.c": Trap("values that a type is too narrow for", waits=("+ g[k][j]", "+ f[l][j]")),
     "unsigned_constant_bound.c": Trap("a bound without a sign, compared with one below zero", lacks=("relax_first",)),
     "made_type.c": Trap("types taken for basic ones that other calls make", lacks=("MPI_Recv starts here",)),
+    "made_type.c": Trap("types taken for basic ones that other calls make", lacks=("MPI_Recv starts here",)),
+    "sizes_with_effects.c": Trap(
+        "what the sizes in a type's name change", in_order=tuple((f"({n + 1});", f"+= h[{n}]") for n in range(4))
+    ),
     "macro_bound.c": Trap("a macro as bound, without parentheses", lacks=("(LIMIT - 1)",)),
     "name_of_another_block.c": Trap("variables named outside their blocks", lacks=("(m - 1)", "(m_too - 1)")),
     "bound_through_pointer.c": Trap(

@@ -371,6 +371,7 @@ class Walker:
                 self._barrier = self._barrier or f"{expression.text[:40]} is not understood"
                 for part in mentions:
                     self._value(part)
+                self.environment.forget(set(), everything=True)
             case _:
                 for part in expression.operands():
                     self._value(part)
@@ -427,6 +428,7 @@ class Walker:
                 self._target(inner, must=False)
             case _:
                 self._barrier = self._barrier or "an assignment to something that is not understood"
+                self.environment.forget(set(), everything=True)
 
     def _is_exact(self, section: Section | None) -> bool:
         """Every subscript is known in terms of the beginning and of loops that surely take all their turns."""
