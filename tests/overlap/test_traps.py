@@ -186,6 +186,21 @@ PROGRAMS = {
     "sizes_with_effects.c": Trap(
         "what the sizes in a type's name change", in_order=tuple((f"({n + 1});", f"+= h[{n}]") for n in range(4))
     ),
+    "made_type.c": Trap("types taken for basic ones that other calls make", lacks=("MPI_Recv starts here",)),
+    "sizes_with_effects.c": Trap(
+        "what the sizes in a type's name change", in_order=tuple((f"({n + 1});", f"+= h[{n}]") for n in range(4))
+    ),
+    "unrestricted.c": Trap("pointers to one memory taken for distinct", waits=("t[j * ld + i]", "relax(u, u, nx, ny)")),
+    "exchanged_by_swap.cpp": Trap(
+        "std::swap taken to exchange what pointers lead to",
+        in_order=(("MPI_Waitall(2, q", "u[i] = 0.25"),),
+    ),
+    "swapped_numbers.cpp": Trap("std::swap taken to change no numbers", waits=("g[k][i]",)),
+    "chosen_variable.cpp": Trap("assignments to a variable that an expression chooses", waits=("+= h[i]",)),
+    "written_by_address.c": Trap(
+        "variables taken for unchanged that others write by their addresses",
+        in_order=(("(1);", "+= h[0]"), ("(2);", "+= h[1]"), ("(3);", "+= h[2]")),
+    ),
     "macro_bound.c": Trap("a macro as bound, without parentheses", lacks=("(LIMIT - 1)",)),
     "name_of_another_block.c": Trap("variables named outside their blocks", lacks=("(m - 1)", "(m_too - 1)")),
     "bound_through_pointer.c": Trap(

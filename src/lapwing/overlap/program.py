@@ -119,6 +119,7 @@ class Symbol:
     overlay: str | None = field(default=None, compare=False)
     where: Span | None = field(default=None, compare=False)
     rows: tuple[Dimension, ...] = field(default=(), compare=False)
+    restricted: bool = field(default=False, compare=False)  # C's restrict
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -528,7 +528,7 @@ class Expressions:
 
     def _arguments(self, key: str, nodes: list[Node], target: Cursor) -> tuple[Expression, ...]:
         found = []
-        forgets = _forgets(key)
+        forgets = _forgets(key) and not self._is_programs(target)
         references = self._reference_parameters(target)
         for node in nodes:
             stripped = _stripped(node)
@@ -538,9 +538,24 @@ class Expressions:
             # An address that is used during the call only leads nowhere else.
             if symbol is not None and not before:
                 object.__setattr__(symbol, "target", False)
-            if len(found) - 1 in references and not forgets:
-                mark_targets(found[-1])
+            if len(found) - 1 in references:
+                found[-1] = self._referred(found[-1], key, forgets)
         return tuple(found)
+
+    def _is_programs(self, function: Cursor) -> bool:
+        """Whether the program has a function of its own by a library's name."""
+        defined = self._clang.clang_getCursorDefinition(function).kind in _FUNCTIONS
+        return defined and not self._unit.place(function)[2]
+
+    @staticmethod
+    def _referred(value: Expression, key: str, forgets: bool) -> Expression:
+        """What stands for an argument that is passed by reference: its address, if a library writes there."""
+        function = known.lookup(key, "c") if forgets else None
+        if function is None:
+            mark_targets(value)
+        elif function.writes and not isinstance(value, Unread):
+            return value.pointer if isinstance(value, Deref) else AddressOf(value)
+        return value
 
     def _reference_parameters(self, function: Cursor) -> frozenset[int]:
         """C++: the parameters that are references to what they are given."""
