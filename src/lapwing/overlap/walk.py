@@ -197,7 +197,7 @@ class Walker:
             self._touch_scalar(loop.variable, writes=True)
 
         head = self._simple(read_header, loop.span)
-        lower, upper = self.environment.linear(loop.lower), self.environment.linear(loop.upper)
+        lower, upper = self.environment.ends(loop)
         step = self.environment.linear(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
         bounds = {e.symbol.key for e in (*loop.upper.walk(), *loop.step.walk()) if isinstance(e, Name)}
@@ -212,6 +212,8 @@ class Walker:
         exact = False
         if step is not None and not step.terms and step.constant != 0:
             low, high = (lower, upper) if step.constant > 0 else (upper, lower)
+            if low is not None and terms.is_natural(low):
+                terms.natural.add(name)
             if low is not None:
                 conditions.append((((own.plus(low, -1), ">="),),))
             if high is not None:

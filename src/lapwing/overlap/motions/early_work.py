@@ -92,7 +92,7 @@ def _turns(statement: Statement, values: Environment) -> int | None:
     total = max(1, sum(turns or 0 for turns in inside))
     if not isinstance(statement, Loop):
         return total if inside else 0
-    lower, upper, step = (values.linear(e) for e in (statement.lower, statement.upper, statement.step))
+    (lower, upper), step = values.ends(statement), values.linear(statement.step)
     if lower is None or upper is None or step is None or step.terms or step.constant == 0:
         return None
     length = upper.plus(lower, -1)
