@@ -319,7 +319,10 @@ class Walker:
             self._value(target)
         new = None
         if isinstance(target, Name) and target.symbol.type.base == "integer":
-            new = self.environment.linear(value if operator is None else Operation(operator, (target, value)))
+            kind = target.symbol.type
+            wraps = kind.bytes or 0 if kind.unsigned else 0
+            given = value if operator is None else Operation(operator, (target, value), wraps=wraps)
+            new = self.environment.linear(given)
         self._target(target, must=True, value=new)
         self._exchange(target, value)
 

@@ -42,6 +42,11 @@ int main(int argc, char **argv)
     { typedef short T; k = (T)x - 256; }
     get(k, 7);
     { typedef unsigned char T; for (i = 0; i < C; i++) v[i] += g[(T)x][i]; }
+    y = -2 * (argc < 5);
+    b = y;
+    b >>= 60;
+    get((y >> 60) + 16, 8);
+    for (i = 0; i < C; i++) v[i] += 2 * g[b][i];
     for (i = 0; i < C; i++) sum += v[i] * (i + 1);
     printf("%a\n", sum);
     MPI_Finalize();
