@@ -294,3 +294,49 @@ def test_calls_of_static_functions_resolve() -> None:
 def test_many_statements_keep_their_order() -> None:
     found = statements("n = 1; n = 2; ; n = 3;")
     assert [type(s).__name__ for s in found] == ["Assign", "Assign", "Nothing", "Assign"]
+
+
+def test_a_function_of_the_programs_may_keep_addresses_whatever_its_name() -> None:
+    _, procedure = function("int n; read(&n);", "static int *kept; static void read(int *p) { kept = p; }")
+    assert procedure.symbols["n"].target
+
+
+def test_what_a_library_writes_through_references_is_given_by_address() -> None:
+    before = "namespace std { template <class T> void swap(T &, T &); }"
+    found = statement("std::swap(n, m);", before + " int n, m;", name="program.cpp")
+    assert isinstance(found, Call)
+    assert all(isinstance(argument, AddressOf) for argument in found.arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "keeps"),
+    [
+        ("(unsigned)n", True),
+        ("(size_t)n", True),
+        ("(long)k", True),
+        ("(int)k", False),
+        ("(long)(k - 1)", False),
+        ("(long)(size_t)n", True),
+    ],
+)
+def test_conversions_that_keep_a_number(text: str, keeps: bool) -> None:
+    found = expression(text, "typedef unsigned long size_t; int n; unsigned k;")
+    cast = next(e for e in found.walk() if isinstance(e, Cast))
+    assert cast.keeps is keeps
+
+
+@pytest.mark.parametrize(("text", "wraps"), [("n % 8", 0), ("n % 8u", 4), ("n / 8ul", 8), ("n < k", 4), ("-k", 4)])
+def test_operations_on_unsigned_numbers_say_so(text: str, wraps: int) -> None:
+    found = expression(text, "int n; unsigned k;")
+    assert [e.wraps for e in found.walk() if isinstance(e, Operation)] == [wraps]
+
+
+@pytest.mark.parametrize(
+    ("text", "operator"),
+    [("n += 1u", "+"), ("n += m", "+"), ("n += 4294967295u", None), ("n += l", None), ("l += n", "+")],
+)
+def test_compound_assignments_that_convert(text: str, operator: str | None) -> None:
+    found = statement(f"{text};", "int n, m; long l;")
+    assert isinstance(found, Assign)
+    assert found.operator == operator
+    assert isinstance(found.value, Cast) is (operator is None)

@@ -124,3 +124,8 @@ def test_fortran_s_subroutines_write_their_arguments_by_position_and_keyword() -
     seed = known("random_seed", "fortran")
     assert seed.position("put") not in seed.writes
     assert seed.position("get") in seed.writes
+
+
+def test_builtins_are_known_by_their_whole_names_only() -> None:
+    assert known("__builtin_expect").pure
+    assert lookup("expect", "c") is None

@@ -217,6 +217,38 @@ PROGRAMS = {
     ),
     "narrow_types.c": Trap("values that a type is too narrow for", waits=("+ g[k][j]", "+ f[l][j]")),
     "unsigned_constant_bound.c": Trap("a bound without a sign, compared with one below zero", lacks=("relax_first",)),
+    "written_by_address.c": Trap(
+        "variables taken for unchanged that others write by their addresses",
+        in_order=(("(1);", "+= h[0]"), ("(2);", "+= h[1]"), ("(3);", "+= h[2]")),
+    ),
+    "sizes_with_effects.c": Trap(
+        "what the sizes in a type's name change", in_order=tuple((f"({n + 1});", f"+= h[{n}]") for n in range(4))
+    ),
+    "unsigned_operations.c": Trap(
+        "operations on unsigned numbers taken for those on others",
+        in_order=(
+            ("8u, 1);", "g[x % 8 + 8]"),
+            ("2, 2);", "g[(x < 5 ? 1 : 2) + 1]"),
+            ("8, 3);", "g[(a - 3) % 8]"),
+            ("16, 4);", "g[b >> 60]"),
+            ("(3, 5);", "g[k][i]"),
+            ("u, 6);", "g[k - 1]"),
+            ("(k, 7);", "g[(T)x]"),
+            ("16, 8);", "g[b][i]"),
+        ),
+    ),
+    "unsigned_loops.c": Trap(
+        "loops that compare unsigned numbers taken for others",
+        waits=("v[k] += h[k]", "add(n)", "v[i] += r[k]"),
+    ),
+    "unrestricted.c": Trap("pointers to one memory taken for distinct", waits=("t[j * ld + i]", "relax(u, u, nx, ny)")),
+    "exchanged_by_swap.cpp": Trap(
+        "std::swap taken to exchange what pointers lead to",
+        in_order=(("MPI_Waitall(2, q", "u[i] = 0.25"),),
+    ),
+    "swapped_numbers.cpp": Trap("std::swap taken to change no numbers", waits=("g[k][i]",)),
+    "made_type.c": Trap("types taken for basic ones that other calls make", lacks=("MPI_Recv starts here",)),
+    "chosen_variable.cpp": Trap("assignments to a variable that an expression chooses", waits=("+= h[i]",)),
     "macro_bound.c": Trap("a macro as bound, without parentheses", lacks=("(LIMIT - 1)",)),
     "name_of_another_block.c": Trap("variables named outside their blocks", lacks=("(m - 1)", "(m_too - 1)")),
     "bound_through_pointer.c": Trap(

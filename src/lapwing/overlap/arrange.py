@@ -396,7 +396,7 @@ class Arranger:
         before:  do x = 1, 3 ; post ; arrive ; end do
         after:   do x = 1, 3 ; post ; if (x /= 3) arrive ; end do   |   x = 3 ; arrive
         """
-        bounds = [values.linear(e) for e in (loop.lower, loop.upper, loop.step)]
+        bounds = [*values.ends(loop), values.linear(loop.step)]
         if any(b is None or b.terms for b in bounds) or loop.declares or loop.body.form != "lines":
             return None
         lower, upper, step = (b.constant for b in bounds if b is not None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.overlap.aliases import UNKNOWN, Memory
 from lapwing.overlap.effects import Access, Anchor, Effects, MessageOperation
-from lapwing.overlap.environment import Terms
+from lapwing.overlap.environment import INT, Terms
 from lapwing.overlap.program import (
     AddressOf,
     Deref,
@@ -383,7 +383,8 @@ class Bindings:
                 return None
             return Linear.term(name)
         if key in self.actual:
-            return environment.linear(self.actual[key])
+            value = environment.linear(self.actual[key])
+            return value if value is not None and self._takes(key, name, value) else None
         if key in terms.unchanging:
             return None  # in this call alone
         if key in environment.values:
@@ -391,6 +392,13 @@ class Bindings:
         if environment.lost or key in environment.changed:
             return None
         return Linear.term(name)
+
+    def _takes(self, key: str, name: str, value: Linear) -> bool:
+        """Whether a dummy argument is worth what it is given: not one without a sign that is given a number below zero."""
+        dummy = next(s for s in self.callee.parameters if s.key == key)
+        terms = self.walker.environment.terms
+        matters = dummy.type.unsigned and (dummy.type.bytes == INT or name in terms.relied)
+        return not matters or terms.is_natural(value)
 
 
 def _terms_in(text: str | None, terms: Terms) -> frozenset[str]:

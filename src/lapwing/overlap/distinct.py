@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 from lapwing.overlap import known
 from lapwing.overlap.callgraph import CallGraph, Target, arguments_of, is_cpp, is_static, language_of
 from lapwing.overlap.program import (
+    AddressOf,
     Assign,
     Assignment,
     Call,
     Declare,
+    Deref,
     Element,
     Expression,
     Invocation,
     Jump,
+    Member,
     Name,
     Number,
     Procedure,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from lapwing.overlap.aliases import Aliases
 
 _EXCHANGE = 3  # statements: t = a; a = b; b = t;
+_MEMORY_OF_MPI = 2  # the argument of MPI_Alloc_mem that is the pointer's address
 
 
 class DistinctPointers:
@@ -67,7 +71,8 @@ class DistinctPointers:
         home = self._arguments.get(one.key)
         if home is None or home is not self._arguments.get(other.key):
             return False
-        return _is_restricted(one) or _is_restricted(other) or self._are_given_distinct(home, one, other)
+        # Nothing that is written is reached both through such an argument and through another (C 2011, 6.7.3.1).
+        return one.restricted or other.restricted or self._are_given_distinct(home, one, other)
 
     # ---- arguments ----------------------------------------------------------------------------------------------------
 
@@ -143,12 +148,15 @@ class DistinctPointers:
     ) -> tuple[set[str], dict[str, tuple[Symbol, ...]]]:
         swaps = [*_exchanges(procedure.body.statements)]
         swapping = {id(statement) for statements, _, _ in swaps for statement in statements}
-        own = set(pointers)
+        # What stood in between leads to where one of the two does.
+        own = pointers.keys() - {s.key for statements, _, _ in swaps for s in _passed_through(statements)}
         if not self._is_followed(procedure):
             return set(), {}
         for statement in procedure.body.walk():
+            filled = self._filled(statement, procedure)
             for target, value in _given(statement):
-                if id(statement) not in swapping and not (value is not None and self._is_fresh(value, procedure)):
+                fresh = target == filled or (value is not None and self._is_fresh(value, procedure))
+                if id(statement) not in swapping and not fresh:
                     own.discard(target.key)
         # Who is exchanged with one that is nobody's own is not, either.
         while strangers := {k for _, a, b in swaps for k in (a.key, b.key) if not own >= {a.key, b.key}} & own:
@@ -172,6 +180,23 @@ class DistinctPointers:
             return not through and self._returns_fresh(self._program.procedures[callee])
         function = known.lookup(value.name, "c") if target is Target.KNOWN else None
         return function is not None and function.allocates and function.fills is None and function.returns is None
+
+    def _filled(self, statement: Statement, procedure: Procedure) -> Symbol | None:
+        """The pointer that a statement gives nothing but memory it has just allocated: ``posix_memalign(&u, …)``."""
+        parts = statement.every_expression()
+        calls = [e for e in (statement, *parts) if isinstance(e, Call | Invocation) and e.name is not None]
+        if len(calls) != 1 or sum(isinstance(e, AddressOf) for e in parts) != 1:
+            return None
+        place = self._filled_argument(str(calls[0].name), procedure)
+        given = None if place is None else without_casts(calls[0].arguments[place])
+        return given.object.symbol if isinstance(given, AddressOf) and isinstance(given.object, Name) else None
+
+    def _filled_argument(self, name: str, procedure: Procedure) -> int | None:
+        target, _, _ = self._graph.resolve(name, procedure)
+        if target is Target.MPI:
+            return _MEMORY_OF_MPI if name.removeprefix("P") == "MPI_Alloc_mem" else None
+        function = known.lookup(name, "c") if target is Target.KNOWN else None
+        return function.fills if function is not None and function.allocates else None
 
     def _returns_fresh(self, procedure: Procedure) -> bool:
         """Whether all that the procedure returns is what it has just allocated, and has told nobody of."""
@@ -243,11 +268,6 @@ def _leads_to_elements(symbol: Symbol) -> bool:
     return own and symbol.element.holds_values
 
 
-def _is_restricted(symbol: Symbol) -> bool:
-    """Whether nothing that is written is reached both through it and through another argument (C 2011, 6.7.3.1)."""
-    return "restrict" in symbol.type.text
-
-
 def _symbols(procedure: Procedure) -> Iterator[Symbol]:
     return iter(dict.fromkeys((*procedure.symbols.values(), *procedure.parameters)))
 
@@ -257,7 +277,9 @@ def _plain(value: Expression | None) -> Expression | None:
 
 
 def _given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
-    """The variables that the statement gives a value to by their names, and the values; None: another one."""
+    """The variables that the statement gives a value to by their names or may give one by their addresses, and the values; None:
+    another one."""
+    places: list[Expression] = []  # what may be one of several variables
     match statement:
         case Declare(variables):
             yield from ((symbol, value) for symbol, value in variables if value is not None)
@@ -265,13 +287,21 @@ def _given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
             yield symbol, value if operator is None else None
         case Call(result=Name(symbol), name=name, arguments=arguments):
             yield symbol, Invocation(name, arguments)
+        case Assign(target=place) | Call(result=Expression() as place):
+            places.append(place)
     for e in statement.every_expression():
-        if isinstance(e, Assignment) and isinstance(e.target, Name):
-            yield e.target.symbol, e.value if e.operator is None else None
+        match e:
+            case Assignment(Name(symbol), operator, value):
+                yield symbol, value if operator is None else None
+            case Assignment(place) | AddressOf(place):
+                places.append(place)
+    for place in places:
+        if not isinstance(place, Element | Member | Deref):
+            yield from ((part.symbol, None) for part in place.walk() if isinstance(part, Name))
 
 
 def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[Statement], Symbol, Symbol]]:
-    """t = a; a = b; b = t; wherever they stand one after another: the statements, and a and b."""
+    """t = a; a = b; b = t; wherever they stand one after another, and C++'s swap: the statements, and a and b."""
     for place in range(len(statements) - _EXCHANGE + 1):
         three = statements[place : place + _EXCHANGE]
         copies = [copy for statement in three if (copy := _copy(statement)) is not None]
@@ -280,8 +310,17 @@ def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[State
             if t == back and a == to and b == last and len({t.key, a.key, b.key}) == _EXCHANGE:
                 yield three, a, b
     for statement in statements:
+        match statement:
+            case Call("std::swap", (AddressOf(Name(a)), AddressOf(Name(b)))) if a.pointer and b.pointer and a != b:
+                yield (statement,), a, b
         for block in statement.blocks():
             yield from _exchanges(block.statements)
+
+
+def _passed_through(statements: Sequence[Statement]) -> Iterator[Symbol]:
+    """The variable that an exchange in three statements needs."""
+    if len(statements) == _EXCHANGE and (first := _copy(statements[0])) is not None:
+        yield first[0]
 
 
 def _copy(statement: Statement) -> tuple[Symbol, Symbol] | None:

@@ -21,12 +21,14 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
     Text,
+    Type,
 )
 from lapwing.overlap.sections import Condition, Linear, Lookup, Origin, Product, Range, Subscript, fresh_term
 
 _MOST_CHOICES = 4
-_INT = 4  # bytes
+INT = 4  # bytes
 _SMALL = 127  # what every type holds
+_RING = ("+", "-", "neg", "*")
 _MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
@@ -47,6 +49,8 @@ class Terms:
         self._turns: dict[tuple[int, tuple[Linear | None, ...]], tuple[Loop, Linear]] = {}
         self._products: dict[tuple[Linear, Linear], str] = {}
         self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]] = {}
+        self.natural: set[str] = set()  # terms that are never below zero
+        self.relied: set[str] = set()  # of those: the ones of which that was needed
         self.redefined = frozenset[str]()  # names of the program's own procedures
         # What variables are worth as long as a call of their procedure lasts; None: always the same.
         self.unchanging: Mapping[str, Expression | None] = {}
@@ -55,6 +59,8 @@ class Terms:
     def of_variable(self, symbol: Symbol) -> str:
         name = self._named(f"= {symbol.key}", "v", frozenset({symbol.key}))
         self.variable[name] = symbol.key
+        if symbol.type.unsigned:
+            self.natural.add(name)
         return name
 
     def existing(self, key: str) -> str | None:
@@ -90,6 +96,19 @@ class Terms:
             self.defined[name] = ()
             self.origins[name] = Lookup(name, array, subscripts)
         return Linear.term(name)
+
+    def is_natural(self, value: Linear) -> bool:
+        """Whether it is certainly not below zero."""
+        if value.constant < 0 or not all(factor > 0 and self._is_natural(name) for name, factor in value.terms):
+            return False
+        self.relied |= value.names()
+        return True
+
+    def _is_natural(self, name: str) -> bool:
+        origin = self.origins.get(name)
+        if isinstance(origin, Product):
+            return all(map(self.is_natural, origin.linears()))
+        return name in self.natural
 
     def multiply(self, one: Linear, other: Linear) -> Linear:
         """The term for the product of two values that are chosen later."""
@@ -155,7 +174,8 @@ class Environment:
         self.started = {} if keys is None else {s: a for s, a in self.started.items() if s[0] not in keys}
 
     def assign(self, symbol: Symbol, value: Linear | None) -> None:
-        self.values[symbol.key] = self.terms.define() if value is None or not _holds(symbol, value) else value
+        kept = value is not None and self.holds(symbol, value)
+        self.values[symbol.key] = value if value is not None and kept else self.terms.define()
         self.changed.add(symbol.key)
         self.forget_requests({symbol.key})
 
@@ -230,11 +250,34 @@ class Environment:
     def _unchanging(self, symbol: Symbol) -> Linear:
         given = self.terms.unchanging[symbol.key]
         value = None if given is None else self.linear(given)
-        return value if value is not None and _holds(symbol, value) else Linear.term(self.terms.of_variable(symbol))
+        return value if value is not None and self.holds(symbol, value) else Linear.term(self.terms.of_variable(symbol))
+
+    def holds(self, symbol: Symbol, value: Linear) -> bool:
+        """Whether a variable of this type certainly holds the value as it is."""
+        size = symbol.type.bytes
+        if symbol.type.base == "logical" and size == 1:
+            return not value.terms and value.constant in (0, 1)
+        if size is not None and size < INT:
+            return not value.terms and 0 <= value.constant <= _SMALL
+        if not symbol.type.unsigned:
+            return True
+        # Numbers as wide as addresses are not converted to wider ones: those below zero may stand for large ones.
+        return self.terms.is_natural(value) or (bool(value.terms) and size != INT)
+
+    def ends(self, loop: Loop) -> tuple[Linear | None, Linear | None]:
+        """What a loop runs from and to; None where that is not known, or is no such number where C compares without a sign."""
+        lower, upper = self.linear(loop.lower), self.linear(loop.upper)
+        if loop.wraps:
+            bound = self.linear(_compared_with(loop))
+            lower = lower if lower is not None and self.terms.is_natural(lower) else None
+            upper = upper if bound is not None and self.terms.is_natural(bound) else None
+        return lower, upper
 
     def linear(self, expression: Expression) -> Linear | None:
         """The expression in terms of values at the beginning, or None."""
         match expression:
+            case Operation() if _wraps_around(expression):
+                return self._opaque(expression)
             case Number(value=int(number)):
                 return Linear.number(number)
             case Name(symbol=symbol):
@@ -326,18 +369,25 @@ class Environment:
             case Operation(operator="sizeof"):
                 return None  # how it is reckoned is not read
             case Operation(operator=operator, arguments=arguments):
-                linear = self.linear(expression) if operator in ("+", "-", "neg") else None
+                if not all(map(_is_whole, arguments)) and any(map(_is_unsigned, expression.walk())):
+                    return None  # where a real number comes of one below zero, it is of a large one
+                sort = _sort(expression)
+                linear = self.linear(expression) if operator in ("+", "-", "neg") and not sort else None
                 if linear is not None and not (linear.names() & self.terms.defined.keys()):
                     origin = self.terms.origin
                     return f"[{linear}]", frozenset(k for n in linear.names() for k in origin.get(n, nothing))
-                return self._joined(f"op{operator}", arguments, nothing)
+                return self._joined(f"op{operator}{sort}", arguments, nothing)
             case Invocation(name=str(name), arguments=arguments) if is_pure(expression):
                 if name.lower() in self.terms.redefined:
                     return None
                 return self._joined(f"f {name.lower()}", arguments, nothing)
-            case Cast(type=kind, value=inner):
+            case Cast(value=inner, keeps=True):
+                return self._canonical(inner)
+            case Cast(type=kind, value=inner) if kind.holds_values:
+                if not _is_whole(inner) and any(map(_is_unsigned, inner.walk())):
+                    return None  # the same
                 found = self._canonical(inner)
-                return None if found is None else (f"({kind.text}) {found[0]}", found[1])
+                return None if found is None else (f"({_named(kind)}) {found[0]}", found[1])
         return None
 
     def _stale(self, symbol: Symbol) -> bool:
@@ -374,7 +424,7 @@ class Environment:
                     return (*one, *other)
                 crossed = tuple((*p, *q) for p in one for q in other)
                 return crossed if len(crossed) <= _MOST_CHOICES**2 else None
-            case Operation(operator=operator, arguments=(left, right), wraps=False) if operator in _MIRRORED:
+            case Operation(operator=operator, arguments=(left, right), wraps=0) if operator in _MIRRORED:
                 if any(isinstance(e, Member) for side in (left, right) for e in side.walk()):
                     return None  # of a type that is not known
                 a, b = self.linear(left), self.linear(right)
@@ -389,17 +439,41 @@ def is_pure(call: Invocation) -> bool:
     return call.name is not None and call.name.lower() in _PURE
 
 
-def _holds(symbol: Symbol, value: Linear) -> bool:
-    """Whether a variable of this type certainly holds the value as it is."""
-    size = symbol.type.bytes
-    if symbol.type.base == "logical" and size == 1:
-        return not value.terms and value.constant in (0, 1)
-    if size is not None and size < _INT:
-        return not value.terms and 0 <= value.constant <= _SMALL
-    if not symbol.type.unsigned:
-        return True
-    # Of numbers as wide as addresses nothing is converted that would tell those below zero from large ones.
-    return value.constant >= 0 if not value.terms else size != _INT
+def _compared_with(loop: Loop) -> Expression:
+    """C: what a loop's variable is compared with, of an end that may be one off."""
+    match loop.upper:
+        case Operation("+" | "-", (bound, Number(1)), span=None):
+            return bound
+    return loop.upper
+
+
+def _sort(operation: Operation) -> str:
+    """What tells an operation from the same one on numbers of another type, where that matters. Numbers as wide as addresses are
+    added and multiplied alike with a sign and without."""
+    alike = operation.operator in _RING and operation.wraps > INT and not _wraps_around(operation)
+    return f":{operation.wraps}" if operation.wraps and not alike else ""
+
+
+def _wraps_around(operation: Operation) -> bool:
+    """Whether it has a number that stands for one below zero: u[i + 4294967295u] is u[i - 1]."""
+    least = 2 ** (8 * operation.wraps - 1)
+    return operation.wraps > 0 and any(isinstance(a, Number) and a.value >= least for a in operation.arguments)
+
+
+def _is_unsigned(expression: Expression) -> bool:
+    match expression:
+        case Operation(wraps=wraps):
+            return wraps > 0
+        case Cast(type=kind):
+            return kind.unsigned
+        case Name(symbol) | Element(Name(symbol)):
+            return symbol.element.unsigned
+    return isinstance(expression, Member | Invocation)  # of a type that is not known
+
+
+def _named(kind: Type) -> str:
+    """A name for C's type of numbers that other types do not share: two typedefs may have one name."""
+    return f"{'unsigned ' if kind.unsigned else ''}{kind.base} {kind.bytes}"
 
 
 def _is_fortran_pointer(symbol: Symbol) -> bool:

@@ -74,7 +74,7 @@ def lookup(name: str, language: str) -> Known | None:
     """What is known of ``name`` in a source of ``language`` ("fortran" or "c", C++ included); None: it may do anything."""
     if language == "fortran":
         return _FORTRAN.get(name.lower())
-    return _C.get(name.removeprefix("__builtin_")) or _C.get(name.removeprefix("std::"))
+    return _C.get(name) or _C.get(name.removeprefix("__builtin_")) or _C.get(name.removeprefix("std::"))
 
 
 def _with_rest(arguments: tuple[int, ...], start: int | None, count: int) -> tuple[int, ...]:
@@ -109,8 +109,9 @@ _COMPLEX_FUNCTIONS = """
 _C_PURE = """
     abs labs llabs imaxabs div ldiv lldiv isalnum isalpha isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper
     isxdigit tolower toupper isnan isinf isfinite isnormal signbit isless islessequal isgreater isgreaterequal isunordered
-    fpclassify htonl htons ntohl ntohs ffs popcount popcountl popcountll clz clzl clzll ctz ctzl ctzll expect unreachable
-    difftime std::abs
+    fpclassify htonl htons ntohl ntohs ffs difftime std::abs
+    __builtin_popcount __builtin_popcountl __builtin_popcountll __builtin_clz __builtin_clzl __builtin_clzll __builtin_ctz
+    __builtin_ctzl __builtin_ctzll __builtin_expect __builtin_unreachable
 """
 
 _OPENMP = """

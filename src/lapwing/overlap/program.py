@@ -119,6 +119,7 @@ class Symbol:
     overlay: str | None = field(default=None, compare=False)
     where: Span | None = field(default=None, compare=False)
     rows: tuple[Dimension, ...] = field(default=(), compare=False)
+    restricted: bool = field(default=False, compare=False)  # C's restrict
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -251,12 +252,13 @@ class AddressOf(Expression):
 class Operation(Expression):
     """``operator`` in C's spelling for both languages: + - * / % ** == != < <= > >= && || ! << >> & | ^ ~, "neg" for a unary
     minus, "?:" for C's conditional and "," for its comma, "sizeof" for a size that is reckoned from these values. Fortran's
-    .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: C compares unsigned numbers.
+    .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: the bytes of the unsigned numbers that C compares or
+    reckons with, 0 where they have a sign.
     """
 
     operator: str
     arguments: tuple[Expression, ...]
-    wraps: bool = field(default=False, compare=False, kw_only=True)
+    wraps: int = field(default=0, compare=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         return self.arguments
@@ -266,7 +268,7 @@ class Operation(Expression):
 class Cast(Expression):
     """A conversion: one that is spelled, or one of C's own that may change a whole number.
 
-    ``keeps``: a whole number stays the same, or at most becomes one as far below zero as it is large without a sign.
+    ``keeps``: a whole number stays the same, or one below zero becomes the large one that stands for it without a sign.
     """
 
     type: Type
@@ -448,7 +450,8 @@ class If(Statement):
 class Loop(Statement):
     """A counted loop: ``variable`` runs from ``lower`` to ``upper`` (included) by ``step``, which the body does not assign.
     C: only
-    ``for (i = a; i < b; i += c)`` and its like. ``declares``: C99's ``for (int i = …)``."""
+    ``for (i = a; i < b; i += c)`` and its like. ``declares``: C99's ``for (int i = …)``. ``wraps``: C compares unsigned
+    numbers, so an end below zero is a large one."""
 
     variable: Symbol
     lower: Expression
@@ -456,6 +459,7 @@ class Loop(Statement):
     step: Expression
     body: Block
     declares: bool = False
+    wraps: bool = field(default=False, compare=False, kw_only=True)
 
     def blocks(self) -> tuple[Block, ...]:
         return (self.body,)

@@ -9,15 +9,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 
 from lapwing.overlap.program import (
+    AddressOf,
     Assign,
     Assignment,
     Call,
     Cast,
     Declare,
+    Deref,
+    Element,
     Expression,
     InputOutput,
     Jump,
     Loop,
+    Member,
     Name,
     Number,
     Operation,
@@ -98,6 +102,7 @@ def _is_made_of(value: Expression, known: Set[str]) -> bool:
 
 
 def _written(statement: Statement) -> Iterator[Symbol]:
+    """The variables that a statement may write by their names, or that it gives the address of to whoever may write them."""
     targets: list[Expression] = []
     match statement:
         case Declare(variables):
@@ -110,9 +115,16 @@ def _written(statement: Statement) -> Iterator[Symbol]:
             yield variable
         case InputOutput(writes=writes):
             targets += writes
-    targets += [e.target for e in statement.every_expression() if isinstance(e, Assignment)]
+    for e in statement.every_expression():
+        if isinstance(e, Assignment):
+            targets.append(e.target)
+        elif isinstance(e, AddressOf):
+            yield from _addressed(e.object)
     for target in targets:
-        while isinstance(target, Cast):
-            target = target.value
-        if isinstance(target, Name):
-            yield target.symbol
+        yield from _addressed(target)
+
+
+def _addressed(place: Expression) -> Iterator[Symbol]:
+    """The variables that a place may be, one of several if it is chosen; what only says where it is, is none of them."""
+    if not isinstance(place, Element | Member | Deref):
+        yield from (e.symbol for e in place.walk() if isinstance(e, Name))

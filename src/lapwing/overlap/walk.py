@@ -197,7 +197,7 @@ class Walker:
             self._touch_scalar(loop.variable, writes=True)
 
         head = self._simple(read_header, loop.span)
-        lower, upper = self.environment.linear(loop.lower), self.environment.linear(loop.upper)
+        lower, upper = self.environment.ends(loop)
         step = self.environment.linear(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
         bounds = {e.symbol.key for e in (*loop.upper.walk(), *loop.step.walk()) if isinstance(e, Name)}
@@ -212,6 +212,8 @@ class Walker:
         exact = False
         if step is not None and not step.terms and step.constant != 0:
             low, high = (lower, upper) if step.constant > 0 else (upper, lower)
+            if low is not None and terms.is_natural(low):
+                terms.natural.add(name)
             if low is not None:
                 conditions.append((((own.plus(low, -1), ">="),),))
             if high is not None:
@@ -317,7 +319,10 @@ class Walker:
             self._value(target)
         new = None
         if isinstance(target, Name) and target.symbol.type.base == "integer":
-            new = self.environment.linear(value if operator is None else Operation(operator, (target, value)))
+            kind = target.symbol.type
+            wraps = kind.bytes or 0 if kind.unsigned else 0
+            given = value if operator is None else Operation(operator, (target, value), wraps=wraps)
+            new = self.environment.linear(given)
         self._target(target, must=True, value=new)
         self._exchange(target, value)
 
@@ -371,6 +376,7 @@ class Walker:
                 self._barrier = self._barrier or f"{expression.text[:40]} is not understood"
                 for part in mentions:
                     self._value(part)
+                self.environment.forget(set(), everything=True)
             case _:
                 for part in expression.operands():
                     self._value(part)
@@ -427,6 +433,7 @@ class Walker:
                 self._target(inner, must=False)
             case _:
                 self._barrier = self._barrier or "an assignment to something that is not understood"
+                self.environment.forget(set(), everything=True)
 
     def _is_exact(self, section: Section | None) -> bool:
         """Every subscript is known in terms of the beginning and of loops that surely take all their turns."""

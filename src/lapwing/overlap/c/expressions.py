@@ -43,6 +43,9 @@ from lapwing.overlap.program import (
     Text as Literal,
 )
 
+_ADDRESS_BYTES = 8
+_SMALLEST_RANGE = 2**31  # of the types that C reckons in
+
 _MPI_FUNCTION_MACRO = re.compile(r"P?MPI_[A-Za-z]\w*\Z")
 
 # MPI keeps the addresses these are given, or hands them out again; all other calls forget them when they are complete.
@@ -237,9 +240,12 @@ class Expressions:
             return False
         if new.base == "logical" and old.base != "logical":
             return False
-        # What is reckoned without a sign may have gone below zero, and is a large number then.
+        if not old.unsigned:
+            return True
+        # What is reckoned without a sign may have gone below zero, and is a large number then. What is stored is a large one,
+        # which becomes one below zero; those as wide as addresses are taken for that from the start.
         stored = isinstance(value, Name | Element | Member | Deref | Invocation)
-        return new.bytes == old.bytes or not old.unsigned or stored
+        return stored if new.bytes > old.bytes else new.unsigned or old.bytes >= _ADDRESS_BYTES
 
     def _is_same_text(self, node: Node, child: Node) -> bool:
         if (node.start, node.end) == (child.start, child.end):
@@ -343,7 +349,7 @@ class Expressions:
             return value
         if operator.startswith("__"):
             return self._unread(node)
-        return self._folded(node, Operation("neg" if operator == "-" else operator, (value,)))
+        return self._folded(node, Operation("neg" if operator == "-" else operator, (value,), wraps=self._wraps(node)))
 
     def _address(self, child: Node) -> Expression:
         value = self.read(child)
@@ -382,20 +388,39 @@ class Expressions:
         if operator == "=":
             return Assignment(left, None, right)
         compares = operator in ("<", "<=", ">", ">=", "==", "!=")
-        wraps = compares and any(self._type_kind(child) in TypeKind.UNSIGNED for child in node.children)
+        wraps = max(map(self._wraps, node.children if compares else [node]))
         return self._folded(node, Operation(operator, (left, right), wraps=wraps))
+
+    def _wraps(self, node: Node) -> int:
+        """The bytes of a whole number without a sign, 0 for all others."""
+        found = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(node.cursor))
+        return max(0, self._clang.clang_Type_getSizeOf(found)) if found.kind in TypeKind.UNSIGNED else 0
 
     def _compound_assignment(self, node: Node) -> Expression:
         operator = self._binary_operator(node)
         if operator is None or len(node.children) != 2:
             return self._unread(node)
         left, right = node.children
-        return Assignment(self.read(left), operator.removesuffix("="), self.read(right))
+        target, value, operator = self.read(left), self.read(right), operator.removesuffix("=")
+        if isinstance(target, Name) and self._converts(left, right, operator, value):
+            # The right side has the type that is reckoned in, but for shifts.
+            reckoned = Operation(operator, (target, value), wraps=self._wraps(right))
+            return Assignment(target, None, Cast(self._cast_type(left), reckoned))
+        return Assignment(target, operator, value)
+
+    def _converts(self, left: Node, right: Node, operator: str, value: Expression) -> bool:
+        """Whether a compound assignment reckons in another type than its variable's, which may matter."""
+        if not (self._is_whole(left) and self._is_whole(right)) or operator in ("<<", ">>"):
+            return False
+        to, origin = self._cast_type(left), self._cast_type(right)
+        alike = (to.bytes, to.unsigned) == (origin.bytes, origin.unsigned)
+        small = isinstance(value, Number) and 0 <= value.value < _SMALLEST_RANGE and operator in ("+", "-", "*")
+        return not (alike or small)
 
     def _conditional(self, node: Node) -> Expression:
         if len(node.children) != 3:
             return self._unread(node)
-        return self._folded(node, Operation("?:", tuple(self.read(child) for child in node.children)))
+        return self._folded(node, Operation("?:", tuple(map(self.read, node.children)), wraps=self._wraps(node)))
 
     def _folded(self, node: Node, operation: Operation) -> Expression:
         """An integer constant expression becomes its value, as the compiler computes it."""
@@ -528,7 +553,7 @@ class Expressions:
 
     def _arguments(self, key: str, nodes: list[Node], target: Cursor) -> tuple[Expression, ...]:
         found = []
-        forgets = _forgets(key)
+        forgets = _forgets(key) and not self._is_programs(target)
         references = self._reference_parameters(target)
         for node in nodes:
             stripped = _stripped(node)
@@ -538,9 +563,24 @@ class Expressions:
             # An address that is used during the call only leads nowhere else.
             if symbol is not None and not before:
                 object.__setattr__(symbol, "target", False)
-            if len(found) - 1 in references and not forgets:
-                mark_targets(found[-1])
+            if len(found) - 1 in references:
+                found[-1] = self._referred(found[-1], key, forgets)
         return tuple(found)
+
+    def _is_programs(self, function: Cursor) -> bool:
+        """Whether the program has a function of its own by a library's name."""
+        defined = self._clang.clang_getCursorDefinition(function).kind in _FUNCTIONS
+        return defined and not self._unit.place(function)[2]
+
+    @staticmethod
+    def _referred(value: Expression, key: str, forgets: bool) -> Expression:
+        """What stands for an argument that is passed by reference: its address, if a library writes there."""
+        function = known.lookup(key, "c") if forgets else None
+        if function is None:
+            mark_targets(value)
+        elif function.writes and not isinstance(value, Unread):
+            return value.pointer if isinstance(value, Deref) else AddressOf(value)
+        return value
 
     def _reference_parameters(self, function: Cursor) -> frozenset[int]:
         """C++: the parameters that are references to what they are given."""

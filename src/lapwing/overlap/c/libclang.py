@@ -254,6 +254,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "clang_isPODType": (ctypes.c_uint, (ClangType,)),
     "clang_isConstQualifiedType": (ctypes.c_uint, (ClangType,)),
     "clang_isVolatileQualifiedType": (ctypes.c_uint, (ClangType,)),
+    "clang_isRestrictQualifiedType": (ctypes.c_uint, (ClangType,)),
     "clang_getTypeDeclaration": (Cursor, (ClangType,)),
     "clang_getNumArgTypes": (ctypes.c_int, (ClangType,)),
     "clang_getArgType": (ClangType, (ClangType, ctypes.c_uint)),

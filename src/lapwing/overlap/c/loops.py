@@ -64,7 +64,7 @@ def counted(
     upper = _last(operator, bound, step, unsigned)
     if upper is None or not _holds_still(body, variable, bound, kinds):
         return None
-    return Loop(variable, first.value, upper, Number(step), body, declares, span=span)
+    return Loop(variable, first.value, upper, Number(step), body, declares, wraps=unsigned, span=span)
 
 
 def _may_count(variable: Symbol) -> bool:

@@ -69,6 +69,7 @@ _RETURNS_TWICE = frozenset(("setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vf
 _LEAVES = frozenset(("longjmp", "_longjmp", "siglongjmp"))
 # Declarations that do nothing: struct, union, class, enum, function, typedef, using and their like, static_assert.
 _HARMLESS = frozenset((2, 3, 4, 5, 8, 20, 33, 34, 35, 36, 602))
+_NAMES_TYPE = frozenset((20, 36))  # typedef, using
 _STANDS_ALONE = frozenset(
     ("barrier", "taskwait", "taskyield", "flush", "cancel", "cancellation", "threadprivate", "declare", "end", "depobj")
 )
@@ -762,6 +763,8 @@ class Statements:
         variables: list[tuple[Symbol, Expression | None]] = []
         for child in node.children:
             if child.kind in _HARMLESS or Kind.FIRST_REFERENCE <= child.kind <= Kind.LAST_REFERENCE:
+                if child.kind in _NAMES_TYPE and self.has_effects(child):
+                    return Opaque("a type whose size is computed with effects", span=span)
                 continue
             if child.kind != Kind.VAR_DECL:
                 return Opaque("a declaration that is not supported", span=span)
@@ -775,7 +778,7 @@ class Statements:
             value = self._initial(child, symbol)
             if self._keeps_temporary(child, value):
                 return Opaque("a reference to an object that is unmade with it", span=span)
-            if _has_effects(symbol):
+            if any(map(self.has_effects, self._sizes(child))):
                 return Opaque("an array whose size is computed with effects", span=span)
             if symbol.storage is Storage.LOCAL or symbol.storage is Storage.CONSTANT:
                 variables.append((symbol, value))
@@ -793,9 +796,8 @@ class Statements:
         cursor = self._clang.clang_Cursor_getVarDeclInitializer(node.cursor)
         parts = [child for child in node.children if _is_expression(child)]
         given = [part for part in parts if part.cursor.second == cursor.second and cursor.second is not None]
-        sizes = [part for part in parts if part not in given]
         # libclang visits the innermost size first
-        give_bounds(symbol, [self._value(size) for size in reversed(sizes)])
+        give_bounds(symbol, [self._value(size) for size in reversed(self._sizes(node))])
         if not given:
             return None
         if symbol.type.base == "struct" and given[0].kind == Kind.CALL_EXPR and not given[0].children:
@@ -805,6 +807,17 @@ class Statements:
             mark_targets(value)
             return value.pointer if isinstance(value, Deref) else AddressOf(value)
         return value
+
+    def _sizes(self, node: Node) -> list[Node]:
+        """The sizes of arrays that a variable's declaration gives."""
+        value = self._clang.clang_Cursor_getVarDeclInitializer(node.cursor).second
+        return [
+            child for child in node.children if _is_expression(child) and (not value or child.cursor.second != value)
+        ]
+
+    def has_effects(self, node: Node) -> bool:
+        """Whether to compute what stands there may do more than that."""
+        return any(inner.kind == Kind.CALL_EXPR or self._expressions.assigned_in(inner) for inner in node.walk())
 
     def _keeps_temporary(self, node: Node, value: Expression | None) -> bool:
         """Whether a reference may keep an object until its own block ends: one that some call makes and then unmakes."""
@@ -851,12 +864,6 @@ def _is_static_place(place: Expression) -> bool:
     if not isinstance(place, Name) or place.symbol.pointer:
         return False
     return place.symbol.storage in (Storage.GLOBAL, Storage.SAVED)
-
-
-def _has_effects(symbol: Symbol) -> bool:
-    """Whether to compute the bounds of an array does more than compute them."""
-    bounds = [bound.upper for bound in symbol.dimensions or () if bound.upper is not None]
-    return any(isinstance(part, Assignment | Invocation | Unread) for bound in bounds for part in bound.walk())
 
 
 def _is_expression(node: Node) -> bool:

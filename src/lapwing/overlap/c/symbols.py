@@ -196,6 +196,7 @@ class Declarations:
             volatile=self._is_volatile(clang_type) or self._is_volatile(element),
             where=None if source is None else Span(source, start, end),
             rows=rows,
+            restricted=bool(clang.clang_isRestrictQualifiedType(clang.clang_getCanonicalType(shown))),
         )
 
     def _rows(self, clang_type: ClangType) -> tuple[Dimension, ...]:

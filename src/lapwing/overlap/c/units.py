@@ -369,6 +369,10 @@ class _UnitReader:
         if cursor.kind in (Kind.CONSTRUCTOR, Kind.DESTRUCTOR):
             # More runs than the body says: what makes and unmakes the members.
             body = replace(body, statements=(Opaque("a constructor or destructor", span=body.span),))
+        elif any(map(statements.has_effects, self._sizes(tree))):
+            body = replace(
+                body, statements=(Opaque("arguments whose sizes are computed with effects", span=body.span),)
+            )
         elif any(isinstance(statement, Loop) and statement.variable.target for statement in body.walk()):
             # The address of a loop's variable is taken further down; now that this is known, read it again.
             body = statements.body(bodies[-1])
@@ -405,9 +409,17 @@ class _UnitReader:
         for child in tree.children:
             symbol = self._declarations.variable(child.cursor) if child.kind == Kind.PARM_DECL else None
             if symbol is not None and any(bound.upper is None for bound in symbol.rows):
-                sizes = [part for part in child.children if Kind.UNEXPOSED_EXPR <= part.kind < Kind.UNEXPOSED_STMT]
-                give_bounds(symbol, [expressions.read(size) for size in reversed(sizes)])
+                give_bounds(symbol, [expressions.read(size) for size in reversed(_expressions_in(child))])
+
+    def _sizes(self, tree: Node) -> list[Node]:
+        """The sizes of arrays in a function's head; in C++ what stands there are values for arguments that are left out."""
+        heads = [] if self._declarations.is_cpp else [c for c in tree.children if c.kind == Kind.PARM_DECL]
+        return [size for head in heads for size in _expressions_in(head)]
 
     def _parameters(self, tree: Node) -> tuple[Symbol, ...]:
         found = (self._declarations.variable(child.cursor) for child in tree.children if child.kind == Kind.PARM_DECL)
         return tuple(symbol for symbol in found if symbol is not None)
+
+
+def _expressions_in(node: Node) -> list[Node]:
+    return [child for child in node.children if Kind.UNEXPOSED_EXPR <= child.kind < Kind.UNEXPOSED_STMT]

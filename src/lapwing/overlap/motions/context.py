@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.program import (
+    AddressOf,
     Assign,
     Assignment,
     Call,
     Constant,
+    Declare,
     Expression,
+    InputOutput,
     Invocation,
     Name,
     Procedure,
     Span,
+    Statement,
+    Storage,
     Symbol,
     Unread,
     without_casts,
@@ -81,23 +86,21 @@ class Context:
         return self._type_values[symbol.key]
 
     def _find_values(self, symbol: Symbol) -> frozenset[str] | None:
-        """The basic types that all assignments of a variable give it."""
-        if symbol.target or symbol.overlay is not None or symbol.pointer:
+        """The basic types that are all that a variable is ever given."""
+        if symbol.target or symbol.overlay is not None or symbol.pointer or symbol.storage is Storage.ARGUMENT:
             return None
-        found: set[str] = set()
-        name = Name(symbol)
-        for procedure in self.analysis.program.procedures.values():
+        program, name = self.analysis.program, Name(symbol)
+        values: list[Expression | None] = [program.initial[symbol.key]] if symbol.key in program.initial else []
+        for procedure in program.procedures.values():
             for statement in procedure.body.walk():
-                if isinstance(statement, Assign) and statement.target == name:
-                    value = statement.value
-                    if statement.operator is not None or not isinstance(value, Constant):
-                        return None
-                    if value.name not in mpi.TYPE_SIZES:
-                        return None
-                    found.add(value.name)
-                elif isinstance(statement, Call) and _hands_out(statement, name):
+                if isinstance(statement, Call) and _hands_out(statement, name):
                     return None
-        return frozenset(found) or None
+                if any(isinstance(e, AddressOf) and e.object == name for e in statement.every_expression()):
+                    return None
+                values += _given(statement, name)
+        found = {value.name if isinstance(value, Constant) else None for value in values}
+        basic = {value for value in found if value is not None and value in mpi.TYPE_SIZES}
+        return frozenset(basic) if basic and basic == found else None
 
     @cached_property
     def can_drain(self) -> bool:
@@ -133,6 +136,20 @@ def is_repeatable(call: Call, language: str) -> bool:
         return not isinstance(expression, Assignment | Unread)
 
     return all(plain(e) for e in call.every_expression())
+
+
+def _given(statement: Statement, variable: Name) -> Iterator[Expression | None]:
+    """The values that a statement gives a variable by its name; None: another one."""
+    match statement:
+        case Declare(variables):
+            yield from (value for symbol, value in variables if symbol == variable.symbol and value is not None)
+        case Assign(target=target, value=value, operator=operator) if target == variable:
+            yield value if operator is None else None
+        case Call(result=result) if result == variable:
+            yield None
+        case InputOutput(writes=writes) if variable in writes:
+            yield None
+    yield from (None for e in statement.every_expression() if isinstance(e, Assignment) and e.target == variable)
 
 
 def _hands_out(call: Call, variable: Name) -> bool:

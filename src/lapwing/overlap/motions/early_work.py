@@ -95,7 +95,7 @@ def _turns(statement: Statement, analysis: Analysis) -> int | None:
         return total if inside else 0
     if any(isinstance(e, Name) and e.symbol in analysis.rank_counts for e in statement.upper.walk()):
         return _RANKS * total
-    lower, upper, step = map(analysis.on_entry, (statement.lower, statement.upper, statement.step))
+    (lower, upper), step = Environment(analysis.terms).ends(statement), analysis.on_entry(statement.step)
     if lower is None or upper is None or step is None or step.terms or step.constant == 0:
         return None
     length = upper.plus(lower, -1)

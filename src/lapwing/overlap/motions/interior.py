@@ -242,6 +242,8 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
 def _may_wrap(loop: Loop) -> bool:
     """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
     ends = (loop.lower, loop.upper)
+    if loop.wraps and not all(isinstance(e, Number) and e.value >= 0 for e in ends):
+        return True
     high = loop.upper if loop.step == Number(1) else loop.lower
     # A number may stand for a macro or a sizeof, of any type.
     near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
@@ -623,6 +625,7 @@ def _inside(box: Sequence[Level]) -> PartialLoop:
         inside=True,
         box=tuple(box),
         whole=loop,
+        wraps=loop.wraps,
         span=NOWHERE,
     )
 
@@ -648,6 +651,7 @@ def _shell(box: Sequence[Level]) -> PartialLoop:
         inside=False,
         box=tuple(box),
         whole=loop,
+        wraps=loop.wraps,
         span=loop.span,
     )
 

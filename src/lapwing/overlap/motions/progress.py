@@ -160,7 +160,9 @@ class ProgressCalls:
         if not strips.can_strip(analysis.program, self.procedure, loop):
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
-        return Strips(loop.variable, loop.lower, loop.upper, loop.step, loop.body, loop.declares, span=loop.span)
+        return Strips(
+            loop.variable, loop.lower, loop.upper, loop.step, loop.body, loop.declares, wraps=loop.wraps, span=loop.span
+        )
 
     def _calls_work(self, statement: Statement) -> bool:
         """Whether it calls a procedure of the program that has loops."""
