@@ -18,6 +18,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import conflict
 from lapwing.overlap.effects import Effects
+from lapwing.overlap.environment import Environment
 from lapwing.overlap.liveness import Liveness
 from lapwing.overlap.program import (
     Call,
