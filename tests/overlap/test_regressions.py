@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from _running import PLAIN, STRICTLY, Reference, overlap, toolchain, write
+from _transformed import transformed
 
 pytestmark = pytest.mark.mpi
 
@@ -409,3 +410,48 @@ def test_fortran(name: str, tmp_path: Path) -> None:
     if toolchain("fortran") is None:
         pytest.skip("no MPI for Fortran here")
     check({name: FORTRAN[name]}, tmp_path)
+
+
+def test_an_argument_with_a_shape_of_its_own_is_not_asked_for_another(tmp_path: Path) -> None:
+    """A procedure that touches nothing of an allocatable array keeps nobody from writing it, if it could not see its shape."""
+    text = """\
+program p
+  use mpi
+  implicit none
+  integer, parameter :: n = 4000
+  double precision, allocatable :: u(:), v(:)
+  integer :: rank, ranks, error, t
+  call MPI_Init(error)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
+  allocate (u(n), v(n))
+  u = rank
+  v = 0
+  do t = 1, 3
+    call exchange(u, v, n)
+    call fill(v, n)
+    u(2) = u(1) + v(2)
+  end do
+  print *, u(1), u(2), sum(v)
+  call MPI_Finalize(error)
+contains
+  subroutine exchange(u, v, n)
+    integer, intent(in) :: n
+    double precision :: u(n), v(*)
+    call MPI_Sendrecv(u(n - 1), 1, MPI_DOUBLE_PRECISION, modulo(rank + 1, ranks), 1, u(1), 1, MPI_DOUBLE_PRECISION, &
+                      modulo(rank - 1, ranks), 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)
+  end subroutine
+  subroutine fill(v, n)
+    integer, intent(in) :: n
+    double precision :: v(n)
+    integer :: i, k
+    do k = 1, n
+      do i = 1, n
+        v(1 + mod(i * k, n)) = 0.5d0 * v(i) + i
+      end do
+    end do
+  end subroutine
+end program
+"""
+    result = transformed(text, "p.f90", tmp_path).text
+    assert result.index("call fill") < result.index("call exchange_last")

@@ -13,6 +13,7 @@ from lapwing.overlap.program import (
     Call,
     Compound,
     Declare,
+    Dimension,
     Element,
     Evaluate,
     Expression,
@@ -82,6 +83,16 @@ def shaping(symbol: Symbol) -> tuple[Expression, ...]:
     """What a variable's bounds and length are made of."""
     bounds = [b for d in symbol.dimensions or () for b in (d.lower, d.upper)]
     return tuple(e for e in (*bounds, symbol.length) if e is not None and not isinstance(e, Number))
+
+
+def has_explicit_shape(dimensions: Sequence[Dimension] | None) -> bool:
+    """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
+    if dimensions is None:
+        return False
+    # Alone, the last one may be open, and that says a(*): of an assumed shape, a(:), no lower bound of 1 is said.
+    last = dimensions[-1]
+    sized = last.upper is not None or len(dimensions) > 1 or last.lower == Number(1)
+    return sized and all(d.upper is not None for d in dimensions[:-1])
 
 
 def done_on_entry(procedure: Procedure) -> tuple[Statement, ...]:

@@ -55,6 +55,7 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.sections import Condition, Linear, Section
 from lapwing.overlap.shapes import shape_of
+from lapwing.overlap.tree import has_explicit_shape
 
 if TYPE_CHECKING:
     from lapwing.overlap.analysis import Analysis
@@ -901,7 +902,7 @@ class Walker:
                 self._argument_by_value(argument)
         does = called(self, callee, arguments, self._where)
         if fortran:
-            self._hand_shapes(arguments, does.accesses)
+            self._hand_shapes(callee, arguments, does.accesses)
         self._found += does.accesses
         self._operations += does.operations
         self.environment.forget({key for key in does.written if self._is_scalar(key)})
@@ -917,10 +918,11 @@ class Walker:
             self._barrier = self._barrier or f"{callee.name}: {summary.barrier}"
             self.environment.forget(set(), everything=True)
 
-    def _hand_shapes(self, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:
+    def _hand_shapes(self, callee: Procedure, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:
         """Fortran: of an argument that a callee does not touch it may still ask for the shape or the status."""
-        for argument in arguments:
-            if is_place(argument) and _may_be_reshaped(argument):
+        for number, argument in enumerate(arguments):
+            asked = number >= len(callee.parameters) or _has_shape_of_argument(callee.parameters[number])
+            if asked and is_place(argument) and _may_be_reshaped(argument):
                 memory = self._objects(argument)
                 if not any(memory & access.memory for access in accesses):
                     self._shape(argument)
@@ -946,6 +948,13 @@ def _is_of_standard_stream(library: known.Known, arguments: Sequence[Expression]
         return False
     stream = without_casts(arguments[library.stream])
     return stream in _STANDARD_UNITS or (isinstance(stream, Name) and stream.symbol.key in _STANDARD_STREAMS)
+
+
+def _has_shape_of_argument(dummy: Symbol) -> bool:
+    """Fortran: whether something of what it is given is seen in it besides its memory: a shape, a length, a status."""
+    shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
+    plain = dummy.type.base in ("integer", "real", "complex", "logical")
+    return shaped or not plain or dummy.allocatable or dummy.pointer or dummy.optional
 
 
 def _may_be_reshaped(place: Expression) -> bool:

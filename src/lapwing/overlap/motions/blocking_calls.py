@@ -37,7 +37,7 @@ from lapwing.overlap.program import (
     Statement,
     without_casts,
 )
-from lapwing.overlap.tree import message_of
+from lapwing.overlap.tree import has_explicit_shape, message_of
 
 MOTION = "nonblocking"
 
@@ -245,16 +245,6 @@ def _looks_up(buffer: Expression) -> bool:
     indices = buffer.indices if isinstance(buffer, Element) else ()
     parts = (part for index in indices for part in (index.operands() if isinstance(index, Slice) else (index,)))
     return any(isinstance(part, Name) and part.symbol.dimensions is not None for part in parts)
-
-
-def has_explicit_shape(dimensions: object) -> bool:
-    """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
-    if not isinstance(dimensions, tuple):
-        return False
-    # Alone, the last one may be open, and that says a(*): of an assumed shape, a(:), no lower bound of 1 is said.
-    last = dimensions[-1]
-    sized = last.upper is not None or len(dimensions) > 1 or last.lower == Number(1)
-    return sized and all(d.upper is not None for d in dimensions[:-1])
 
 
 def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:

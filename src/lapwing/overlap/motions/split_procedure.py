@@ -29,7 +29,7 @@ from lapwing.overlap.effects import Effects, is_only_read
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.external import wants_external
 from lapwing.overlap.fences import Fences
-from lapwing.overlap.motions.blocking_calls import has_explicit_shape, is_contiguous
+from lapwing.overlap.motions.blocking_calls import is_contiguous
 from lapwing.overlap.motions.carried import carried, is_local, own_variables
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.early_text import words
@@ -58,7 +58,7 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.sections import Chosen
-from lapwing.overlap.tree import declared_in, hidden_name, message_of, shaping, variables_of, works
+from lapwing.overlap.tree import declared_in, has_explicit_shape, hidden_name, message_of, shaping, variables_of, works
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"
