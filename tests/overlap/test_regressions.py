@@ -429,7 +429,7 @@ program p
   v = 0
   do t = 1, 3
     call exchange(u, v, n)
-    call fill(v, n)
+    call fill(v(2), n - 1)
     u(2) = u(1) + v(2)
   end do
   print *, u(1), u(2), sum(v)
