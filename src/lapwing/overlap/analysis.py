@@ -9,6 +9,7 @@ from functools import cached_property
 from lapwing.overlap import mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.bindings import Asked, Called
+from lapwing.overlap.boxes import in_boxes
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
@@ -430,7 +431,7 @@ class Analysis:
 
 def _outside(effects: Effects, procedure: Procedure) -> Effects:
     """Without what dies with the call, and return statements, which end only the procedure."""
-    lasting = [a for a in effects.accesses if not _dies(a, procedure)]
+    lasting = in_boxes([a for a in effects.accesses if not _dies(a, procedure)])
     if len(lasting) > _MANY_ACCESSES:
         lasting = _merged(lasting, lambda section: section.coarse)
     if len(lasting) > _MOST_ACCESSES:

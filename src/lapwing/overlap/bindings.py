@@ -59,8 +59,11 @@ def _called(
     walker: Walker, callee: Procedure, summary: Effects, arguments: Sequence[Expression], where: Span | None
 ) -> Called:
     bindings = Bindings(walker, callee, arguments)
-    translated = bindings.coarse if walker.sectionless else bindings.access
-    accesses = tuple(a.at(where) for access in summary.accesses if (a := translated(access)) is not None)
+    if walker.sectionless:
+        translated = map(bindings.coarse, summary.without_sections)
+    else:
+        translated = map(bindings.access, summary.accesses)
+    accesses = tuple(access.at(where) for access in translated if access is not None)
     written: set[str] = set()
     everything = False
     for access in accesses:
@@ -161,8 +164,7 @@ class Bindings:
         symbol = access.symbol
         if symbol is not None and symbol.key in self.actual:
             return self._through_dummy(access, None, False)
-        access = self._with_memory_here(access)
-        return access.within(None, False) if access.must or access.section is not None else access
+        return self._with_memory_here(access)
 
     def _with_memory_here(self, access: Access) -> Access:
         """The same in the caller's memory: a part of a dummy argument may be reached without its name (a component is)."""

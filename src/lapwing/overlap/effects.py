@@ -140,6 +140,11 @@ class Effects:
         return _keys(self.writes())
 
     @cached_property
+    def without_sections(self) -> tuple[Access, ...]:
+        """The accesses, of which nothing is known but the variables."""
+        return tuple(dict.fromkeys(a.within(None, False) for a in self.accesses))
+
+    @cached_property
     def set_keys(self) -> frozenset[str]:
         """Keys of the scalars that are given a new value, for certain."""
         return frozenset(

@@ -120,6 +120,8 @@ class ProgressCalls:
 
     def _is_quiet(self, loop: Statement) -> bool:
         """Whether the loop does not call MPI, and all of it is known."""
+        if isinstance(loop, Loop) and self.context.analysis.is_nest(loop, self.procedure):
+            return True
         if any(isinstance(s, Opaque) or _is_mpi(s) for s in loop.walk()):
             return False
         effects = self.context.analysis.plain(loop, self.procedure)
