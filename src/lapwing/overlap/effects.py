@@ -35,7 +35,7 @@ class Anchor:
         )
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as Linear
 class Access:
     """One variable's elements are read or written.
 

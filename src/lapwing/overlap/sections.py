@@ -20,7 +20,7 @@ def fresh_term() -> str:
     return f"x{next(_fresh)}"
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, which nothing needs, and which makes what is made most often several times as slowly
 class Linear:
     """Σ coefficient · term + constant; terms in order, without zeros."""
 
@@ -146,7 +146,7 @@ def _renamed(name: str, values: Mapping[str, Linear]) -> str | None:
     return term.terms[0][0] if is_term(term) else None
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as Linear
 class Section:
     """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow. ``origins``: of those
     among its terms, bound or not, that have one."""
