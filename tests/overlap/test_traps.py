@@ -322,6 +322,13 @@ PROGRAMS = {
         "files that stay open", waits=("fread(&table",), in_order=(("fflush(file)", "&lapwing_slots[0], b"),)
     ),
     "flushed_file.f90": Trap("the same in Fortran", waits=("read (10",)),
+    "names_of_blocks.c": Trap(
+        "declarations without variables taken for nothing",
+        lacks=("exchange_first",),
+        in_order=(("        enum turn { SHIFT = 11 }", "2 * u[i][j] + (real)j / SHIFT"),),
+    ),
+    "unnamed_memory.c": Trap("halves that outlive the memory they share", lacks=("exchange_first", "mirror_first")),
+    "standard_unit.f90": Trap("a standard unit that is a file", in_order=(("flush (6)", "a, n, MPI_DOUBLE"),)),
 }
 
 

@@ -35,7 +35,7 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.requests import are_copied
 from lapwing.overlap.sections import Linear, Section
-from lapwing.overlap.tree import called_in, done_on_entry
+from lapwing.overlap.tree import called_in, done_on_entry, shaping
 from lapwing.overlap.unchanging import unchanging
 from lapwing.overlap.walk import Walker, in_sequence
 from lapwing.overlap.wildcards import Wildcards
@@ -304,6 +304,11 @@ class Analysis:
         return self._calls_any({"MPI_SSEND", "MPI_ISSEND", "MPI_SSEND_INIT"})
 
     @cached_property
+    def redirects(self) -> bool:
+        """Whether the program may make files of C's standard streams."""
+        return self._calls_any({"FREOPEN", "DUP2", "DUP3"})
+
+    @cached_property
     def unbuffers(self) -> bool:
         """Whether the program changes how streams are buffered: what it writes may be in the file at once."""
         return self._calls_any({"SETBUF", "SETVBUF", "SETBUFFER", "SETLINEBUF"})
@@ -384,7 +389,8 @@ class Analysis:
         summary = self.summary(callee)
         entry = self._asked.get((id(summary), id(arguments)))
         if entry is None:
-            asked = Asked.of(summary, arguments, self.terms)
+            bounds = (self.on_entry(e) for dummy in callee.parameters for e in shaping(dummy))
+            asked = Asked.of(summary, (b for b in bounds if b is not None), arguments, self.terms)
             entry = self._asked[id(summary), id(arguments)] = summary, arguments, asked
         return entry[-1]
 

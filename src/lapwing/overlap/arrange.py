@@ -48,6 +48,7 @@ from lapwing.overlap.sections import Chosen
 from lapwing.overlap.tree import (
     declared_in,
     hidden_name,
+    is_for_its_block,
     substitute_block,
     variables_of,
     with_blocks,
@@ -569,7 +570,9 @@ def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
 
 
 def _hands_on_declared(halves: Halves) -> bool:
-    """Whether the second half names a variable that is declared in the first: in blocks of their own it could not."""
+    """Whether the second half may need what is declared in the first: in blocks of their own it could not have it."""
+    if any(map(is_for_its_block, halves.first)):
+        return True
     declared = frozenset[Symbol]().union(*(declared_in(s) for s in halves.first))
     return any(declared & variables_of(s) for s in halves.last)
 

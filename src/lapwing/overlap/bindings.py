@@ -89,9 +89,10 @@ class Asked:
     pointers: tuple[str, ...]
 
     @staticmethod
-    def of(summary: Effects, arguments: Iterable[Expression], terms: Terms) -> Asked:
+    def of(summary: Effects, bounds: Iterable[Linear], arguments: Iterable[Expression], terms: Terms) -> Asked:
+        """``bounds``: of the callee's dummy arguments, where it begins."""
         keys: set[str] = set()
-        names: set[str] = set()
+        names = {name for bound in bounds for name in bound.names()}
         for access in summary.accesses:
             keys |= {m.key for m in access.memory}
             if access.symbol is not None:

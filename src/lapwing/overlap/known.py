@@ -21,7 +21,7 @@ class Known:
     ``state``: a hidden state that is read and written: "heap", "random", "clock", "environment", "locale", "threads" (OpenMP's
     settings), "signgam". Calls with the same state keep their order. "synchronisation" is that of files: other ranks see what
     was written once it is closed or flushed, so these calls and messages keep their order. ``stream``: the argument that is
-    the stream it works on, which is none of theirs if it is a standard one. ``io``: the same for everything that reads or prints.
+    the C stream it works on, which is none of theirs if it is a standard one. ``io``: the same for all that reads or prints.
     """
 
     name: str
@@ -318,7 +318,7 @@ def _fortran_functions() -> dict[str, Known]:
             *_each("getarg getenv", replace(environment, writes=(1,))),
             *_each("hostnm getcwd", replace(environment, writes=(0, 1))),
             *_each(_OPENMP, Known("", state="threads")),
-            Known("flush", io=True, state="synchronisation", stream=0, parameters=("unit",)),
+            Known("flush", io=True, state="synchronisation", parameters=("unit",)),
             *_each("exit abort", Known("", ends=True, io=True)),
         ],
     )

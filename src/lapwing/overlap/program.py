@@ -423,9 +423,11 @@ class Evaluate(Statement):
 
 @dataclass(frozen=True)
 class Declare(Statement):
-    """C: a declaration inside a function, with the initial values it gives: one (variable, value or None) each."""
+    """C: a declaration inside a function, with the initial values it gives: one (variable, value or None) each. ``names``: it is
+    one of what is no local variable, too: of a type, an enumerator, a function, a variable of another place."""
 
     variables: tuple[tuple[Symbol, Expression | None], ...]
+    names: bool = field(default=False, kw_only=True)
 
     def expressions(self) -> tuple[Expression, ...]:
         return tuple(value for _, value in self.variables if value is not None)
@@ -617,7 +619,7 @@ class Problem:
 class Program:
     """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
     declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for. ``included``: the
-    text of C headers that are no sources, the system's and MPI's apart.
+    text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
     """
 
     sources: tuple[Source, ...]

@@ -153,10 +153,32 @@ def variables_of(statement: Statement) -> frozenset[Symbol]:
     return frozenset(found)
 
 
+def is_for_its_block(statement: Statement) -> bool:
+    """C: whether it, apart from what its blocks hold, makes something that its block alone has, besides variables: a name of a
+    type, say, or an array without a name."""
+    if isinstance(statement, Declare):
+        # Of an array or a struct braces are no more than its initial value.
+        unnamed = any(
+            symbol.pointer and value is not None and _has_braces(value) for symbol, value in statement.variables
+        )
+        return statement.names or unnamed
+    return any(map(_is_braces, statement.every_expression()))
+
+
+def _has_braces(value: Expression) -> bool:
+    return any(map(_is_braces, value.walk()))
+
+
+def _is_braces(expression: Expression) -> bool:
+    return isinstance(expression, Operation) and expression.operator == "{}"
+
+
 def hidden_name(earlier: Statement, later: Statement) -> str | None:
     """The name that would mean another variable, or none, if ``later`` stood before ``earlier``."""
     if not isinstance(earlier, Declare) and not isinstance(later, Declare):
         return None
+    if any(isinstance(s, Declare) and s.names for s in (earlier, later)):
+        return "a type or a function"
     declared, mentioned = declared_in(earlier), variables_of(later)
     if declared & mentioned:
         return min(symbol.name for symbol in declared & mentioned)

@@ -10,6 +10,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.program import Constant, Program, Statement
+from lapwing.overlap.spelling import spellings
 from lapwing.overlap.tree import called_in, message_of
 
 
@@ -105,9 +106,9 @@ class Unsuitable:
         """Programs whose threads may all call MPI: they would share requests and copies."""
         statements = self._statements()
         # MPI_Init asks for no level: where nothing else does, or asks which one there is, its name decides nothing.
-        asks = any(_THREAD_CALLS.search(source.data) for source in self.read.sources)
+        asks = self._named(_THREAD_CALLS) is not None
         plain = any((message := message_of(s)) is not None and message.name == "MPI_Init" for s in statements)
-        named = (asks or not plain) and any(_MANY_THREADS.search(source.data) for source in self.read.sources)
+        named = (asks or not plain) and self._named(_MANY_THREADS) is not None
         if not named and all(_thread_level(s) in (None, *_ONE_THREAD) for s in statements):
             return False
         self._refuse_messages(
@@ -121,7 +122,7 @@ class Unsuitable:
     def _shares_memory(self) -> bool:
         """Programs whose ranks may read what others have written into memory of theirs or into windows, without a call at their
         own end: a message tells them when, so nothing may change places with it."""
-        return self._names(
+        return self._is_left_for(
             _SHARED_MEMORY,
             "ranks share no memory",
             "nothing: a message may say that other ranks have written what is shared",
@@ -129,19 +130,24 @@ class Unsuitable:
 
     def _sends_when_ready(self) -> bool:
         """Programs with sends that may begin only when their receive has (MPI 3.1, 3.4): another message says that it has."""
-        return self._names(
+        return self._is_left_for(
             _READY_SENDS,
             "no send needs its receive to have begun",
             "use the standard mode: MPI_Send, MPI_Isend or MPI_Send_init",
         )
 
-    def _names(self, pattern: re.Pattern[bytes], obligation: str, advice: str) -> bool:
-        """Whether the sources name what the pattern finds, which all messages are refused for."""
-        found = next((m for source in self.read.sources if (m := pattern.search(source.data))), None)
+    def _is_left_for(self, pattern: re.Pattern[bytes], obligation: str, advice: str) -> bool:
+        """Whether the program names what the pattern finds, for which all its messages are refused."""
+        found = self._named(pattern)
         if found is None:
             return False
-        self._refuse_messages(self._statements(), obligation, found[0].decode("latin-1"), advice)
+        self._refuse_messages(self._statements(), obligation, found, advice)
         return True
+
+    def _named(self, pattern: re.Pattern[bytes]) -> str | None:
+        """What of the program's text the pattern finds first."""
+        found = next((m for text in spellings(self.read) if (m := pattern.search(text))), None)
+        return None if found is None else found[0].decode("latin-1")
 
     def _has_second_names(self) -> bool:
         """C programs with a variable that is another one under a second name, which only the linker knows."""

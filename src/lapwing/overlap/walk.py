@@ -553,7 +553,7 @@ class Walker:
         for number in library.calls:
             self._called_back(library.name, arguments[number] if number < len(arguments) else None)
         self._io = self._io or library.io
-        if library.state and not _is_of_standard_stream(library, arguments):
+        if library.state and not (_is_of_standard_stream(library, arguments) and not self.analysis.redirects):
             self._states.add(library.state)
         if library.io and self.analysis.unbuffers:
             self._states.add("synchronisation")
@@ -947,7 +947,7 @@ def _is_of_standard_stream(library: known.Known, arguments: Sequence[Expression]
     if library.stream is None or library.stream >= len(arguments):
         return False
     stream = without_casts(arguments[library.stream])
-    return stream in _STANDARD_UNITS or (isinstance(stream, Name) and stream.symbol.key in _STANDARD_STREAMS)
+    return isinstance(stream, Name) and stream.symbol.key in _STANDARD_STREAMS
 
 
 def _has_shape_of_argument(dummy: Symbol) -> bool:
@@ -1002,7 +1002,6 @@ _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
 _NEVER: Condition = (((Linear.number(-1), ">="),),)
 _VOLATILE = "volatile variables"
 _STANDARD_STREAMS = frozenset({"stdin", "stdout", "stderr"})
-_STANDARD_UNITS = (Number(0), Number(5), Number(6))  # Fortran's
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _TRAFFIC = frozenset(

@@ -21,6 +21,7 @@ from lapwing.overlap.program import (
     Program,
     without_casts,
 )
+from lapwing.overlap.spelling import joined, spellings
 
 
 class Wildcards:
@@ -37,7 +38,8 @@ class Wildcards:
     @cached_property
     def any(self) -> bool:
         """Whether the program may have any."""
-        return bool(self._named) or any(map(_is_doubtful, self._arguments()))
+        from_statuses = any(map(_STATUS.search, spellings(self._program)))
+        return bool(self._named) or from_statuses or any(map(_is_doubtful, self._arguments()))
 
     def of(self, call: Call) -> str | None:
         """The wildcard that the receive names, or by what it may be one; None if it is certainly none."""
@@ -60,9 +62,8 @@ class Wildcards:
     @cached_property
     def _named(self) -> int:
         """How often the program's text names a wildcard."""
-        sources = ((source.data, source.language) for source in self._program.sources)
-        included = ((data, "c") for data in self._program.included)
-        return sum(_times_named(data, language) for data, language in (*sources, *included))
+        in_sources = sum(max(_times_named(text, s.language) for text in joined(s)) for s in self._program.sources)
+        return in_sources + sum(_times_named(text, "c") for text in self._program.included)
 
     def _arguments(self) -> Iterable[Expression]:
         sites = (site for found in self._graph.sites.values() for site in found if site.target is Target.MPI)
@@ -97,21 +98,22 @@ def _is_reckoned(argument: Expression) -> bool:
     return isinstance(argument, Operation) and argument.operator in _ARITHMETIC
 
 
-def _times_named(data: bytes, language: str) -> int:
-    if not _WILDCARD.search(data):
+def _times_named(text: bytes, language: str) -> int:
+    if not _WILDCARD.search(text):
         return 0
     if language == "c":
-        words = named_words(data)
-        return sum(words[name] for name in mpi.WILDCARDS)
-    lines = [_COMMENT.sub(rb"\1", line) for line in _CONTINUED.sub(b" ", data).splitlines()]
+        return sum(count for word, count in named_words(text).items() if word.startswith(_COMMON))
+    lines = [_COMMENT.sub(rb"\1", line) for line in text.splitlines()]
     # What a USE statement lists keeps its name there, if it is not given another.
     return sum(len((_RENAMED if _USE.match(line) else _WILDCARD).findall(line)) for line in lines)
 
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-_WILDCARD = re.compile(rb"MPI_ANY_(?:SOURCE|TAG)", re.IGNORECASE)
-_RENAMED = re.compile(rb"=>[ \t]*MPI_ANY_(?:SOURCE|TAG)", re.IGNORECASE)
+_COMMON = "MPI_ANY"  # what macros may put the rest to
+_WILDCARD = re.compile(rb"MPI_ANY", re.IGNORECASE)
+_RENAMED = re.compile(rb"=>[ \t]*MPI_ANY", re.IGNORECASE)
+# The status of a request that stands for nothing has wildcards in it.
+_STATUS = re.compile(rb"\bMPI_(?:SOURCE|TAG)\b", re.IGNORECASE)
 _USE = re.compile(rb"[ \t]*use\b", re.IGNORECASE)
-_CONTINUED = re.compile(rb"&[ \t]*(?:![^\n]*)?\r?\n(?:[ \t]*(?:![^\n]*)?\r?\n)*[ \t]*&?")
 # Fortran's, where no quote stands before it; of OpenMP's lines, compilers read what follows.
 _COMMENT = re.compile(rb"^([^'\"!]*)!(?!\$).*")

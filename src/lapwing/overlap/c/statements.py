@@ -68,7 +68,8 @@ _ENDS_WITH_STATEMENT = (_STRUCTURED | {Kind.UNEXPOSED_STMT, Kind.FOR_RANGE_STMT}
 _RETURNS_TWICE = frozenset(("setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork"))
 _LEAVES = frozenset(("longjmp", "_longjmp", "siglongjmp"))
 # Declarations that do nothing: struct, union, class, enum, function, typedef, using and their like, static_assert.
-_HARMLESS = frozenset((2, 3, 4, 5, 8, 20, 33, 34, 35, 36, 602))
+_NAMING = frozenset((2, 3, 4, 5, 8, 20, 33, 34, 35, 36))  # types, functions, what C++ uses of namespaces
+_HARMLESS = _NAMING | {602}  # static_assert
 _NAMES_TYPE = frozenset((20, 36))  # typedef, using
 _STANDS_ALONE = frozenset(
     ("barrier", "taskwait", "taskyield", "flush", "cancel", "cancellation", "threadprivate", "declare", "end", "depobj")
@@ -761,10 +762,12 @@ class Statements:
         if odd is not None:
             return Opaque(odd, span=span)
         variables: list[tuple[Symbol, Expression | None]] = []
+        names = False
         for child in node.children:
+            names = names or child.kind in _NAMING
             if child.kind in _HARMLESS or Kind.FIRST_REFERENCE <= child.kind <= Kind.LAST_REFERENCE:
-                if child.kind in _NAMES_TYPE and self.has_effects(child):
-                    return Opaque("a type whose size is computed with effects", span=span)
+                if child.kind in _NAMES_TYPE and (self.has_effects(child) or _asks_variables(child)):
+                    return Opaque("a type whose size is computed", span=span)
                 continue
             if child.kind != Kind.VAR_DECL:
                 return Opaque("a declaration that is not supported", span=span)
@@ -774,6 +777,7 @@ class Statements:
                 return Opaque("a variable with a cleanup function", span=span)
             symbol = self._declarations.variable(child.cursor)
             if symbol is None or symbol.storage is Storage.GLOBAL:
+                names = True
                 continue
             value = self._initial(child, symbol)
             if self._keeps_temporary(child, value):
@@ -789,7 +793,7 @@ class Statements:
                 if value is not None:
                     self._declarations.note_initial(symbol, value)
                 variables.append((symbol, None))
-        return Declare(tuple(variables), span=span) if variables else Nothing(span=span)
+        return Declare(tuple(variables), names=names, span=span) if variables or names else Nothing(span=span)
 
     def _initial(self, node: Node, symbol: Symbol) -> Expression | None:
         """The value a declaration gives; on the way, the bounds of a variable-length array."""
@@ -843,6 +847,11 @@ def _unchangeable(block: Block) -> Block:
 
 def _pragma_name(directive: Directive) -> str:
     return {"omp": "OpenMP", "acc": "OpenACC"}.get(directive.rest.split(" ")[0], "a pragma")
+
+
+def _asks_variables(node: Node) -> bool:
+    """Whether a type's size is made of variables: it is reckoned where the type is given its name."""
+    return any(inner.kind in (Kind.DECL_REF_EXPR, Kind.MEMBER_REF_EXPR) for inner in node.walk())
 
 
 def _is_constant(value: Expression) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -126,8 +126,12 @@ class _Reader:
             problems,
             self._table.initial,
             tuple(self._mains),
-            tuple(self._read_bytes(path) for path in self._included if path not in self._files),
+            (*(self._read_bytes(path) for path in self._included if path not in self._files), *self._given_macros()),
         )
+
+    def _given_macros(self) -> Iterable[bytes]:
+        values = (value for value in self._defines.values() if value is not None)
+        return (word.encode() for words in (values, *self._commands.values()) for word in words)
 
     # ---- files ----
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from tree_sitter import Node
 
 from lapwing.overlap.fortran.expressions import ExpressionReader
 from lapwing.overlap.fortran.file import Unreadable
-from lapwing.overlap.program import Element, Expression, InputOutput, Member, Name, Span, Statement, Text
+from lapwing.overlap.program import Element, Expression, InputOutput, Member, Name, Source, Span, Statement, Text
+from lapwing.overlap.spelling import joined
 
 _JUMPS = {"end", "err", "eor"}
 _RESULTS = {"iostat", "iomsg", "size", "newunit", "id"}
 _INQUIRED = {"unit", "file", "id"}  # all else INQUIRE gives
 _OF_FILES = {"open_statement", "close_statement", "inquire_statement"}
 _ON_FILES = {"read_statement", "file_position_statement"}
-_STANDARD_UNITS = {"*", "0", "5", "6", "input_unit", "output_unit", "error_unit"}
+_STANDARD_UNITS = {"0", "5", "6"}
+_OPEN_STANDARD = re.compile(
+    rb"\bopen[ \t]*\((?![^)\n]*\bnewunit\b)[ \t]*(?:unit[ \t]*=[ \t]*)?(?!0*[1-9]\d+\b|[1-47-9]\b)", re.IGNORECASE
+)
+
+
+def opens_standard_units(source: Source) -> bool:
+    """Whether an OPEN statement may be of a unit that is connected from the start: one that is neither new nor another number."""
+    return any(_OPEN_STANDARD.search(text) for text in joined(source))
 
 
 def read_input_output(expressions: ExpressionReader, node: Node, span: Span, label: str | None) -> Statement:
@@ -56,9 +67,11 @@ def _is_on_file(expressions: ExpressionReader, node: Node) -> bool:
         name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
         if child.type == "keyword_argument" and name is not None and value is not None:
             units += [value] if expressions.file.name(name) == "unit" else []
-    if not units or expressions.file.name(units[-1]).strip("() ") in _STANDARD_UNITS:
+    if not units or expressions.file.name(units[-1]) == "*":
         return False
     unit = units[-1]
+    if expressions.file.name(unit).strip("() ") in _STANDARD_UNITS and not expressions.scope.world.opens_standard_units:
+        return False
     return unit.type not in expressions.readers or not _may_be_text(expressions, expressions.read(unit))
 
 

@@ -11,6 +11,7 @@ from lapwing.overlap.fortran.allocations import give_bounds
 from lapwing.overlap.fortran.declarations import declare
 from lapwing.overlap.fortran.file import File, children_of
 from lapwing.overlap.fortran.includes import Includes
+from lapwing.overlap.fortran.input_output import opens_standard_units
 from lapwing.overlap.fortran.parse import parse_view
 from lapwing.overlap.fortran.preprocessor import conditional_regions, included_name, macros_of
 from lapwing.overlap.fortran.scope import KNOWN_MODULES, Entity, Scope, Use, World
@@ -155,6 +156,7 @@ class ProgramReader:
     # ---- the program ----------------------------------------------------------------------------------------------------
 
     def program(self) -> Program:
+        self.world.opens_standard_units = any(map(opens_standard_units, self.sources))
         for unit in self.units:
             self.enter(unit, None)
         for unit, scope in self.world.scopes.items():
@@ -181,7 +183,8 @@ class ProgramReader:
         self.note_forgotten_holes()
         globals_ = self.globals()
         mains = tuple(self.mains())
-        return Program(tuple(self.sources), procedures, globals_, tuple(self.problems), mains=mains)
+        given = tuple(value.encode() for value in self.defines.values())
+        return Program(tuple(self.sources), procedures, globals_, tuple(self.problems), mains=mains, included=given)
 
     def mains(self) -> Iterator[Span]:
         """Main programs. What lies in an ``#if`` may be left out, and statements without an END may be there to be included."""

@@ -337,6 +337,7 @@ class World:
     layouts: dict[str, bool] = field(default_factory=dict)  # whether a COMMON block is laid out alike everywhere
     overloads: Overloads = field(default_factory=Overloads)
     overlaid: set[str] = field(default_factory=set)  # COMMON blocks with EQUIVALENCE in them
+    opens_standard_units: bool = False  # OPEN may make files of units 0, 5 and 6
 
 
 def storage_of(entity: Entity) -> Storage:

@@ -42,7 +42,6 @@ from lapwing.overlap.program import (
     Jump,
     Loop,
     Name,
-    Nothing,
     Number,
     Procedure,
     Span,
@@ -51,7 +50,7 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.sites import sites_of
-from lapwing.overlap.tree import declared_in, message_of, rewrite
+from lapwing.overlap.tree import declared_in, is_for_its_block, message_of, rewrite
 
 MOTION = "pipeline-loop"
 Divide = Callable[[Call, Procedure], Sequence[Statement]]
@@ -305,7 +304,7 @@ class _Pipeliner:
         for statement in callee.body.statements:
             if statement is turn.transfer:
                 break
-            if isinstance(statement, Nothing) and self._text(statement, callee).strip() not in ("", ";"):
+            if is_for_its_block(statement):
                 raise Refused(
                     "a procedure's types are known to others", "a declaration in it", "move it out", statement.span
                 )

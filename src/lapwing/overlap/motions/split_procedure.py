@@ -58,7 +58,17 @@ from lapwing.overlap.program import (
     Symbol,
 )
 from lapwing.overlap.sections import Chosen
-from lapwing.overlap.tree import declared_in, has_explicit_shape, hidden_name, message_of, shaping, variables_of, works
+from lapwing.overlap.tree import (
+    called_in,
+    declared_in,
+    has_explicit_shape,
+    hidden_name,
+    is_for_its_block,
+    message_of,
+    shaping,
+    variables_of,
+    works,
+)
 
 MOTION = "start-earlier"
 FIRST, LAST = "_first", "_last"
@@ -199,9 +209,12 @@ class SplitProcedures:
         return any(labelled or _RETURN.search(source.text(s.span)) for s in unread)
 
     def _is_for_the_whole(self, statement: Statement) -> bool:
-        """Whether a statement counts for all of its procedure: a FORMAT, or a FINAL procedure's call at its end."""
+        """Whether a statement counts for all of its procedure: a FORMAT, or a FINAL procedure's call at its end; or makes what is
+        there for all of it, but not longer."""
         if isinstance(statement, Opaque):
             return statement.span.start == statement.span.end
+        if is_for_its_block(statement) or not _OWN_MEMORY.isdisjoint(called_in(statement)):
+            return True
         text = self.context.analysis.program.sources[statement.span.source].text(statement.span)
         return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
 
@@ -489,7 +502,7 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
     named = frozenset[Symbol]().union(*(variables_of(s) for s in statements))
     kept: list[Declare] = []
     for statement in reversed(others):
-        if isinstance(statement, Declare) and (declared_in(statement) & named or not statement.variables):
+        if isinstance(statement, Declare) and declared_in(statement) & named:
             kept.insert(0, statement)
             named |= variables_of(statement)
     return tuple(kept)
@@ -555,6 +568,7 @@ def _computed(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
 _LONGEST = 50  # of 63 characters that a name may have
 _RETURN = re.compile(r"(?i)\b(?:return|entry)\b")
+_OWN_MEMORY = frozenset({"alloca", "__builtin_alloca", "__builtin_alloca_with_align", "_alloca"})
 _FORMAT = re.compile(r"(?i)\s*\d+\s*format\s*\(")
 # Heads that say what a linker calls the procedure, or that its interface is elsewhere.
 _TIED_NAME = re.compile(r"(?i)\bbind\s*\(|\bmodule\s+(?:recursive\s+)?subroutine\b")

@@ -1,0 +1,35 @@
+"""A program's text as compilers see it, for what is told by names alone: lines joined, with headers and macros from outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lapwing.overlap.program import Program, Source
+
+
+def spellings(program: Program) -> Iterator[bytes]:
+    """Texts that together name all that the program may name."""
+    for source in program.sources:
+        yield from joined(source)
+    yield from map(_spliced, program.included)
+
+
+def joined(source: Source) -> tuple[bytes, ...]:
+    """The source's text with its lines joined: as if none ended within a name, and in Fortran also as if all did."""
+    if source.language != "fortran":
+        return (_spliced(source.data),)
+    if source.form == "fixed":
+        cut = b"\n".join(line[:_COLUMNS] for line in source.data.splitlines())
+        return (_FIXED.sub(b" ", source.data), _FIXED.sub(b"", source.data), _FIXED.sub(b"", cut))
+    return (_FREE.sub(b" ", source.data), _FREE.sub(b"", source.data))
+
+
+def _spliced(text: bytes) -> bytes:
+    return text.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
+
+
+_COLUMNS = 72
+_BETWEEN = rb"(?:[ \t]*(?:![^\n]*)?\r?\n)*"  # comments and empty lines
+_FREE = re.compile(rb"&[ \t]*(?:![^\n]*)?\r?\n" + _BETWEEN + rb"[ \t]*&?")
+_FIXED = re.compile(rb"[ \t]*\r?\n(?:[cC*!][^\n]*\n|[ \t]*\r?\n)*(?: {5}[^ 0\r\n]|\t[1-9])")
