@@ -18,7 +18,7 @@ program sharedfile
      if (me == 0) then
         open(newunit=u, file='sharedfile.dat', position='append'); write(u, '(a,z16.16)') 'first ', c(4); close(u)
      end if
-     call mpi_allreduce(a, b, n, mpi_double_precision, mpi_max, mpi_comm_world, ie)
+     call mpi_scatter(a, n / np, mpi_double_precision, b, n / np, mpi_double_precision, 0, mpi_comm_world, ie)
      do i = 1, n; c(i) = 0.5d0*c(i) + i; end do
      if (me == np-1) then
         open(newunit=u, file='sharedfile.dat', position='append'); write(u, '(a,z16.16)') 'last  ', b(4); close(u)
