@@ -135,7 +135,7 @@ def _written_by_others(analysis: Analysis, pointer: Symbol, transfer: Call) -> b
         for statement in procedure.body.walk():
             if statement is transfer:
                 continue
-            parts = [e for e in statement.every_expression()]
+            parts = statement.every_expression()
             targets = [e.target for e in parts if isinstance(e, Assignment)]
             if isinstance(statement, Assign):
                 targets.append(statement.target)
@@ -157,7 +157,7 @@ def _base(place: Expression) -> Expression:
 
 def _harmless(statement: Statement) -> Iterator[Expression]:
     """Names that do not hand on the address they stand for."""
-    parts = [e for e in statement.every_expression()]
+    parts = statement.every_expression()
     ends = isinstance(statement, Call) and (statement.name == "free" or message_of(statement) is not None)
     if ends and isinstance(statement, Call):
         yield from map(_bare, statement.arguments)

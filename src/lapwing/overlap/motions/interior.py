@@ -129,7 +129,7 @@ def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
     effects = analysis.plain(loop, procedure)
     if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
         return False
-    head = [e for e in loop.every_expression()]
+    head = loop.every_expression()
     if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
         return False  # both parts would ask
     bounds = {e.symbol.key for e in head if isinstance(e, Name)}

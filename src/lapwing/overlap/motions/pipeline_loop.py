@@ -42,6 +42,7 @@ from lapwing.overlap.program import (
     Jump,
     Loop,
     Name,
+    Nothing,
     Number,
     Procedure,
     Span,
@@ -304,7 +305,9 @@ class _Pipeliner:
         for statement in callee.body.statements:
             if statement is turn.transfer:
                 break
-            if is_for_its_block(statement):
+            # Of what means nothing by itself, as a directive, the text is left out.
+            unseen = isinstance(statement, Nothing) and self._text(statement, callee).strip() not in ("", ";")
+            if unseen or is_for_its_block(statement):
                 raise Refused(
                     "a procedure's types are known to others", "a declaration in it", "move it out", statement.span
                 )
