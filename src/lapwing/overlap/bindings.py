@@ -213,7 +213,7 @@ class Bindings:
         if not isinstance(base, Name):
             return Access(None, None, access.writes, False, False, memory)
         if dummy.dimensions is None and isinstance(actual, Element):
-            element = self.walker._section(actual)
+            element = self.walker.section(actual)
             return Access(base.symbol, element, access.writes, must and self.walker._is_exact(element), False, memory)
         if not _same_elements(dummy, base.symbol):
             section = None
@@ -226,7 +226,7 @@ class Bindings:
         elif section is not None:
             offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
             if offsets is not None:
-                shifted = self.walker._bound(section.shifted(offsets))
+                shifted = self.walker.bound(section.shifted(offsets))
                 must = must and self.walker._runs_through(shifted)
                 return Access(base.symbol, shifted, access.writes, must, False, memory)
             anchor = self._anchor(dummy, actual)
@@ -286,7 +286,7 @@ class Bindings:
         """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
         if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
             return None
-        fortran = self.walker._language() == "fortran"
+        fortran = self.walker.language() == "fortran"
         pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
         offsets = []
         for number, (inner, outer) in enumerate(pairs):
@@ -358,7 +358,7 @@ class Bindings:
                 environment = self.walker.environment
                 arrays = {lookup.array for lookup in known.lookups}
                 known = known.without_lookups(arrays if environment.lost else self.actual.keys() | environment.changed)
-            self._sections[section] = self.walker._bound(known)
+            self._sections[section] = self.walker.bound(known)
         return self._sections[section]
 
     def _lossy(self, section: Section) -> bool:

@@ -19,12 +19,10 @@ from lapwing.overlap.program import (
     Assignment,
     Call,
     Declare,
-    Deref,
     Element,
     Expression,
     Invocation,
     Jump,
-    Member,
     Name,
     Number,
     Procedure,
@@ -32,6 +30,7 @@ from lapwing.overlap.program import (
     Statement,
     Storage,
     Symbol,
+    given,
     is_unread,
     without_casts,
 )
@@ -154,7 +153,7 @@ class DistinctPointers:
             return set(), {}
         for statement in procedure.body.walk():
             filled = self._filled(statement, procedure)
-            for target, value in _given(statement):
+            for target, value in given(statement):
                 fresh = target == filled or (value is not None and self._is_fresh(value, procedure))
                 if id(statement) not in swapping and not fresh:
                     own.discard(target.key)
@@ -213,7 +212,7 @@ class DistinctPointers:
         if not all(s.storage is Storage.LOCAL and _leads_to_elements(s) for s in returned):
             return False
         for statement in procedure.body.walk():
-            for target, value in _given(statement):
+            for target, value in given(statement):
                 if target in returned and not (value is not None and self._is_fresh(value, procedure)):
                     return False
             if isinstance(statement, Call):
@@ -255,7 +254,7 @@ class DistinctPointers:
         """Keys of the variables that the procedure gives values to; all, where that is not known."""
         if not self._is_followed(procedure):
             return {s.key for s in procedure.parameters}
-        return {target.key for statement in procedure.body.walk() for target, _ in _given(statement)}
+        return {target.key for statement in procedure.body.walk() for target, _ in given(statement)}
 
     @staticmethod
     def _is_followed(procedure: Procedure) -> bool:
@@ -274,30 +273,6 @@ def _symbols(procedure: Procedure) -> Iterator[Symbol]:
 
 def _plain(value: Expression | None) -> Expression | None:
     return None if value is None else without_casts(value)
-
-
-def _given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
-    """The variables that the statement gives a value to by their names or may give one by their addresses, and the values; None:
-    another one."""
-    places: list[Expression] = []  # what may be one of several variables
-    match statement:
-        case Declare(variables):
-            yield from ((symbol, value) for symbol, value in variables if value is not None)
-        case Assign(target=Name(symbol), value=value, operator=operator):
-            yield symbol, value if operator is None else None
-        case Call(result=Name(symbol), name=name, arguments=arguments):
-            yield symbol, Invocation(name, arguments)
-        case Assign(target=place) | Call(result=Expression() as place):
-            places.append(place)
-    for e in statement.every_expression():
-        match e:
-            case Assignment(Name(symbol), operator, value):
-                yield symbol, value if operator is None else None
-            case Assignment(place) | AddressOf(place):
-                places.append(place)
-    for place in places:
-        if not isinstance(place, Element | Member | Deref):
-            yield from ((part.symbol, None) for part in place.walk() if isinstance(part, Name))
 
 
 def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[Statement], Symbol, Symbol]]:

@@ -568,6 +568,34 @@ def is_unread(statement: Statement) -> bool:
     return isinstance(statement, Opaque) or any(isinstance(e, Unread) for e in statement.every_expression())
 
 
+def given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
+    """The variables that the statement may write by their names, or hands on the addresses of, and what they are then worth, or
+    None: something else. Elements and components are not among them."""
+    places: list[Expression] = []  # what may be one of several variables
+    match statement:
+        case Declare(variables):
+            yield from ((symbol, value) for symbol, value in variables if value is not None)
+        case Assign(target=Name(symbol), value=value, operator=operator):
+            yield symbol, value if operator is None else None
+        case Call(result=Name(symbol), name=name, arguments=arguments):
+            yield symbol, Invocation(name, arguments)
+        case Assign(target=place) | Call(result=Expression() as place):
+            places.append(place)
+        case Loop(variable=variable):
+            yield variable, None
+        case InputOutput(writes=writes):
+            places += writes
+    for e in statement.every_expression():
+        match e:
+            case Assignment(Name(symbol), operator, value):
+                yield symbol, value if operator is None else None
+            case Assignment(place) | AddressOf(place):
+                places.append(place)
+    for place in places:
+        if not isinstance(place, Element | Member | Deref):
+            yield from ((part.symbol, None) for part in place.walk() if isinstance(part, Name))
+
+
 # ---- procedures and programs ------------------------------------------------------------------------------------------
 
 

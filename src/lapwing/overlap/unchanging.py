@@ -6,22 +6,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 
 from lapwing.overlap.program import (
-    AddressOf,
-    Assign,
-    Assignment,
-    Call,
     Cast,
     Declare,
-    Deref,
-    Element,
     Expression,
-    InputOutput,
     Jump,
-    Loop,
-    Member,
     Name,
     Number,
     Operation,
@@ -30,6 +21,7 @@ from lapwing.overlap.program import (
     Statement,
     Storage,
     Symbol,
+    given,
     is_unread,
 )
 
@@ -49,7 +41,7 @@ def _of_procedure(procedure: Procedure) -> dict[str, Expression | None]:
     statements = [*procedure.body.walk()]
     if any(map(is_unread, statements)):
         return {}
-    written = Counter(symbol.key for s in statements for symbol in _written(s))
+    written = Counter(symbol.key for s in statements for symbol, _ in given(s))
     found: dict[str, Expression | None] = {
         s.key: None for s in procedure.parameters if s.by_value and _is_followed(s) and s.key not in written
     }
@@ -77,7 +69,7 @@ def _last_written(statements: Sequence[Statement]) -> dict[str, int]:
         symbol.key: number
         for number, statement in enumerate(statements)
         for inner in statement.walk()
-        for symbol in _written(inner)
+        for symbol, _ in given(inner)
         if _is_followed(symbol) and symbol.storage is Storage.LOCAL
     }
 
@@ -99,32 +91,3 @@ def _is_made_of(value: Expression, known: Set[str]) -> bool:
         case Operation(operator, parts):
             return operator in _ARITHMETIC and all(_is_made_of(part, known) for part in parts)
     return False
-
-
-def _written(statement: Statement) -> Iterator[Symbol]:
-    """The variables that a statement may write by their names, or that it gives the address of to whoever may write them."""
-    targets: list[Expression] = []
-    match statement:
-        case Declare(variables):
-            yield from (symbol for symbol, _ in variables)
-        case Assign(target=target):
-            targets.append(target)
-        case Call(result=result) if result is not None:
-            targets.append(result)
-        case Loop(variable=variable):
-            yield variable
-        case InputOutput(writes=writes):
-            targets += writes
-    for e in statement.every_expression():
-        if isinstance(e, Assignment):
-            targets.append(e.target)
-        elif isinstance(e, AddressOf):
-            yield from _addressed(e.object)
-    for target in targets:
-        yield from _addressed(target)
-
-
-def _addressed(place: Expression) -> Iterator[Symbol]:
-    """The variables that a place may be, one of several if it is chosen; what only says where it is, is none of them."""
-    if not isinstance(place, Element | Member | Deref):
-        yield from (e.symbol for e in place.walk() if isinstance(e, Name))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lapwing.overlap import known, mpi
+from lapwing.overlap import known, message_effects, mpi
 from lapwing.overlap.aliases import UNKNOWN, Memory
 from lapwing.overlap.bindings import called, is_place
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, MessageOperation, out_of_loop, together
 from lapwing.overlap.environment import Environment
-from lapwing.overlap.message_buffers import section_of, slots_of
-from lapwing.overlap.phases import Part, Phase, Written
+from lapwing.overlap.phases import Phase, Written
 from lapwing.overlap.program import (
     AddressOf,
     Allocate,
@@ -54,7 +52,6 @@ from lapwing.overlap.program import (
     without_casts,
 )
 from lapwing.overlap.sections import Condition, Linear, Section
-from lapwing.overlap.shapes import shape_of
 from lapwing.overlap.tree import has_explicit_shape
 
 if TYPE_CHECKING:
@@ -71,15 +68,16 @@ class Walker:
         self.procedure = procedure
         self.environment = environment
         self.sectionless = sectionless
-        self._found: list[Access] = []
+        self.depth = 0  # of blocks around the statement
+        # What the statement under way does.
+        self.where: Span | None = None
+        self.found: list[Access] = []
+        self.operations: list[MessageOperation] = []
+        self.states: set[str] = set()
+        self.barrier: str | None = None
+        self._io = False
         # Found already in the statement: most of what it reads are subscripts, again and again.
         self._scalars: set[tuple[int, bool]] = set()
-        self._depth = 0  # of blocks around the statement
-        self._operations: list[MessageOperation] = []
-        self._io = False
-        self._states: set[str] = set()
-        self._barrier: str | None = None
-        self._where: Span | None = None
 
     # ---- statements ---------------------------------------------------------------------------------------------------
 
@@ -95,7 +93,7 @@ class Walker:
             case While(parts=parts, body=body):
                 return self._unknown_turns(parts, body, statement)
             case Select(selector=selector, cases=cases):
-                head = self._simple(lambda: self._value(selector), statement.span)
+                head = self._simple(lambda: self.value(selector), statement.span)
                 before = self.environment
                 results, left = [], before.copy()
                 for case in cases:
@@ -109,12 +107,12 @@ class Walker:
             case Jump(kind=kind, value=value):
                 head = Effects()
                 if value is not None:
-                    head = self._simple(lambda: self._value(value), statement.span)
+                    head = self._simple(lambda: self.value(value), statement.span)
                 far = kind in ("break", "continue") and statement.to is not None
                 leaves = f"{OUT_OF_LOOPS} to {statement.to}" if far else kind
                 return replace(head, leaves=leaves, where=statement.span)
             case Phase():
-                return self._simple(lambda: self._phase(statement), statement.span)
+                return self._simple(lambda: message_effects.of_part(self, statement), statement.span)
             case Written():
                 return self._simple(lambda: self._written(statement), statement.span)
             case Opaque(reason=reason):
@@ -123,23 +121,23 @@ class Walker:
         return self._simple(lambda: self._do(statement), statement.span)
 
     def _simple(self, work: object, span: Span) -> Effects:
-        self._found, self._scalars, self._operations, self._states = [], set(), [], set()
-        self._io, self._barrier, self._where = False, None, span
+        self.found, self._scalars, self.operations, self.states = [], set(), [], set()
+        self._io, self.barrier, self.where = False, None, span
         work()  # type: ignore[operator]
         return Effects(
-            tuple(dict.fromkeys(self._found)),
-            tuple(self._operations),
+            tuple(dict.fromkeys(self.found)),
+            tuple(self.operations),
             self._io,
-            frozenset(self._states),
+            frozenset(self.states),
             None,
-            self._barrier,
-            span if self._barrier else None,
+            self.barrier,
+            span if self.barrier else None,
         )
 
     def _block(self, block: Block) -> Effects:
-        self._depth += 1
+        self.depth += 1
         effects = together(in_sequence([self.inner(s) for s in block.statements]))
-        self._depth -= 1
+        self.depth -= 1
         return effects
 
     def inner(self, statement: Statement) -> Effects:
@@ -152,7 +150,7 @@ class Walker:
         return self.analysis.plain(statement, self.procedure)
 
     def _branches(self, condition: Expression, then: Block, otherwise: Block | None, span: Span) -> Effects:
-        head = self._simple(lambda: self._value(condition), span)
+        head = self._simple(lambda: self.value(condition), span)
         before = self.environment
         known_then = before.condition(condition)
         known_else = before.condition(condition, holds=False)
@@ -194,15 +192,15 @@ class Walker:
     def _loop(self, loop: Loop) -> Effects:
         def read_header() -> None:
             for part in (loop.lower, loop.upper, loop.step):
-                self._value(part)
-            self._touch_scalar(loop.variable, writes=True)
+                self.value(part)
+            self.touch_scalar(loop.variable, writes=True)
 
         head = self._simple(read_header, loop.span)
         lower, upper = self.environment.ends(loop)
         step = self.environment.linear(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
         bounds = {e.symbol.key for e in (*loop.upper.walk(), *loop.step.walk()) if isinstance(e, Name)}
-        if self._language() != "fortran" and (everything or bounds & keys):
+        if self.language() != "fortran" and (everything or bounds & keys):
             upper = None  # C evaluates its bound at every turn
         self.environment.forget(keys - {loop.variable.key}, everything)
         terms = self.environment.terms
@@ -261,7 +259,7 @@ class Walker:
             # What a part sets holds for this turn alone.
             for part in parts:
                 self.environment.forget(keys, everything)
-                self._value(part)
+                self.value(part)
             self.environment.forget(keys, everything)
 
         head = self._simple(read_header, span)
@@ -272,7 +270,7 @@ class Walker:
 
     def _values(self, parts: Iterable[Expression]) -> None:
         for part in parts:
-            self._value(part)
+            self.value(part)
 
     def _do(self, statement: Statement) -> None:
         match statement:
@@ -281,50 +279,50 @@ class Walker:
             case Call():
                 self._call(statement)
             case Evaluate(value=value):
-                self._value(value)
+                self.value(value)
             case Declare(variables=variables):
                 for symbol, initial in variables:
                     if initial is not None:
-                        self._value(initial)
-                    self._touch_scalar(symbol, writes=True)
+                        self.value(initial)
+                    self.touch_scalar(symbol, writes=True)
                     self.environment.assign(symbol, None if initial is None else self.environment.linear(initial))
                     if initial is not None:
                         self._exchange(Name(symbol), initial)
             case InputOutput(reads=reads, writes=writes, files=files):
                 self._io = True
                 if files:
-                    self._states.add("synchronisation")
+                    self.states.add("synchronisation")
                 for part in reads:
-                    self._value(part)
+                    self.value(part)
                 for part in writes:
-                    self._target(part, must=False)
+                    self.target(part, must=False)
             case Allocate(objects=objects, reads=reads, writes=writes):
-                self._states.add("heap")
+                self.states.add("heap")
                 for part in reads:
-                    self._value(part)
+                    self.value(part)
                 for part in writes:
-                    self._target(part, must=False)
+                    self.target(part, must=False)
                 for item in objects:
                     for index in item.operands()[1:]:
-                        self._value(index)
+                        self.value(index)
                     base = item.base if isinstance(item, Element) else item
-                    self._target(base, must=False)
+                    self.target(base, must=False)
             case _:
-                self._barrier = f"{type(statement).__name__} is not understood"
+                self.barrier = f"{type(statement).__name__} is not understood"
 
     # ---- expressions --------------------------------------------------------------------------------------------------
 
     def _assign(self, target: Expression, value: Expression, operator: str | None) -> None:
-        self._value(value)
+        self.value(value)
         if operator is not None:
-            self._value(target)
+            self.value(target)
         new = None
         if isinstance(target, Name) and target.symbol.type.base == "integer":
             kind = target.symbol.type
             wraps = kind.bytes or 0 if kind.unsigned else 0
             given = value if operator is None else Operation(operator, (target, value), wraps=wraps)
             new = self.environment.linear(given)
-        self._target(target, must=True, value=new)
+        self.target(target, must=True, value=new)
         self._exchange(target, value)
 
     def _exchange(self, target: Expression, value: Expression) -> None:
@@ -332,11 +330,11 @@ class Walker:
         for part in (target, value):
             if isinstance(part, Name) and part.symbol.pointer:
                 for symbol in self.analysis.aliases.exchanged(part.symbol):
-                    own = self._objects(Name(symbol))
-                    self._found.append(Access(symbol, None, True, False, False, own, self._where))
+                    own = self.objects(Name(symbol))
+                    self.found.append(Access(symbol, None, True, False, False, own, self.where))
                     self.environment.assign(symbol, None)
 
-    def _value(self, expression: Expression) -> None:
+    def value(self, expression: Expression) -> None:
         """The expression is read."""
         match expression:
             case Number() | Text() | Constant():
@@ -345,95 +343,95 @@ class Walker:
                 if symbol.storage is Storage.CONSTANT:
                     return
                 if symbol.dimensions is not None and not symbol.pointer:
-                    self._touch(expression, None, writes=False, must=False)
+                    self.touch(expression, None, writes=False, must=False)
                 else:
-                    self._touch_scalar(symbol, writes=False)
+                    self.touch_scalar(symbol, writes=False)
             case Operation(operator="&&" | "||" | "?:", arguments=(first, *others)):
-                self._value(first)
+                self.value(first)
                 for part in others:
                     self._value_perhaps(part)
             case Operation(arguments=arguments):
                 for part in arguments:
-                    self._value(part)
+                    self.value(part)
             case Element(base=base, indices=indices):
                 for index in indices:
-                    self._value(index)
+                    self.value(index)
                 if not (isinstance(base, Name) and not base.symbol.pointer):
-                    self._value(base)
-                self._touch(expression, self._section(expression), writes=False, must=False)
+                    self.value(base)
+                self.touch(expression, self.section(expression), writes=False, must=False)
             case Member(base=base):
-                self._subexpressions(base)
-                self._touch(expression, None, writes=False, must=False)
+                self.subexpressions(base)
+                self.touch(expression, None, writes=False, must=False)
             case Deref(pointer=pointer):
-                self._value(pointer)
-                self._touch(expression, None, writes=False, must=False)
+                self.value(pointer)
+                self.touch(expression, None, writes=False, must=False)
             case AddressOf(object=inner):
-                self._subexpressions(inner)
+                self.subexpressions(inner)
             case Assignment(target=target, operator=operator, value=value):
                 self._assign(target, value, operator)
             case Invocation():
                 self._invoke(expression.name, expression.arguments, None)
             case Unread(mentions=mentions):
-                self._barrier = self._barrier or f"{expression.text[:40]} is not understood"
+                self.barrier = self.barrier or f"{expression.text[:40]} is not understood"
                 for part in mentions:
-                    self._value(part)
+                    self.value(part)
                 self.environment.forget(set(), everything=True)
             case _:
                 for part in expression.operands():
-                    self._value(part)
+                    self.value(part)
 
     def _value_perhaps(self, expression: Expression) -> None:
         """The expression is read, or it is not."""
         if not any(isinstance(e, Assignment | Invocation | Unread) for e in expression.walk()):
-            self._value(expression)
+            self.value(expression)
             return
-        before, found = self.environment.copy(), len(self._found)
-        self._value(expression)
-        self._found[found:] = [access.uncertain() for access in self._found[found:]]
+        before, found = self.environment.copy(), len(self.found)
+        self.value(expression)
+        self.found[found:] = [access.uncertain() for access in self.found[found:]]
         joined = before.copy()
         joined.join(before, self.environment)
         self.environment = joined
 
-    def _subexpressions(self, place: Expression) -> None:
+    def subexpressions(self, place: Expression) -> None:
         """What is read to find a place, the place itself not included."""
         match place:
             case Element(base=base, indices=indices):
                 for index in indices:
-                    self._value(index)
+                    self.value(index)
                 if isinstance(base, Name):
                     if base.symbol.pointer:
-                        self._value(base)
+                        self.value(base)
                 else:
-                    self._subexpressions(base)
+                    self.subexpressions(base)
             case Member(base=base):
-                self._subexpressions(base)
+                self.subexpressions(base)
             case Deref(pointer=pointer):
-                self._value(pointer)
+                self.value(pointer)
             case Name():
                 return
             case _:
-                self._value(place)
+                self.value(place)
 
-    def _target(self, place: Expression, *, must: bool, value: Linear | None = None) -> None:
+    def target(self, place: Expression, *, must: bool, value: Linear | None = None) -> None:
         """The place is written."""
         match place:
             case Name(symbol=symbol) if symbol.dimensions is None or symbol.pointer:
-                self._touch_scalar(symbol, writes=True)
+                self.touch_scalar(symbol, writes=True)
                 self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
             case Name() | Element():
-                self._subexpressions(place)
+                self.subexpressions(place)
                 base = place.base if isinstance(place, Element) else place
                 self.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
-                section = self._section(place) if isinstance(place, Element) else None
+                section = self.section(place) if isinstance(place, Element) else None
                 exact = self._is_exact(section) and not _leaves_gaps(place)
-                self._touch(place, section, writes=True, must=must and exact)
+                self.touch(place, section, writes=True, must=must and exact)
             case Member() | Deref():
-                self._subexpressions(place)
-                self._touch(place, None, writes=True, must=False)
+                self.subexpressions(place)
+                self.touch(place, None, writes=True, must=False)
             case Cast(value=inner):
-                self._target(inner, must=False)
+                self.target(inner, must=False)
             case _:
-                self._barrier = self._barrier or "an assignment to something that is not understood"
+                self.barrier = self.barrier or "an assignment to something that is not understood"
                 self.environment.forget(set(), everything=True)
 
     def _is_exact(self, section: Section | None) -> bool:
@@ -444,13 +442,13 @@ class Walker:
         """Whether what is bound in the section takes on all its values, not one of them that nobody knows."""
         return self.environment.terms.turns.issuperset(section.bound)
 
-    def _section(self, element: Element) -> Section | None:
+    def section(self, element: Element) -> Section | None:
         if self.sectionless or not isinstance(element.base, Name):
             return None
         symbol = element.base.symbol
         if symbol.pointer and self.environment.is_changed(symbol):
             return None
-        return self._bound(Section(tuple(map(self.environment.subscript, element.indices))))
+        return self.bound(Section(tuple(map(self.environment.subscript, element.indices))))
 
     def declared(self, bound: Expression | None) -> Linear | None:
         """What an array's declared bound is worth, where nothing has changed it since the procedure began."""
@@ -458,39 +456,39 @@ class Walker:
             return None
         return self.environment.linear(bound) if self.analysis.stays(bound, self.procedure) else None
 
-    def _bound(self, section: Section) -> Section:
+    def bound(self, section: Section) -> Section:
         bound, conditions, origins = self.environment.terms.needed(section.names())
         return section.constrained(bound, conditions, origins) if bound or origins else section
 
-    def _touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
+    def touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:
             return
         self._scalars.add((id(symbol), writes))
         if symbol.target or symbol.pointer or (symbol.storage is Storage.ARGUMENT and not symbol.by_value):
-            memory = self._objects(Name(symbol))
-            self._found.append(Access(symbol, None, writes, writes, False, memory, self._where))
+            memory = self.objects(Name(symbol))
+            self.found.append(Access(symbol, None, writes, writes, False, memory, self.where))
         else:
-            self._found.append(self.analysis.scalar(symbol, writes=writes).at(self._where))
+            self.found.append(self.analysis.scalar(symbol, writes=writes).at(self.where))
         if symbol.volatile:
-            self._states.add(_VOLATILE)
+            self.states.add(_VOLATILE)
 
-    def _touch(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
+    def touch(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
         base = place.base if isinstance(place, Element) else place
         symbol = base.symbol if isinstance(base, Name) else None
         through = symbol is not None and symbol.pointer and symbol.type.base == "pointer"
-        memory = self._objects(place)
+        memory = self.objects(place)
         stale = through and symbol is not None and self.environment.is_changed(symbol)
-        self._found.append(Access(symbol, section, writes, must, through, memory, self._where, stale=stale))
+        self.found.append(Access(symbol, section, writes, must, through, memory, self.where, stale=stale))
         if any(s is not None and s.volatile for s in (symbol, *(m.symbol for m in memory))):
-            self._states.add(_VOLATILE)
+            self.states.add(_VOLATILE)
         if writes:
             self.environment.changed |= {m.key for m in memory}
             if symbol is not None:
                 # Of a pointer it is what it points to that changes.
                 self.environment.changed |= set() if through else {symbol.key}
-            self._forget_scalars(memory)
+            self.forget_scalars(memory)
 
-    def _forget_scalars(self, memory: Iterable[Memory]) -> None:
+    def forget_scalars(self, memory: Iterable[Memory]) -> None:
         """Scalars that were written through a pointer or by an unknown hand are worth something else now."""
         environment = self.environment
         for item in memory:
@@ -499,68 +497,68 @@ class Walker:
             elif item.symbol is not None and item.symbol.dimensions is None:
                 environment.forget({item.symbol.key})
 
-    def _objects(self, place: Expression) -> frozenset[Memory]:
+    def objects(self, place: Expression) -> frozenset[Memory]:
         return self.analysis.aliases.objects(place, self.analysis.origin(self.procedure))
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
     def _call(self, call: Call) -> None:
         if call.keywords:
-            self._barrier = f"the order of the keyword arguments of {call.name} is not known"
+            self.barrier = f"the order of the keyword arguments of {call.name} is not known"
         self._invoke(call.name, call.arguments, call)
         if call.result is not None:
-            self._target(call.result, must=True)
+            self.target(call.result, must=True)
 
     def _invoke(self, name: str | None, arguments: Sequence[Expression], call: Call | None) -> None:
         if name is None:
-            self._barrier = self._barrier or "a call through a pointer"
+            self.barrier = self.barrier or "a call through a pointer"
         callee = self.analysis.program.resolve(name, self.procedure)
         if callee is not None:
             self._call_known(callee, arguments)
             return
         message = mpi.lookup(name) if name is not None and mpi.is_mpi_name(name) else None
         if message is not None:
-            self._message(message, arguments, call)
+            message_effects.of_call(self, message, arguments, call)
             return
-        library = known.lookup(name, self._language()) if name is not None else None
+        library = known.lookup(name, self.language()) if name is not None else None
         if library is None:
-            self._barrier = self._barrier or f"{name} is not in the sources"
+            self.barrier = self.barrier or f"{name} is not in the sources"
             for argument in arguments:
-                self._value(argument)
+                self.value(argument)
             self.environment.forget(set(), everything=True)
             return
         self._library(library, arguments)
 
-    def _language(self) -> str:
+    def language(self) -> str:
         return self.analysis.program.sources[self.procedure.source].language
 
     def _library(self, library: known.Known, arguments: Sequence[Expression]) -> None:
         read, written = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
-            if self._language() == "fortran":
+            if self.language() == "fortran":
                 if number in written:
-                    self._target(argument, must=False)
+                    self.target(argument, must=False)
                 elif library.inquiry and isinstance(argument, Name):
                     self._asked(argument, library)
                 else:
-                    self._value(argument)
+                    self.value(argument)
                 continue
-            self._value(argument)
+            self.value(argument)
             if number in read:
-                self._pointee(argument, writes=False)
+                self.pointee(argument, writes=False)
             if number in written:
-                self._pointee(argument, writes=True)
+                self.pointee(argument, writes=True)
         for number in library.calls:
             self._called_back(library.name, arguments[number] if number < len(arguments) else None)
         self._io = self._io or library.io
         if library.state and not (_is_of_standard_stream(library, arguments) and not self.analysis.redirects):
-            self._states.add(library.state)
+            self.states.add(library.state)
         if library.io and self.analysis.unbuffers:
-            self._states.add("synchronisation")
+            self.states.add("synchronisation")
         if library.allocates or library.frees:
-            self._states.add("heap")
+            self.states.add("heap")
         if library.ends:
-            self._barrier = self._barrier or f"{library.name} ends the program"
+            self.barrier = self.barrier or f"{library.name} ends the program"
 
     def _asked(self, argument: Name, library: known.Known) -> None:
         """Fortran: an inquiry about a variable."""
@@ -572,10 +570,10 @@ class Walker:
         elements changes neither."""
         dimensions = place.symbol.dimensions if isinstance(place, Name) else None
         if not isinstance(place, Name) or dimensions is None or place.symbol.pointer or self.sectionless:
-            self._value(place)
+            self.value(place)
         else:
             nothing = Section((None,) * len(dimensions), conditions=(_NEVER,))
-            self._touch(place, nothing, writes=False, must=False)
+            self.touch(place, nothing, writes=False, must=False)
 
     def _called_back(self, name: str, function: Expression | None) -> None:
         """A library calls this function as often as it likes, with what it likes."""
@@ -584,27 +582,26 @@ class Walker:
         callee = self.analysis.program.resolve(getattr(function, "name", None), self.procedure)
         summary = None if callee is None else self.analysis.summary(callee)
         if summary is None or summary.barrier or summary.leaves or summary.operations:
-            self._barrier = self._barrier or f"{name} may call a procedure of the program"
+            self.barrier = self.barrier or f"{name} may call a procedure of the program"
             self.environment.forget(set(), everything=True)
             return
         for access in summary.accesses:
-            self._found.append(Access(None, None, access.writes, False, False, access.memory, self._where))
+            self.found.append(Access(None, None, access.writes, False, False, access.memory, self.where))
         self.environment.forget({key for key in summary.written_keys if self._is_scalar(key)})
         self.environment.changed |= summary.written_keys
         self._io = self._io or summary.io
-        self._states |= summary.states
+        self.states |= summary.states
 
-    def _pointee(self, argument: Expression, *, writes: bool) -> None:
+    def pointee(self, argument: Expression, *, writes: bool) -> None:
         """C: what an argument points to is touched, in a part that is not known."""
         if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
             target = argument.object
             if target.symbol.dimensions is None and not writes:
-                self._touch(target, None, writes=False, must=False)
+                self.touch(target, None, writes=False, must=False)
                 return
         memory = self.analysis.aliases.pointees(argument, self.analysis.origin(self.procedure))
         symbol, through = None, False
-        inner, addressed = argument, False
-        inner = without_casts(inner)
+        inner, addressed = without_casts(argument), False
         if isinstance(inner, AddressOf):
             inner, addressed = inner.object, True
             if isinstance(inner, Element):
@@ -612,310 +609,57 @@ class Walker:
         if isinstance(inner, Name):
             symbol, through = inner.symbol, inner.symbol.pointer and not addressed
         stale = through and symbol is not None and self.environment.is_changed(symbol)
-        self._found.append(Access(symbol, None, writes, False, through, memory, self._where, stale=stale))
+        self.found.append(Access(symbol, None, writes, False, through, memory, self.where, stale=stale))
         if writes:
             self.environment.changed |= {m.key for m in memory}
-            self._forget_scalars(memory)
-
-    def _message(self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
-        fortran = self._language() == "fortran"
-        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
-        if message.kind is mpi.Kind.COMPLETION or message.name in ("MPI_Start", "MPI_Startall"):
-            # First: the call itself changes the requests.
-            self._found += self._in_flight(message, arguments)
-        for number, argument in enumerate(arguments):
-            parameter = parameters[number] if number < len(parameters) else None
-            if parameter is None:
-                self._barrier = f"{message.name} has more arguments than expected"
-                continue
-            if not self._buffer_argument(message, number, arguments, parameter):
-                self._message_argument(argument, parameter, fortran)
-            self._touch_beyond(message, number, arguments, parameter)
-        if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
-            self._remember_started(message, arguments)
-        if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
-            self._barrier = f"{message.name} may touch memory it does not name"
-        if message.synchronises and message.kind is not mpi.Kind.SETUP:
-            self._states.add("synchronisation")
-        if message.kind in (mpi.Kind.ABORT,) or message.name in ("MPI_Init", "MPI_Init_thread", "MPI_Finalize"):
-            self._barrier = f"{message.name} begins or ends MPI"
-        if message.kind is mpi.Kind.LOCAL and not message.buffers:
-            self._states.add("clock" if "time" in message.name.lower() else "mpi")
-        if message.kind in _TRAFFIC or (message.kind is mpi.Kind.SETUP and message.collective):
-            self._operations.append(self._operation(message, arguments, call))
-        place = mpi.index_of(message, mpi.Role.OP)
-        if place is not None and place < len(arguments):
-            operator = arguments[place]
-            if not isinstance(operator, Constant) or operator.name not in mpi.CONSTANTS:
-                self._barrier = self._barrier or f"{message.name} may call a procedure of the program"
-        if _CALLING_BACK.match(message.name) and self.analysis.has_key_values:
-            self._barrier = self._barrier or f"{message.name} may call a procedure of the program"
-        for number, argument in enumerate(arguments):
-            if isinstance(argument, Constant) and argument.name == "MPI_IN_PLACE":
-                for buffer in mpi.buffers_in_place(message, number):
-                    if buffer.reads and buffer.argument < len(arguments):
-                        self._read_buffer(arguments[buffer.argument])
-
-    def _read_buffer(self, argument: Expression) -> None:
-        if self._language() == "fortran":
-            base = argument.base if isinstance(argument, Element) else argument
-            self._touch(base, None, writes=False, must=False)
-        else:
-            self._pointee(argument, writes=False)
-
-    def _buffer_argument(
-        self, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
-    ) -> bool:
-        """A buffer of which it is certain what elements it is."""
-        if parameter.role not in _BUFFER_ROLES or self.sectionless:
-            return False
-        found = section_of(message, number, arguments, self.environment, self.declared, self._language() == "fortran")
-        if found is None:
-            return False
-        symbol, section = found
-        self._subexpressions(_without_address(arguments[number]))
-        if symbol.pointer:
-            self._touch_scalar(symbol, writes=False)
-        place = Element(Name(symbol), (Number(0),)) if symbol.pointer else Name(symbol)
-        for wanted, writes in ((parameter.reads, False), (parameter.writes, True)):
-            if wanted:
-                self._touch(place, self._bound(section), writes=writes, must=False)
-        return True
-
-    def _touch_beyond(
-        self, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
-    ) -> None:
-        buffer = next((b for b in message.buffers if b.argument == number), None)
-        memory = frozenset[Memory]() if buffer is None else self.analysis.beyond(buffer, arguments)
-        for wanted, writes in ((parameter.reads, False), (parameter.writes, True)):
-            if wanted and memory:
-                self._found.append(Access(None, None, writes, False, False, memory, self._where))
-                if writes:
-                    self.environment.changed |= {m.key for m in memory}
-                    self._forget_scalars(memory)
-
-    def _remember_started(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
-        """What the request of a nonblocking call stands for from here on."""
-        slots = slots_of(message, arguments, self.environment, self.declared)
-        if slots is None:
-            self.environment.forget_requests()
-            return
-        if self._depth > 0 or self.sectionless or not message.buffers:
-            self.environment.forget_requests({slot[0] for slot in slots})
-            return
-        buffers = []
-        for buffer in message.buffers:
-            if buffer.argument >= len(arguments):
-                continue
-            found = section_of(
-                message, buffer.argument, arguments, self.environment, self.declared, self._language() == "fortran"
-            )
-            memory = self.analysis.memory_of(arguments[buffer.argument], self.procedure)
-            symbol, section = (None, None) if found is None else (found[0], self._bound(found[1]))
-            through = symbol is not None and symbol.pointer
-            buffers.append(Access(symbol, section, buffer.writes, False, through, memory, self._where))
-        for slot in slots:
-            self.environment.started[slot] = tuple(buffers)
-
-    def _in_flight(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
-        """Buffers of the nonblocking calls that this one may complete, or start: in between they belong to MPI."""
-        place = mpi.index_of(message, mpi.Role.REQUEST)
-        place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
-        if place is None or place >= len(arguments):
-            return []
-        copied = self.analysis.copies_requests
-        slots = None if copied else slots_of(message, arguments, self.environment, self.declared)
-        if slots is not None and all(slot in self.environment.started for slot in slots):
-            return [self._still(a).at(self._where) for slot in slots for a in self.environment.started[slot]]
-        requests = self.analysis.memory_of(arguments[place], self.procedure)
-        found = []
-        for started in self.analysis.started():
-            if copied or self.analysis.aliases.may_overlap(requests, started.requests):
-                for memory, writes in started.buffers:
-                    found.append(Access(None, None, writes, False, False, memory, self._where))
-        return found
-
-    def _still(self, access: Access) -> Access:
-        """An access that lasts; what a pointer pointed to then it may point to no more."""
-        if access.symbol is None or not access.through or not self.environment.is_changed(access.symbol):
-            return access
-        return replace(access, section=None, stale=True)
+            self.forget_scalars(memory)
 
     def _written(self, statement: Written) -> None:
         """What a motion says of text it wrote: variables, without sections."""
-        self._barrier = statement.barrier
-        self._found += statement.accesses
+        self.barrier = statement.barrier
+        self.found += statement.accesses
         for access in statement.accesses:
             if access.writes:
                 keys = {m.key for m in access.memory}
                 keys |= {access.symbol.key} if access.symbol is not None and not access.through else set()
                 self.environment.forget({key for key in keys if self._is_scalar(key)})
                 self.environment.changed |= keys
-                self._forget_scalars(access.memory)
+                self.forget_scalars(access.memory)
 
-    def _phase(self, phase: Phase) -> None:
-        """A communication's part touches its buffers when it copies, or as long as they are in use."""
-        call = phase.call
-        assert call.name is not None
-        message = mpi.lookup(call.name)
-        assert message is not None
-        arguments = list(call.arguments)
-        if phase.part in _ENDINGS and phase.wait is not None:
-            wait = mpi.lookup(phase.wait.name or "")
-            assert wait is not None
-            for number, argument in enumerate(phase.wait.arguments):
-                parameters = mpi.fortran_parameters(wait) if self._language() == "fortran" else wait.parameters
-                if number < len(parameters) and parameters[number].role not in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
-                    self._message_argument(argument, parameters[number], self._language() == "fortran")
-        if phase.part is not Part.SEND:
-            # One communication's parts keep their order, and its next one waits for its end.
-            slot = frozenset({Memory(f"slot {self.procedure.source}:{phase.slot}")})
-            self._found.append(Access(None, None, True, False, False, slot, self._where))
-        fortran = self._language() == "fortran"
-        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
-        for number, argument in enumerate(arguments):
-            if number >= len(parameters):
-                break
-            parameter = parameters[number]
-            if not phase.copies and parameter.role in _BUFFER_ROLES:
-                # It must be the same memory at the start and at the end, as if each read what the other left.
-                parameter = replace(parameter, reads=True)
-            if self._concerns(phase, parameter):
-                if not self._buffer_argument(message, number, arguments, parameter):
-                    self._message_argument(argument, parameter, fortran)
-                self._touch_beyond(message, number, arguments, parameter)
-        if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
-            self._target(phase.call.result, must=True)
-        name = "MPI_Wait" if phase.part in _ENDINGS else (message.nonblocking or message.name)
-        started = mpi.lookup(name)
-        assert started is not None
-        if phase.part in _ENDINGS:
-            self._operations.append(MessageOperation(started, call, self.procedure.key, None, None, None))
-        else:
-            self._operations.append(self._operation(started, arguments, call))
-
-    @staticmethod
-    def _concerns(phase: Phase, parameter: mpi.Parameter) -> bool:
-        """Whether this part of a communication reads or writes the argument."""
-        role = parameter.role
-        if role in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
-            return False
-        starting = phase.part in (Part.POST, Part.SEND, Part.START)
-        if role is mpi.Role.SEND_BUFFER:
-            return starting or not phase.copies
-        if role in (mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER):
-            # In place, memory belongs to MPI from the start to the end.
-            return not phase.copies or phase.part in _ENDINGS or role is mpi.Role.BOTH_BUFFER
-        if role in (mpi.Role.STATUS, mpi.Role.STATUSES, mpi.Role.IERROR):
-            return phase.part in _ENDINGS or phase.part is Part.SEND
-        if role in (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPES):
-            return True  # they must not change while MPI may still look at them
-        return starting
-
-    def _operation(self, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> MessageOperation:
-        def text(*roles: mpi.Role) -> str | None:
-            for role in roles:
-                place = mpi.index_of(message, role)
-                if place is not None and place < len(arguments):
-                    return self.environment.canonical(arguments[place])
-            return None
-
-        return MessageOperation(
-            message,
-            call,
-            self.procedure.key,
-            text(mpi.Role.COMM),
-            text(mpi.Role.DEST, mpi.Role.SOURCE, mpi.Role.ROOT),
-            text(mpi.Role.SEND_TAG, mpi.Role.RECV_TAG),
-            self._is_in_turn(message),
-        )
-
-    def _is_in_turn(self, message: mpi.MpiCall) -> bool:
-        """Whether it may matter to a receive from anyone what this call lets others send, or what it sends, and when."""
-        releases = message.kind is mpi.Kind.RECV and self.analysis.has_synchronous_sends
-        return (releases or message.kind in _SENDING) and self.analysis.wildcards.any
-
-    def _message_argument(self, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
-        inner = argument
-        inner = without_casts(inner)
-        if isinstance(inner, Constant | Number | Text):
-            return
-        if fortran:
-            if parameter.writes and is_place(argument):
-                self._target_or_part(argument, parameter)
-            if parameter.reads or not parameter.writes:
-                self._read_part(argument, parameter)
-            return
-        if isinstance(inner, AddressOf):
-            self._subexpressions(inner.object)
-            place = inner.object
-            if isinstance(place, Name) and place.symbol.dimensions is None:
-                if parameter.reads:
-                    self._touch(place, None, writes=False, must=False)
-                if parameter.writes:
-                    self._touch(place, None, writes=True, must=False)
-                return
-        else:
-            self._value_of_pointer(argument)
-        pointer_like = _points(inner)
-        if pointer_like and (parameter.reads or parameter.writes):
-            if parameter.reads:
-                self._pointee(argument, writes=False)
-            if parameter.writes:
-                self._pointee(argument, writes=True)
-
-    def _value_of_pointer(self, argument: Expression) -> None:
+    def value_of_pointer(self, argument: Expression) -> None:
         if isinstance(argument, Name) and argument.symbol.dimensions is not None and not argument.symbol.pointer:
             return  # an array's address, not its elements
-        self._value(argument)
-
-    def _target_or_part(self, argument: Expression, parameter: mpi.Parameter) -> None:
-        """Fortran: MPI writes from this element on; scalars take a value nobody knows."""
-        if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
-            self._subexpressions(argument)
-            self._touch(argument, None, writes=True, must=False)
-        elif isinstance(argument, Name) and argument.symbol.dimensions is None:
-            self._touch_scalar(argument.symbol, writes=True)
-            self.environment.assign(argument.symbol, None)
-        else:
-            self._target(argument, must=False)
-
-    def _read_part(self, argument: Expression, parameter: mpi.Parameter) -> None:
-        if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
-            self._subexpressions(argument)
-            self._touch(argument, None, writes=False, must=False)
-        else:
-            self._value(argument)
+        self.value(argument)
 
     # ---- calls of the program's own procedures ------------------------------------------------------------------------
 
     def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
-        fortran = self._language() == "fortran"
+        fortran = self.language() == "fortran"
         for number, argument in enumerate(arguments):
             by_value = number < len(callee.parameters) and callee.parameters[number].by_value
             if fortran and is_place(argument) and not by_value:
-                self._subexpressions(argument)
+                self.subexpressions(argument)
             elif fortran:
-                self._value(argument)
+                self.value(argument)
             else:
                 self._argument_by_value(argument)
-        does = called(self, callee, arguments, self._where)
+        does = called(self, callee, arguments, self.where)
         if fortran:
             self._hand_shapes(callee, arguments, does.accesses)
-        self._found += does.accesses
-        self._operations += does.operations
+        self.found += does.accesses
+        self.operations += does.operations
         self.environment.forget({key for key in does.written if self._is_scalar(key)})
         self.environment.changed |= does.written
         self.environment.forget_requests(does.written)
         if does.everything:
             self.environment.forget(set(), everything=True)
         self._io = self._io or summary.io
-        self._states |= summary.states
+        self.states |= summary.states
         if summary.leaves:
-            self._barrier = self._barrier or f"{callee.name} may end the program"
+            self.barrier = self.barrier or f"{callee.name} may end the program"
         if summary.barrier:
-            self._barrier = self._barrier or f"{callee.name}: {summary.barrier}"
+            self.barrier = self.barrier or f"{callee.name}: {summary.barrier}"
             self.environment.forget(set(), everything=True)
 
     def _hand_shapes(self, callee: Procedure, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:
@@ -923,15 +667,15 @@ class Walker:
         for number, argument in enumerate(arguments):
             asked = number >= len(callee.parameters) or _has_shape_of_argument(callee.parameters[number])
             if asked and is_place(argument) and _may_be_reshaped(argument):
-                memory = self._objects(argument)
+                memory = self.objects(argument)
                 if not any(memory & access.memory for access in accesses):
                     self._shape(argument)
 
     def _argument_by_value(self, argument: Expression) -> None:
         if isinstance(argument, AddressOf):
-            self._subexpressions(argument.object)
+            self.subexpressions(argument.object)
         else:
-            self._value_of_pointer(argument)
+            self.value_of_pointer(argument)
 
     def _is_scalar(self, key: str) -> bool:
         symbol = self.analysis.program.globals.get(key) or self._own.get(key)
@@ -984,37 +728,6 @@ def _perhaps(effects: Effects) -> Effects:
     return replace(effects, accesses=tuple(a.uncertain() for a in effects.accesses))
 
 
-def _without_address(argument: Expression) -> Expression:
-    argument = without_casts(argument)
-    return argument.object if isinstance(argument, AddressOf) else argument
-
-
-def _points(expression: Expression) -> bool:
-    """C: the expression's value may be an address that is handed on."""
-    return not shape_of(expression).plain
-
-
-# What was given with a key value is called when an attribute is given another value, or its object goes.
-_CALLING_BACK = re.compile(
-    r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
-)
-_SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
 _NEVER: Condition = (((Linear.number(-1), ">="),),)
 _VOLATILE = "volatile variables"
 _STANDARD_STREAMS = frozenset({"stdin", "stdout", "stderr"})
-_ENDINGS = frozenset({Part.ARRIVE, Part.END})
-_BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
-_TRAFFIC = frozenset(
-    {
-        mpi.Kind.SEND,
-        mpi.Kind.RECV,
-        mpi.Kind.SENDRECV,
-        mpi.Kind.COLLECTIVE,
-        mpi.Kind.BARRIER,
-        mpi.Kind.COMPLETION,
-        mpi.Kind.PROBE,
-        mpi.Kind.ONE_SIDED,
-        mpi.Kind.PERSISTENT,
-        mpi.Kind.IO,
-    }
-)

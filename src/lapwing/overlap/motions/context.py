@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.program import (
-    AddressOf,
-    Assign,
     Assignment,
     Call,
     Constant,
-    Declare,
     Expression,
-    InputOutput,
     Invocation,
     Name,
     Procedure,
     Span,
-    Statement,
     Storage,
     Symbol,
     Unread,
+    given,
     without_casts,
 )
 from lapwing.overlap.report import Options
@@ -95,9 +91,7 @@ class Context:
             for statement in procedure.body.walk():
                 if isinstance(statement, Call) and _hands_out(statement, name):
                     return None
-                if any(isinstance(e, AddressOf) and e.object == name for e in statement.every_expression()):
-                    return None
-                values += _given(statement, name)
+                values += [value for target, value in given(statement) if target == symbol]
         found = {value.name if isinstance(value, Constant) else None for value in values}
         basic = {value for value in found if value is not None and value in mpi.TYPE_SIZES}
         return frozenset(basic) if basic and basic == found else None
@@ -136,20 +130,6 @@ def is_repeatable(call: Call, language: str) -> bool:
         return not isinstance(expression, Assignment | Unread)
 
     return all(plain(e) for e in call.every_expression())
-
-
-def _given(statement: Statement, variable: Name) -> Iterator[Expression | None]:
-    """The values that a statement gives a variable by its name; None: another one."""
-    match statement:
-        case Declare(variables):
-            yield from (value for symbol, value in variables if symbol == variable.symbol and value is not None)
-        case Assign(target=target, value=value, operator=operator) if target == variable:
-            yield value if operator is None else None
-        case Call(result=result) if result == variable:
-            yield None
-        case InputOutput(writes=writes) if variable in writes:
-            yield None
-    yield from (None for e in statement.every_expression() if isinstance(e, Assignment) and e.target == variable)
 
 
 def _hands_out(call: Call, variable: Name) -> bool:
