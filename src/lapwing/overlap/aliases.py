@@ -122,11 +122,10 @@ class Aliases:
         Inside a procedure a Fortran dummy argument shares with nothing else, or the program may not write it (Fortran 2018,
         15.5.2.13). Between procedures ask for ``actuals``.
         """
-        if one == two:
+        keys = one.key, two.key
+        if one.key == two.key or ANYTHING.key in keys:
             return True
-        if ANYTHING in (one, two):
-            return True
-        if UNKNOWN in (one, two):
+        if UNKNOWN.key in keys:
             return self.escaped(two if one == UNKNOWN else one)
         if one.symbol is None or two.symbol is None:
             return False

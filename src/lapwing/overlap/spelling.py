@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from lapwing.overlap.program import Program, Source
 
@@ -17,12 +18,15 @@ def spellings(program: Program) -> Iterator[bytes]:
 
 def joined(source: Source) -> tuple[bytes, ...]:
     """The source's text with its lines joined: as if none ended within a name, and in Fortran also as if all did."""
-    if source.language != "fortran":
-        return (_spliced(source.data),)
-    if source.form == "fixed":
-        cut = b"\n".join(line[:_COLUMNS] for line in source.data.splitlines())
-        return (_FIXED.sub(b" ", source.data), _FIXED.sub(b"", source.data), _FIXED.sub(b"", cut))
-    return (_FREE.sub(b" ", source.data), _FREE.sub(b"", source.data))
+    return (_spliced(source.data),) if source.language != "fortran" else _joined(source.data, source.form)
+
+
+@lru_cache(maxsize=1024)  # programs have hundreds of sources, and are searched for several names
+def _joined(text: bytes, form: str | None) -> tuple[bytes, ...]:
+    if form == "fixed":
+        cut = b"\n".join(line[:_COLUMNS] for line in text.splitlines())
+        return (_FIXED.sub(b" ", text), _FIXED.sub(b"", text), _FIXED.sub(b"", cut))
+    return (_FREE.sub(b" ", text), _FREE.sub(b"", text))
 
 
 def _spliced(text: bytes) -> bytes:

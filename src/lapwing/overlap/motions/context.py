@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.analysis import Analysis
@@ -17,6 +18,7 @@ from lapwing.overlap.program import (
     Name,
     Procedure,
     Span,
+    Statement,
     Storage,
     Symbol,
     Unread,
@@ -48,7 +50,6 @@ class Context:
     options: Options
     notes: dict[Note, None] = field(default_factory=dict)  # in order, without doubles
     slots: dict[int, int] = field(default_factory=dict)
-    _type_values: dict[str, frozenset[str] | None] = field(default_factory=dict)
 
     def allowed(self, motion: str) -> bool:
         return self.options.motions is None or motion in self.options.motions
@@ -72,29 +73,22 @@ class Context:
         argument = without_casts(argument)
         if isinstance(argument, Constant):
             return frozenset({argument.name}) if argument.name in mpi.TYPE_SIZES else None
-        if isinstance(argument, Name):
-            return self._values_of(argument.symbol)
-        return None
-
-    def _values_of(self, symbol: Symbol) -> frozenset[str] | None:
-        if symbol.key not in self._type_values:
-            self._type_values[symbol.key] = self._find_values(symbol)
-        return self._type_values[symbol.key]
-
-    def _find_values(self, symbol: Symbol) -> frozenset[str] | None:
-        """The basic types that are all that a variable is ever given."""
-        if symbol.target or symbol.overlay is not None or symbol.pointer or symbol.storage is Storage.ARGUMENT:
+        if not isinstance(argument, Name):
             return None
-        program, name = self.analysis.program, Name(symbol)
-        values: list[Expression | None] = [program.initial[symbol.key]] if symbol.key in program.initial else []
-        for procedure in program.procedures.values():
-            for statement in procedure.body.walk():
-                if isinstance(statement, Call) and _hands_out(statement, name):
-                    return None
-                values += [value for target, value in given(statement) if target == symbol]
-        found = {value.name if isinstance(value, Constant) else None for value in values}
-        basic = {value for value in found if value is not None and value in mpi.TYPE_SIZES}
-        return frozenset(basic) if basic and basic == found else None
+        symbol = argument.symbol
+        hidden = symbol.target or symbol.overlay is not None or symbol.pointer or symbol.storage is Storage.ARGUMENT
+        return None if hidden else self._types_given.get(symbol.key)
+
+    @cached_property
+    def _types_given(self) -> dict[str, frozenset[str]]:
+        """By their keys, the variables that statements give nothing but basic types, and these."""
+        program = self.analysis.program
+        values: dict[str, set[str | None]] = {}
+        everything = (s for procedure in program.procedures.values() for s in procedure.body.walk())
+        by_statements = ((symbol.key, value) for s in everything for symbol, value in chain(given(s), _handed_out(s)))
+        for key, value in chain(program.initial.items(), by_statements):
+            values.setdefault(key, set()).add(value.name if isinstance(value, Constant) else None)
+        return {key: frozenset(map(str, types)) for key, types in values.items() if types <= mpi.TYPE_SIZES.keys()}
 
     @cached_property
     def can_drain(self) -> bool:
@@ -132,18 +126,16 @@ def is_repeatable(call: Call, language: str) -> bool:
     return all(plain(e) for e in call.every_expression())
 
 
-def _hands_out(call: Call, variable: Name) -> bool:
-    """Whether someone else could write the variable: it is an argument of a call that may write it."""
-    for number, argument in enumerate(call.arguments):
-        if argument != variable:
-            continue
-        message = message_of(call)
-        if message is None:
-            return not variable.symbol.by_value and variable.symbol.type.base == "integer"
-        parameters = mpi.fortran_parameters(message)
-        if number < len(parameters) and parameters[number].writes:
-            return True
-    return False
+def _handed_out(statement: Statement) -> Iterator[tuple[Symbol, None]]:
+    """The variables that are arguments of a call that may write them."""
+    message = message_of(statement)
+    parameters = () if message is None else mpi.fortran_parameters(message)
+    for number, argument in enumerate(statement.arguments if isinstance(statement, Call) else ()):
+        if isinstance(argument, Name):
+            symbol = argument.symbol
+            other = message is None and not symbol.by_value and symbol.type.base == "integer"
+            if other or (number < len(parameters) and parameters[number].writes):
+                yield symbol, None
 
 
 def argument_of(call: Call, *roles: mpi.Role) -> Expression | None:
