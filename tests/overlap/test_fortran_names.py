@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _running import write
 from _transformed import transformed
+
+from lapwing.overlap.fortran import read_fortran
+from lapwing.overlap.program import Call, Invocation, Unread
 
 EXCHANGE = """\
   subroutine exchange(u, g, n)@bind@
@@ -158,3 +162,92 @@ def test_two_interfaces_in_a_file(tmp_path: Path) -> None:
     result = transformed(text, "program.f90", tmp_path)
     assert not result.outcome.changes
     assert any("one interface" in reason for reason in result.refused("call MPI_Bcast(w"))
+
+
+# ---- names of procedures that are in no source -------------------------------------------------------------------------
+
+OUTSIDE = """\
+module wrappers
+  interface
+    real(8) function fraction(x)
+      real(8) :: x
+    end function
+  end interface
+contains
+  subroutine second(t)
+    real(8) :: t
+    t = 0
+  end subroutine
+end module
+
+module other
+contains
+  subroutine inside(x)
+    real(8) :: x
+    x = 1
+  end subroutine
+end module
+
+subroutine s(x)
+  @use@
+  implicit none
+  real(8) :: x
+  @declare@
+  @call@
+contains
+  subroutine own(y)
+    real(8) :: y
+    y = 2
+  end subroutine
+end subroutine
+"""
+CALLS = {
+    # What stands in the specification part, a call, and what it is said to be of.
+    "intrinsic": ("", "", "x = scale(x, 1)", "scale"),
+    "typed intrinsic": ("", "real(8) :: scale", "x = scale(x, 1)", "scale"),
+    "external": ("", "real(8), external :: scale", "x = scale(1d0)", "external scale"),
+    "external subroutine": ("", "external :: cpu_time", "call cpu_time(x)", "external cpu_time"),
+    "library": ("", "real(8), external :: omp_get_wtime", "x = omp_get_wtime()", "omp_get_wtime"),
+    "interface": ("", "interface\nsubroutine cpu_time(t)\nreal(8) :: t\nend subroutine\nend interface", "call cpu_time(x)",
+                  "external cpu_time"),
+    "interface of a module": ("use wrappers", "", "x = fraction(x)", "external fraction"),
+    "interface not used": ("use wrappers, only: second", "", "x = fraction(x)", "fraction"),
+    "missing module": ("use missing, only: cpu_time", "", "call cpu_time(x)", "external cpu_time"),
+    "missing module's other name": ("use missing, only: cpu_time => f", "", "call cpu_time(x)", "external cpu_time"),
+    "unmistakable": ("use missing", "", "x = sqrt(x)", "sqrt"),
+    "of a module": ("use wrappers", "", "call second(x)", "second"),
+    "of a module that is not used": ("", "", "call inside(x)", "external inside"),
+    "of the compiler's, with a namesake": ("", "", "call second(x)", "external second"),
+    "renamed to a namesake of its own": ("use other, only: f => inside", "", "call f(x)", "inside"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_call_is_of_what_its_scope_says(case: str, tmp_path: Path) -> None:
+    use, declare, call, expected = CALLS[case]
+    text = OUTSIDE.replace("@use@", use).replace("@declare@", declare).replace("@call@", call)
+    (path,) = write({"a.f90": text}, tmp_path / "a")
+    (statement,) = read_fortran([path]).procedures["s"].body.statements
+    found = [e.name for e in (statement, *statement.every_expression()) if isinstance(e, Call | Invocation)]
+    assert found == [expected]
+
+
+def test_a_missing_module_may_hold_what_looks_like_an_intrinsic(tmp_path: Path) -> None:
+    text = OUTSIDE.replace("@use@", "use missing").replace("@declare@", "").replace("@call@", "x = x + index(3)")
+    (path,) = write({"a.f90": text}, tmp_path / "a")
+    (statement,) = read_fortran([path]).procedures["s"].body.statements
+    assert any(isinstance(e, Unread) for e in statement.every_expression())
+
+
+def test_of_namesakes_the_one_that_is_used_is_called(tmp_path: Path) -> None:
+    text = (
+        OUTSIDE.replace("@use@", "use other, only: f => inside").replace("@declare@", "").replace("@call@", "call f(x)")
+    )
+    (path,) = write({"a.f90": text.replace("own", "inside")}, tmp_path / "a")
+    program = read_fortran([path])
+    procedure = program.procedures["s"]
+    (statement,) = procedure.body.statements
+    assert isinstance(statement, Call)
+    resolved = program.resolve(statement.name, procedure)
+    assert resolved is not None
+    assert resolved.key == "module other::inside"

@@ -180,6 +180,17 @@ PROGRAMS = {
     "named_like_function.f90": Trap(
         "variables taken for functions of the same name", waits=("w(i) + last", "w(i) + other")
     ),
+    "names_in_scopes.f90": Trap(
+        "variables taken for functions, subroutines and kinds of the same name",
+        waits=("w(i) + total", "if (t >= 0)", "2 * total", "2 * declared", "2 * real64"),
+    ),
+    "from_hosts.f90": Trap(
+        "a NAMELIST and a statement function that are a host's or a module's",
+        waits=("w(i) + x", "call inner()"),
+    ),
+    "reallocated_by_bound_function.f90": Trap(
+        "an ALLOCATE's bounds taken for those that a type's function gives", waits=("w(i) + z(i, 5)",)
+    ),
     "allocated_otherwise.f90": Trap(
         "an ALLOCATE's bounds taken for those of what is assigned or passed", waits=("w(i) + v(3, 2)", "w(i) + a(3, 2)")
     ),

@@ -293,7 +293,8 @@ def _fortran_functions() -> dict[str, Known]:
             *_each(
                 "mpi_wtime mpi_wtick pmpi_wtime omp_get_wtime omp_get_wtick time time8 mclock mclock8 secnds", clock
             ),
-            *_each("second sleep", clock),
+            *_each("second", replace(clock, writes=(0,))),
+            *_each("sleep", clock),
             *_each("etime dtime", replace(clock, writes=(0, 1))),
             *_each("fdate idate itime", replace(clock, writes=(0,))),
             *_each("iargc command_argument_count getpid", environment),

@@ -8,16 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from tree_sitter import Node
 
 from lapwing.overlap.fortran.constants import folded
-from lapwing.overlap.fortran.expressions import ExpressionReader, identifiers_of
-from lapwing.overlap.fortran.file import File, Unreadable, child_of
+from lapwing.overlap.fortran.expressions import ExpressionReader
+from lapwing.overlap.fortran.file import File, Unreadable, child_of, identifiers_of
 from lapwing.overlap.fortran.scope import Entity, Scope, World
 from lapwing.overlap.fortran.symbols import Symbols
 from lapwing.overlap.fortran.units import UNITS
 from lapwing.overlap.program import Dimension, Expression, Name, Number, Slice, Storage
 
 _ALLOCATE = re.compile(rb"\ballocate\s*\(", re.IGNORECASE)
-# Of a component: a procedure that is bound to a type, or a pointer.
-_BOUND_CALL = re.compile(rb"\bcall\s+\w[^\n=]*?%", re.IGNORECASE)
+_COMPONENT = re.compile(rb"%[\s&]*(\w+)[\s&]*\(")
 _LITERALS = {"number_literal", "boolean_literal", "string_literal"}
 
 
@@ -111,11 +110,18 @@ def _reshaped(
             right = node.child_by_field_name("right") if node is not None else None
             if right is None or not _is_scalar(right):
                 found |= set(_entities(file, match.start(1), scopes, [match.group(1).decode("latin-1").lower()]))
-        for match in (*called.finditer(text), *(_BOUND_CALL.finditer(text) if len(callees) > 1 else ())):
+        for match in (*called.finditer(text), *(_bound_calls(world, text) if len(callees) > 1 else ())):
             node = _around(file, match.start(), {"subroutine_call", "call_expression"})
             mentioned = [file.name(name) for name in identifiers_of(node)] if node is not None else []
             found |= set(_entities(file, match.start(), scopes, mentioned))
     return found
+
+
+def _bound_calls(world: World, text: bytes) -> Iterator[re.Match[bytes]]:
+    """Where a component is given arguments that is a procedure bound to a type, or a pointer, or not known."""
+    for match in _COMPONENT.finditer(text):
+        if world.fields.get(match.group(1).decode("latin-1").lower()) not in ("array", "scalar"):
+            yield match
 
 
 def _is_scalar(value: Node) -> bool:

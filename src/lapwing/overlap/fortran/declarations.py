@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 
 from tree_sitter import Node
 
-from lapwing.overlap.fortran.expressions import identifiers_of
-from lapwing.overlap.fortran.file import File, child_of, children_of
+from lapwing.overlap.fortran.file import File, child_of, children_of, identifiers_of
 from lapwing.overlap.fortran.scope import Entity, Scope, Use
 from lapwing.overlap.fortran.units import Specification
 
 BLANK_COMMON = "//"
 # Declarations that change nothing the model knows of.
-_HARMLESS = {"import_statement", "bind_statement", "generic_statement", "procedure_statement"}
+# A NAMELIST's name is not known then where it is used.
+_HARMLESS = {"import_statement", "bind_statement", "generic_statement", "procedure_statement", "namelist_statement"}
 _INTENT = re.compile(r"intent\s*\(\s*(in\s*out|in|out)\s*\)")
 _FLAGS = {
     "parameter": "parameter",
@@ -59,7 +59,6 @@ class DeclarationReader:
             "private_statement": self.access,
             "public_statement": self.access,
             "enum": self.enum,
-            "namelist_statement": self.namelist,
         }
 
     def read(self, specification: Specification) -> None:
@@ -209,10 +208,6 @@ class DeclarationReader:
                 entity.where = entity.where or self.file.span(parts[0])
                 entity.parameter = True
                 entity.value, entity.value_file = parts[1], self.file
-
-    def namelist(self, node: Node) -> None:
-        for name in (part for part in _flat_groups(node) if part.type == "name"):
-            self.scope.namelists.add(self.file.name(name))
 
     def enum(self, node: Node) -> None:
         for name in identifiers_of(node):

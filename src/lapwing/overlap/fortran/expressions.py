@@ -9,12 +9,11 @@ from dataclasses import replace
 from tree_sitter import Node
 
 from lapwing.overlap import known
-from lapwing.overlap.fortran.constants import KINDS
 from lapwing.overlap.fortran.file import File, Unreadable, child_of
-from lapwing.overlap.fortran.intrinsics import INTRINSICS
+from lapwing.overlap.fortran.intrinsics import UNMISTAKABLE
 from lapwing.overlap.fortran.overloads import OPERATORS
-from lapwing.overlap.fortran.scope import Entity, Scope
-from lapwing.overlap.fortran.units import Unit
+from lapwing.overlap.fortran.scope import Entity, Scope, StatementFunction
+from lapwing.overlap.fortran.units import UNITS, Unit
 from lapwing.overlap.program import (
     Constant,
     Element,
@@ -93,11 +92,13 @@ class ExpressionReader:
             if name.startswith("mpi_"):
                 return Constant(text.upper(), span=span)
             kind = self.scope.kind_name(name)
-            if kind in KINDS:
+            if kind is not None:
                 return Constant(kind, span=span)
-            if self.scope.procedure(name) is not None or name in self.scope.interfaces:
+            if self.scope.names_procedure(name):
                 return Constant(name, span=span)
             entity = self.scope.implied(name, self.file, span)
+            if entity.unknown is not None and name in self.scope.world.externals:
+                return Unread(text, (Name(self.symbol_of(entity), span=span),), span=span)
         if entity.external and not entity.pointer and not entity.argument:
             return Constant(name, span=span)
         if entity.common is None and entity.scope.unit.name != name and self.is_function(name, entity):
@@ -115,7 +116,24 @@ class ExpressionReader:
         if unit is None or unit.kind != "function" or entity.saved:
             return False
         here = entity.scope.unit
-        return re.search(rf"\b{name}\s*\(", here.file.text(here.node), re.IGNORECASE) is not None
+        called = re.compile(rf"\b{name}[\s&]*\(", re.IGNORECASE)
+        found = (match.start() for match in called.finditer(here.file.text(here.node)))
+        return any(self.is_called_at(here.node.start_byte + start, name, entity) for start in found)
+
+    def is_called_at(self, at: int, name: str, entity: Entity) -> bool:
+        """Whether a name at this byte of its file's tree is followed by arguments, and is the entity there."""
+        here = entity.scope.unit
+        node = here.file.parsed.root.descendant_for_byte_range(at, at + 1)
+        call = None if node is None or node.type != "identifier" else node.parent
+        if node is None or call is None or call.type != "call_expression" or call.children[0] != node:
+            return False
+        owner: Node | None = call
+        while owner is not None and owner.type not in UNITS:
+            owner = owner.parent
+        scopes = (
+            scope for unit, scope in self.scope.world.scopes.items() if unit.file is here.file and unit.node == owner
+        )
+        return any(scope.find(name) is entity for scope in scopes)
 
     def macro(self, text: str, node: Node) -> Expression:
         value = self.file.macros[text].strip().strip("()")
@@ -265,50 +283,50 @@ class ExpressionReader:
         name = text.lower()
         if text in self.file.macros:
             raise Unreadable(f"the macro {text}")
-        if name in self.scope.statement_functions:
-            return self.unread_call(name, arguments, span)
+        function = self.scope.statement_function(name)
+        if function is not None:
+            return self.unread_call(name, function, arguments, span)
         entity = self.scope.find(name)
         if entity is not None and not entity.external and self.is_array(entity):
             return Element(self.identifier(base), self.values(arguments), span=span)
         if entity is not None and not entity.external and child_of(arguments, "extent_specifier") is not None:
             return Element(self.identifier(base), self.values(arguments), span=span)
-        if entity is None and self.scope.procedure(name) is None and self.scope.unknown_sources():
-            return self.unread_array(name, base, arguments, span)
         if name == "kind" and entity is None and arguments.named_child_count == 1:
             literal = arguments.named_children[0]
             if literal.type == "number_literal":
                 return Number(8 if "d" in self.file.name(literal) else 4, span=span)
+        if entity is None and self.scope.procedure(name) is None and self.scope.unknown_sources():
+            return self.unread_array(name, base, arguments, span)
         return self.invocation(name, entity, arguments, span)
 
     def is_array(self, entity: Entity) -> bool:
         return entity.shape is not None
 
     def invocation(self, name: str, entity: Entity | None, arguments: Node, span: Span) -> Expression:
-        indirect = entity is not None and (entity.argument or entity.pointer)
+        called = self.scope.called(name)
         positional, keywords = self.arguments(arguments, name)
         values = (*positional, *(value for _, value in keywords))
-        unit = None if indirect else self.scope.procedure(name)
+        unit = None if called is None else self.scope.procedure(name)
         if unit is not None and keywords:
             placed = self.placed(unit, positional, dict(keywords))
             if placed is None:
                 return Unread(f"{name}(…)", values, span=span)
             values = placed
-        if unit is None and not indirect and self.scope.is_generic(name):
+        indirect = entity is not None and (entity.argument or entity.pointer)
+        if called is None and not indirect:
             return Unread(f"{name}(…)", values, span=span)
-        return Invocation(None if indirect else unit.name if unit is not None else name, values, span=span)
+        return Invocation(called, values, span=span)
 
-    def unread_call(self, name: str, arguments: Node, span: Span) -> Expression:
-        """A statement function's value: it may use any variable of the procedure."""
-        _, body = self.scope.statement_functions[name]
-        parameters = set(self.scope.statement_parameters(name))
-        used = [node for node in identifiers_of(body) if self.file.name(node) not in parameters]
+    def unread_call(self, name: str, function: StatementFunction, arguments: Node, span: Span) -> Expression:
+        """A statement function's value: it may use any variable of the procedure it stands in."""
+        there = ExpressionReader(function.scope, function.scope.unit.file, self.symbol_of)
         # They stand somewhere else, so they have no span here.
-        mentions = (*self.values(arguments), *(replace(self.identifier(node), span=None) for node in used))
-        return Unread(f"{name}(…)", mentions, span=span)
+        used = (replace(there.identifier(node), span=None) for node in function.used())
+        return Unread(f"{name}(…)", (*self.values(arguments), *used), span=span)
 
     def unread_array(self, name: str, base: Node, arguments: Node, span: Span) -> Expression:
         """An array or a function from somewhere that could not be read."""
-        if name in INTRINSICS or name.startswith("mpi_"):
+        if name in UNMISTAKABLE or name.startswith("mpi_"):
             return self.invocation(name, None, arguments, span)
         return Unread(f"{name}(…)", (self.identifier(base), *self.values(arguments)), span=span)
 
@@ -463,13 +481,6 @@ class ExpressionReader:
 
 def _is_power(node: Node) -> bool:
     return node.type == "math_expression" and len(node.children) == 3 and node.children[1].type == "**"
-
-
-def identifiers_of(node: Node) -> Iterator[Node]:
-    if node.type == "identifier":
-        yield node
-    for child in node.children:
-        yield from identifiers_of(child)
 
 
 def negated(value: Expression, span: Span) -> Expression:

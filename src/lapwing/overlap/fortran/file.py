@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,3 +93,10 @@ def height(node: Node, most: int) -> int:
         level = [child for parent in level for child in parent.children]
         depth += 1
     return depth
+
+
+def identifiers_of(node: Node) -> Iterator[Node]:
+    if node.type == "identifier":
+        yield node
+    for child in node.children:
+        yield from identifiers_of(child)

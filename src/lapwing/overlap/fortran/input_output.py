@@ -8,7 +8,18 @@ from tree_sitter import Node
 
 from lapwing.overlap.fortran.expressions import ExpressionReader
 from lapwing.overlap.fortran.file import Unreadable
-from lapwing.overlap.program import Element, Expression, InputOutput, Member, Name, Source, Span, Statement, Text
+from lapwing.overlap.program import (
+    Constant,
+    Element,
+    Expression,
+    InputOutput,
+    Member,
+    Name,
+    Source,
+    Span,
+    Statement,
+    Text,
+)
 from lapwing.overlap.spelling import joined
 
 _JUMPS = {"end", "err", "eor"}
@@ -39,9 +50,10 @@ def read_input_output(expressions: ExpressionReader, node: Node, span: Span, lab
             for part in child.children:
                 _unit(expressions, part, node.type, reads, writes)
         elif child.type == "format_identifier":
-            if any(expressions.file.name(part) in expressions.scope.namelists for part in child.children):
+            formats = [expressions.read(part) for part in child.children if part.type in expressions.readers]
+            if not all(map(_may_be_format, formats)):
                 raise Unreadable("NAMELIST")
-            reads += [expressions.read(part) for part in child.children if part.type in expressions.readers]
+            reads += formats
         elif child.type == "keyword_argument":
             _keyword(expressions, child, node.type, reads, writes)
         elif child.type in ("output_item_list", "input_item_list"):
@@ -84,6 +96,13 @@ def _unit(
     value = expressions.read(node)
     internal = statement == "write_statement" and _may_be_text(expressions, value)
     (writes if internal else reads).append(value)
+
+
+def _may_be_format(value: Expression) -> bool:
+    """Whether a name by itself is a variable with a format: a NAMELIST stands at the same place, and may be from anywhere."""
+    if not isinstance(value, Name):
+        return not isinstance(value, Constant)
+    return value.symbol.type.base == "character" or value.symbol.dimensions is not None
 
 
 def _may_be_text(expressions: ExpressionReader, value: Expression) -> bool:

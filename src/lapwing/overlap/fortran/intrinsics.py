@@ -18,3 +18,14 @@ INTRINSICS = frozenset(
     c_loc c_funloc c_associated c_sizeof
     """.split()
 )
+
+UNMISTAKABLE = frozenset(
+    """
+    abs acos adjustl adjustr aimag all allocated any asin associated atan atan2 ceiling cmplx command_argument_count
+    conjg cos cosh cpu_time date_and_time dabs dble dcos dexp dlog dmax1 dmin1 dmod dot_product dsin dsqrt exp floor
+    get_command_argument get_environment_variable iabs iand ieor int ior lbound len_trim log log10 logical matmul max
+    max0 maxloc maxval min min0 minloc minval mod modulo move_alloc nint present random_number random_seed real
+    reshape selected_int_kind selected_real_kind sin sinh sqrt sum system_clock tan tanh transpose trim ubound
+    """.split()
+)
+"""Those whose names nobody gives a variable or a procedure; others may be either where a module or an include file is missing."""

@@ -14,7 +14,7 @@ from lapwing.overlap.fortran.includes import Includes
 from lapwing.overlap.fortran.input_output import opens_standard_units
 from lapwing.overlap.fortran.parse import parse_view
 from lapwing.overlap.fortran.preprocessor import conditional_regions, included_name, macros_of
-from lapwing.overlap.fortran.scope import KNOWN_MODULES, Entity, Scope, Use, World
+from lapwing.overlap.fortran.scope import KNOWN_MODULES, Entity, Scope, StatementFunction, Use, World
 from lapwing.overlap.fortran.skeleton import Kind, kind_of
 from lapwing.overlap.fortran.statements import StatementReader
 from lapwing.overlap.fortran.symbols import Symbols
@@ -283,7 +283,7 @@ class ProgramReader:
             untyped = entity is None and (scope.implicit is None or bool(scope.unknown_sources()))
             if untyped or (entity is not None and entity.shape is not None):
                 return
-            scope.statement_functions[name] = (left, right)
+            scope.statement_functions[name] = StatementFunction(scope, left, right)
             if entity is not None:
                 entity.external = True
             unit.functions_end = unit.file.statement_span(unit.statements.pop(0)).end

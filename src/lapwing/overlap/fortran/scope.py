@@ -6,15 +6,17 @@ symbols are made when someone asks for one, and are the same object from then on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tree_sitter import Node
 
 from lapwing.overlap import known, mpi
 from lapwing.overlap.fortran.constants import KINDS
-from lapwing.overlap.fortran.file import File
-from lapwing.overlap.fortran.intrinsics import INTRINSICS
+from lapwing.overlap.fortran.file import File, identifiers_of
+from lapwing.overlap.fortran.intrinsics import INTRINSICS, UNMISTAKABLE
 from lapwing.overlap.fortran.overloads import Overloads
 from lapwing.overlap.fortran.units import Unit
 from lapwing.overlap.program import Dimension, Span, Storage, Symbol
@@ -65,6 +67,21 @@ class Use:
     start: int = 0  # of the statement in its file
 
 
+@dataclass(frozen=True)
+class StatementFunction:
+    """``head``: its name with its dummy arguments, in ``scope``."""
+
+    scope: Scope
+    head: Node
+    body: Node
+
+    def used(self) -> Iterator[Node]:
+        """The names in its body that are no dummy arguments."""
+        file = self.scope.unit.file
+        dummies = {file.name(node) for node in self.head.children[1].children if node.type == "identifier"}
+        return (node for node in identifiers_of(self.body) if file.name(node) not in dummies)
+
+
 @dataclass(eq=False)
 class Scope:
     """``world``: all scopes of the program. ``implicit``: a type for each first letter, None under IMPLICIT NONE; a missing
@@ -82,7 +99,7 @@ class Scope:
     procedures: dict[str, Unit] = field(default_factory=dict)
     interfaces: set[str] = field(default_factory=set)
     generics: dict[str, list[str]] = field(default_factory=dict)
-    statement_functions: dict[str, tuple[Node, Node]] = field(default_factory=dict)
+    statement_functions: dict[str, StatementFunction] = field(default_factory=dict)
     parameters: list[str] = field(default_factory=list)
     result: str | None = None
     save_all: bool = False
@@ -91,7 +108,6 @@ class Scope:
     private_names: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
-    namelists: set[str] = field(default_factory=set)
     mpi_interface: str | None = None
     cache: dict[str, Entity | None] = field(default_factory=dict)
     procedure_cache: dict[str, Unit | None] = field(default_factory=dict)
@@ -121,19 +137,21 @@ class Scope:
             return None
         return module.find(original)
 
-    def kind_name(self, name: str) -> str:
+    def kind_name(self, name: str) -> str | None:
         """What a name is called in the standard module it is from, ``real64`` of ``use iso_fortran_env, only: wp => real64``;
-        the name itself if it is from none."""
+        None if it is from none."""
         for use in self.uses:
             original = original_name(use, name)
             if original is None:
                 continue
             module = self.world.modules.get(use.module)
             if module is not None and module.exports(original):
-                original = module.kind_name(original)
-            if original in KINDS:
+                found = module.kind_name(original)
+                if found is not None:
+                    return found
+            elif module is None and use.module in _MODULES_WITH_KINDS and original in KINDS:
                 return original
-        return self.host.kind_name(name) if self.host is not None else name
+        return self.host.kind_name(name) if self.host is not None else None
 
     def implied(self, name: str, file: File, where: Span) -> Entity:
         """A new variable that no declaration names: implicitly typed, or from what could not be read."""
@@ -148,9 +166,12 @@ class Scope:
         if entity.type is None and rules is not None and entity.name[0] in rules:
             entity.type_file, entity.type = rules[entity.name[0]]
 
-    def statement_parameters(self, name: str) -> list[str]:
-        head, _ = self.statement_functions[name]
-        return [self.unit.file.name(node) for node in head.children[1].children if node.type == "identifier"]
+    def statement_function(self, name: str) -> StatementFunction | None:
+        """The statement function of this name, here or in the host."""
+        if name in self.statement_functions:
+            return self.statement_functions[name]
+        hidden = self.host is None or name in self.entities or name in self.procedures
+        return None if hidden or self.host is None else self.host.statement_function(name)
 
     def exports(self, name: str) -> bool:
         if name in self.private_names:
@@ -166,6 +187,47 @@ class Scope:
         if entity is not None and (entity.argument or entity.pointer):
             return None
         return self.world.externals.get(name)
+
+    def called(self, name: str) -> str | None:
+        """What a call of ``name`` is of: a procedure of the program by its name, by its key where others have that name, too; one
+        that is in no source, though others have its name or the language has one of that name, so that it is none of these. None:
+        what a variable points to, or one of several."""
+        entity = self.find(name)
+        if entity is not None and (entity.argument or entity.pointer):
+            return None
+        unit = self.procedure(name)
+        if unit is not None:
+            return unit.name if self.world.namesakes[unit.name] == 1 else unit.key
+        if self.is_generic(name):
+            return None
+        of_language = name in INTRINSICS or known.lookup(name, "fortran") is not None
+        doubtful = self.is_external(name) or (bool(self.unknown_sources()) and name not in UNMISTAKABLE)
+        hides = of_language and not name.startswith(_OF_LIBRARIES) and doubtful
+        return f"external {name}" if hides or self.world.namesakes[name] > 0 else name
+
+    def is_external(self, name: str) -> bool:
+        """Whether declarations say that ``name`` is a procedure that is none of the language's own: EXTERNAL, an interface, or
+        the ONLY of a module that is not known."""
+        entity = self.find(name)
+        return entity.external if entity is not None else self._has_interface(name)
+
+    def _has_interface(self, name: str) -> bool:
+        if name in self.interfaces:
+            return True
+        for use in self.uses:
+            module = self.world.modules.get(use.module)
+            original = original_name(use, name)
+            if original is None:
+                continue
+            if module is None and use.only is not None and use.module not in KNOWN_MODULES:
+                return True
+            if module is not None and module.exports(original) and module._has_interface(original):
+                return True
+        return self.host is not None and self.host._has_interface(name)
+
+    def names_procedure(self, name: str) -> bool:
+        """Whether a name that no declaration gives a type is a procedure's by itself, not only where it is called."""
+        return self.procedure_here(name) is not None or self.is_generic(name) or self._has_interface(name)
 
     def procedure_here(self, name: str) -> Unit | None:
         """Likewise, internal, module and used procedures only."""
@@ -312,6 +374,8 @@ def original_name(use: Use, name: str) -> str | None:
     return None if name in use.renamed.values() else name
 
 
+_OF_LIBRARIES = ("mpi_", "pmpi_", "omp_")  # where no module is used, they are declared EXTERNAL
+_MODULES_WITH_KINDS = {"iso_c_binding", "iso_fortran_env"}
 KNOWN_MODULES = {
     "mpi",
     "mpi_f08",
@@ -338,6 +402,11 @@ class World:
     overloads: Overloads = field(default_factory=Overloads)
     overlaid: set[str] = field(default_factory=set)  # COMMON blocks with EQUIVALENCE in them
     opens_standard_units: bool = False  # OPEN may make files of units 0, 5 and 6
+
+    @cached_property
+    def namesakes(self) -> Counter[str]:
+        """How many procedures of the program have a name."""
+        return Counter(unit.name for unit in self.scopes if unit.kind in ("function", "subroutine"))
 
 
 def storage_of(entity: Entity) -> Storage:

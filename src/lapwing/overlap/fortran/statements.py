@@ -205,21 +205,12 @@ class StatementReader:
         text = self.file.text(callee)
         if text in self.file.macros:
             raise Unreadable(f"the macro {text}")
-        name = self.callee(text.lower())
+        name = self.scope.called(text.lower())
         positional, keywords = self.expressions.arguments(argument_list, text.lower())
         values = (*positional, *(value for _, value in keywords))
         if name == "move_alloc" and any(map(self.expressions.may_end, values)):
             raise Unreadable("MOVE_ALLOC, which may call a FINAL procedure")
         return Call(name, tuple(positional), keywords=tuple(keywords), span=span, label=label)
-
-    def callee(self, name: str) -> str | None:
-        entity = self.scope.find(name)
-        if entity is not None and (entity.argument or entity.pointer):
-            return None
-        unit = self.scope.procedure(name)
-        if unit is None:
-            return None if self.scope.is_generic(name) else name
-        return unit.name
 
     def keyword(self, node: Node, span: Span, label: str | None) -> Statement:
         word = self.file.name(node.children[0])
