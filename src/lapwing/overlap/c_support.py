@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from string import Template
 
-from lapwing.overlap.needs import Needs, drain_name
+from lapwing.overlap.needs import PROGRESS_COMMENT, SLOTS_COMMENT, Needs, drain_name
 from lapwing.overlap.phases import SHORT_MESSAGE, Part
 
 
@@ -60,8 +60,8 @@ def _head(needs: Needs) -> str:
 
 
 _HEAD = Template(
-    """
-/* lapwing: what overlapped communication needs. A slot is one call's request and, if it needs one, its copy of the data. */
+    f"\n/* {SLOTS_COMMENT}"
+    """. A slot is one call's request and, if it needs one, its copy of the data. */
 ${includes}struct lapwing_slot {
 $fields};
 static struct lapwing_slot lapwing_slots[$slots];
@@ -70,8 +70,8 @@ static struct lapwing_slot lapwing_slots[$slots];
 # MPICH does nothing for other messages when it looks on MPI_COMM_SELF, or when it finds one: so on MPI_COMM_WORLD, and with a tag
 # that is hardly used, the largest that every MPI allows.
 _PROGRESS = Template(
-    """
-/* lapwing: lets MPI go on with what is under way, about every 30 microseconds. It need not look at the clock each time. */
+    f"\n/* {PROGRESS_COMMENT}"
+    """, about every 30 microseconds. It need not look at the clock each time. */
 static void lapwing_${stem}_progress(void)
 {
     static double lw_last;

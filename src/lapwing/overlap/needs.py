@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 
 from lapwing.overlap.phases import Part
 
+# The comments that support text begins with.
+SLOTS_COMMENT = "lapwing: what overlapped communication needs"
+PROGRESS_COMMENT = "lapwing: lets MPI go on with what is under way"
+
 
 @dataclass
 class Needs:
