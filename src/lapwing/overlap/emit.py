@@ -9,6 +9,7 @@ from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.c import toolchain
+from lapwing.overlap.c.includes import included
 from lapwing.overlap.c_support import c_support
 from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration
 from lapwing.overlap.fortran_support import fortran_support
@@ -220,10 +221,13 @@ class Emitter:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]
         if self.source.language == "fortran":
             return tuple(f"call {name}()" for name in names)
-        if toolchain.is_cpp(self.source.path):
-            self.needs.drained.update(names)
-            return tuple(f"{name}();" for name in names)
-        return tuple(f"{{ extern void {name}(void); {name}(); }}" for name in names)
+        own = {drain_name(self.needs.stem)} if self.needs.drained_here else set()
+        declared = toolchain.is_cpp(self.source.path)
+        if declared:
+            self.needs.drained.update(set(names) - own)
+        return tuple(
+            f"{name}();" if declared or name in own else f"{{ extern void {name}(void); {name}(); }}" for name in names
+        )
 
     def progress(self) -> tuple[str, ...]:
         self.needs.progresses = True
@@ -333,13 +337,13 @@ class Emitter:
 
     # ---- support ------------------------------------------------------------------------------------------------------
 
-    def support(self) -> str:
-        """Text to be inserted: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
+    def support(self, place: int) -> str:
+        """Text to be inserted at ``place``: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
         if not self.needs.anything:
             return ""
         if self.source.language == "fortran":
             return fortran_support(self.needs, self.collectives, self.source.form or "free")
-        return c_support(self.needs, toolchain.is_cpp(self.source.path))
+        return c_support(self.needs, toolchain.is_cpp(self.source.path), included(self.source.data, place))
 
 
 def _ending(phase: Phase) -> str:
