@@ -16,7 +16,7 @@ from lapwing.overlap.c.includes import after_includes
 from lapwing.overlap.c.text import named_words
 from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.changes import with_line_ends
-from lapwing.overlap.conflicts import Conflict
+from lapwing.overlap.conflicts import Conflict, barrier_advice
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
 from lapwing.overlap.external import external_statements
 from lapwing.overlap.fences import Fences
@@ -123,7 +123,7 @@ class _Rewriter:
                         "split-producer" if reason.kind == "turns" else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
-                        _ADVICE.get(reason.kind, "move it apart by hand if you know better"),
+                        _advice(reason, site),
                         reason.where,
                     )
 
@@ -532,6 +532,16 @@ def _ended(foot: str, old: str, new: str) -> str:
     return re.sub(rf"(?i)(end\s*(?:subroutine|function)\s+){re.escape(old)}\b", rf"\g<1>{new}", foot)
 
 
+def _advice(reason: Conflict, call: Call) -> str:
+    """What to do where a part of ``call`` cannot pass something."""
+    if reason.kind == "unknown":
+        return barrier_advice(reason.what)
+    needed = {e.symbol.name for argument in call.arguments for e in argument.walk() if isinstance(e, Name)}
+    if reason.kind == "data" and reason.what.endswith(" is written here and read there") and reason.name in needed:
+        return _ADVICE_ON_PRODUCERS
+    return _ADVICE.get(reason.kind, "move it apart by hand if you know better")
+
+
 def _as_call(procedure: Procedure) -> Call:
     return Call(procedure.name, (), span=NOWHERE)
 
@@ -551,11 +561,14 @@ _OBLIGATIONS = {
     "unknown": "everything in between is known",
     "turns": "turns of the loop that makes what is sent may change places",
 }
+_ADVICE_ON_PRODUCERS = (
+    "nothing: this computes what the call needs, and nothing independent stands between the two; if it is about other elements, "
+    "use another variable for them"
+)
 _ADVICE = {
     "data": "use another variable, or move the statement yourself if the values cannot be the same",
     "messages": "give the messages different constant tags, or different communicators",
     "order": "nothing: the order is part of what the program does",
     "control": "leave the procedure at one place, at its end",
-    "unknown": "give the source of what is called there",
     "turns": "compute what is sent in a loop of its own, before the rest",
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from lapwing.overlap import mpi
 from lapwing.overlap.c.text import named_words
@@ -34,37 +34,38 @@ def without_unused_c(text: str, source: Source, body: Block, once_used: Counter[
     if any(isinstance(statement, Opaque) for statement in body.walk()):
         return text
     declarations = [s for s in body.walk() if isinstance(s, Declare) and not s.names and s.label is None]
+    texts = [source.text(declaration.span) for declaration in declarations]
+    gone: set[str] = set()
     while True:
-        words = named_words(text.encode("latin-1", "replace"))
-        present = [d for d in declarations if text.count(source.text(d.span)) == 1]
-        named = _names(body, [d for d in declarations if d not in present])
-        for declaration in present:
+        words, named = named_words(text.encode("latin-1", "replace")), _names(body, gone)
+        for number, (declaration, old) in enumerate(zip(declarations, texts, strict=True)):
+            kept = [(symbol, value) for symbol, value in declaration.variables if symbol.key not in gone]
             unused = {
-                symbol.name
-                for symbol, value in declaration.variables
+                symbol.key: symbol.name
+                for symbol, value in kept
                 if words[symbol.name] == 1
                 and symbol.key not in named
                 and (once_used is None or once_used[symbol.name] > 1)
                 and _may_go(symbol, value)
             }
-            old = source.text(declaration.span)
-            new = _c_declaration(old, [symbol.name for symbol, _ in declaration.variables], unused)
-            if new != old:
+            new = _c_declaration(old, [symbol.name for symbol, _ in kept], set(unused.values()))
+            if new != old and text.count(old) == 1:
                 text = _replaced(text, old, new)
-                declarations.remove(declaration)
+                texts[number] = new
+                gone.update(unused)
                 break
         else:
             return text
 
 
-def _names(body: Block, gone: Sequence[Declare]) -> set[str]:
-    """The keys of what the statements name, also by way of macros; not of what is written elsewhere in their place."""
+def _names(body: Block, gone: Collection[str]) -> set[str]:
+    """The keys of what the statements name, also by way of macros; not of what is written elsewhere in their place, nor of the
+    values of variables that are gone."""
     found: set[str] = set()
     for statement in body.walk():
         if isinstance(statement, Declare):
-            if any(statement is one for one in gone):
-                continue
-            expressions: Iterator[Expression] = (e for one, value in statement.variables for e in _makes(one, value))
+            present = ((one, value) for one, value in statement.variables if one.key not in gone)
+            expressions: Iterator[Expression] = (e for one, value in present for e in _makes(one, value))
         elif isinstance(statement, Phase):
             expressions = _written(statement)
         else:
@@ -87,6 +88,7 @@ def _written(phase: Phase) -> Iterator[Expression]:
     assert message is not None
     for argument, parameter in zip(phase.call.arguments, message.parameters, strict=False):
         arrives = phase.part is Part.ARRIVE and parameter.role is mpi.Role.RECV_BUFFER
+        arrives = arrives and (phase.copies or phase.plain_if_short)
         starts = phase.part not in (Part.ARRIVE, Part.END) and parameter.role not in (
             mpi.Role.REQUEST,
             mpi.Role.STATUS,
@@ -176,7 +178,8 @@ def _fortran_declaration(line: str, words: Counter[str]) -> str | None:
     kept = [d for d, name in zip(declarators, names, strict=True) if name is not None and words[name[1].lower()] > 1]
     if len(kept) == len(declarators):
         return line
-    return f"{found['head']}{', '.join(kept)}{found['comment']}" if kept else ""
+    gap = found["variables"][len(found["variables"].rstrip()) :]
+    return f"{found['head']}{', '.join(kept)}{gap}{found['comment']}".rstrip() if kept else ""
 
 
 def _code(line: str, source: Source) -> str:
