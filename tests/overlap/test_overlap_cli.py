@@ -222,6 +222,25 @@ def test_reports(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert [result["level"] for result in sarif["runs"][0]["results"]] == ["note", "warning"]
 
 
+@pytest.mark.parametrize("option", ["--report", "--json", "--sarif"])
+def test_one_report_may_be_on_standard_output(
+    core: Core, capfdbinary: pytest.CaptureFixture[bytes], option: str
+) -> None:
+    lapwing(capfdbinary, "hello.f", option, "in_a_file")
+    done = lapwing(capfdbinary, "hello.f", option, "-", "-o", "out")
+    assert done.status == 0
+    assert done.output == Path("in_a_file").read_bytes()
+    assert Path("out/hello.f").read_bytes() == SHOUTED
+    assert not Path("-").exists()
+    assert lapwing(capfdbinary, "hello.f", option, "-").output == done.output
+    assert lapwing(capfdbinary, "hello.f", option, "-", "--diff").status == 2
+
+
+def test_a_folder_that_is_made_for_a_report_is_named(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert "--json new/r.json: made the folder new." in lapwing(capfdbinary, "hello.f", "--json", "new/r.json").errors
+    assert "made the folder" not in lapwing(capfdbinary, "hello.f", "--json", "new/r.json").errors
+
+
 def test_explain(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     done = lapwing(capfdbinary, "hello.f", "--explain", "hello.f:10")
     assert done.status == 0
@@ -286,6 +305,39 @@ def test_options_reach_the_core(core: Core, capfdbinary: pytest.CaptureFixture[b
     assert core.request.compile_commands == Path("compile_commands.json")
     assert core.request.options.progress_calls is False
     assert core.request.options.motions is None
+
+
+def test_what_was_written_by_o_is_no_source(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    for _ in range(2):
+        assert lapwing(capfdbinary, ".", "-o", "out").status == 0
+        assert core.request is not None
+        assert core.request.files == (Path("hello.f"),)
+    Path("made/by/hand").mkdir(parents=True)
+    Path("made/by/hand/one.f").write_bytes(FORTRAN)
+    done = lapwing(capfdbinary, ".", "-o", "made/by")
+    assert core.request.files == (Path("hello.f"),)
+    assert "out: it was not searched for sources: -o wrote into it" in done.errors
+    # A folder that is named is searched, whatever it is.
+    lapwing(capfdbinary, "out")
+    assert core.request.files == (Path("out/hello.f"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("heat.c", "\n/* lapwing: what overlapped communication needs. A slot is one call's request */\n"),
+        ("heat.c", "/* lapwing: lets MPI go on with what is under way, about every 30 microseconds. */\n"),
+        ("heat.f90", "      ! lapwing: what overlapped communication needs\n"),
+    ],
+)
+def test_what_has_been_rewritten_already(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    done = lapwing(capfdbinary, ".", "--in-place")
+    assert (done.status, done.output) == (2, b"")
+    assert f"{name} has been rewritten already: nothing was changed." in done.errors
 
 
 def test_motions_are_chosen(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -5,22 +5,37 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import click
+
 from lapwing.errors import LapwingError, RefusedError
+
+# Named `-`, as other tools have it.
+STANDARD_OUTPUT = Path("-")
+
+
+def may_be_standard_output(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """The callback of an option whose file may be `-`: what the command prints for people goes to standard error then."""
+    if path == STANDARD_OUTPUT:
+        ctx.with_resource(contextlib.redirect_stdout(sys.stderr))
+    return path
 
 
 def check_writable(path: Path, option: str = "--json") -> None:
-    """Make the directories a file needs and try to write there, before anything is run.
+    """Make the directories a file needs, say so, and try to write there, before anything is run.
 
     option: that the user named the path with. Raises RefusedError where that fails.
     """
     try:
-        if _is_special(path):
+        if path == STANDARD_OUTPUT or _is_special(path):
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True)
+            print(f"lapwing: {option} {path}: made the folder {path.parent}.", file=sys.stderr)
         descriptor, name = _new_file(path)
         os.close(descriptor)
         os.unlink(name)
@@ -38,6 +53,11 @@ def write_text(path: Path, text: str, option: str = "--json") -> None:
 
     Raises LapwingError where it cannot be written.
     """
+    if path == STANDARD_OUTPUT:
+        # Not sys.stdout, which is standard error now (may_be_standard_output).
+        with open(1, "w", encoding="utf-8", closefd=False) as stream:
+            stream.write(text)
+        return
     try:
         if _is_special(path):
             path.write_text(text, encoding="utf-8")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from lapwing.cli.files import may_be_standard_output
+
 if TYPE_CHECKING:
     from lapwing.api import Nest
     from lapwing.schedule.pipeline import Engine
@@ -71,9 +73,10 @@ GRID = click.option(
 JSON = click.option(
     "--json",
     "json_path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    callback=may_be_standard_output,
     metavar="PATH",
-    help="Also write the outcome to PATH as JSON.",
+    help="Also write the outcome to PATH as JSON (-: to standard output).",
 )
 
 

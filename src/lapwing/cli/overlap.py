@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from lapwing.cli import options
+from lapwing.cli.files import STANDARD_OUTPUT, may_be_standard_output
 
 _HELP = """Rewrite an MPI program in Fortran, C or C++ so that its communication overlaps with computation.
 
-SOURCEs are files, or folders that are searched for them (hidden and build folders are not). For every MPI call that
+SOURCEs are files, or folders that are searched for them (not hidden and build folders, nor what -o writes or has written
+into). For every MPI call that
 communicates, lapwing finds what its data depend on and what depends on them, and moves the transfer's start up and its wait
 down as far as it can prove that nothing changes but the time. What it cannot prove it leaves as it is, and says why.
 
@@ -33,7 +35,8 @@ in the project, else in its topmost; it has to build the program there. If the t
 ran, nothing is written with -o and --in-place.
 
 Exit status: 0 done, also where nothing could be changed; 1 failed, or --verify found a difference or did not see the
-transformed program run; 2 wrong usage, nothing that can be read, or sources with several main programs.
+transformed program run; 2 wrong usage, nothing that can be read, sources with several main programs, or sources that have
+been rewritten already.
 """
 _EXAMPLES = """\b
 Examples:
@@ -106,14 +109,19 @@ def _path(**settings: bool) -> click.Path:
 @click.option("--in-place", is_flag=True, help="Change the sources themselves instead.")
 @click.option("--explain", callback=_line, metavar="FILE:LINE", help="Only print all about the call at that line.")
 @click.option(
-    "--report", type=_path(dir_okay=False), metavar="PATH", help="Also write all about every call to PATH, as text."
+    "--report",
+    type=_path(dir_okay=False, allow_dash=True),
+    callback=may_be_standard_output,
+    metavar="PATH",
+    help="Also write all about every call to PATH, as text (-: to standard output).",
 )
 @options.JSON
 @click.option(
     "--sarif",
-    type=_path(dir_okay=False),
+    type=_path(dir_okay=False, allow_dash=True),
+    callback=may_be_standard_output,
     metavar="PATH",
-    help="Also write that as SARIF 2.1.0, for editors and code hosts.",
+    help="Also write that as SARIF 2.1.0, for editors and code hosts (-: to standard output).",
 )
 @click.option("--verify", metavar="COMMAND", help="Run original and transformed program by bash, and compare them.")
 @click.option(
@@ -167,12 +175,17 @@ def command(
     chosen = [name for name, wanted in outputs.items() if wanted]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} exclude each other: name one.")
+    documents = {"--report -": report, "--json -": json_path, "--sarif -": sarif}
+    printed = [name for name in chosen if name in ("--diff", "--explain")]
+    printed += [name for name, path in documents.items() if path == STANDARD_OUTPUT]
+    if len(printed) > 1:
+        raise click.UsageError(f"{' and '.join(printed)} would both be on standard output: name one.")
     motions = (frozenset(only) or frozenset(MOTIONS)) - frozenset(skip)
     if not motions:
         raise click.UsageError("--only and --skip leave no motion to make.")
     if compile_commands is not None and compile_commands.is_dir():
         compile_commands = compile_commands / "compile_commands.json"
-    found = find_sources(sources)
+    found = find_sources(sources, folder)
     wanted = Options(
         progress_calls=not no_progress_calls, reassociate=reassociate, motions=motions if only or skip else None
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,12 @@ from pathlib import Path
 
 from lapwing.cli.overlap_sources import FORTRAN
 from lapwing.errors import RefusedError
+from lapwing.overlap.needs import PROGRESS_COMMENT, SLOTS_COMMENT
 from lapwing.overlap.program import Problem, Program
 from lapwing.overlap.report import Options, Outcome
+
+# The line that support text begins with.
+_SUPPORT = re.compile(rf"^[ \t]*(?:/\*|!) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})".encode(), re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
     with _without_collection():
         programs = list(_read(request))
         for program in programs:
+            _check_original(program)
             _check_one_main(program, request)
         outcomes = [rewrite(program, request.options) for program in programs]
     mixed: tuple[Problem, ...] = ()
@@ -86,6 +92,17 @@ def _read(request: Request) -> Iterator[Program]:
         from lapwing.overlap.c import read_c
 
         yield read_c(others, request.includes, dict(request.defines), request.compile_commands)
+
+
+def _check_original(program: Program) -> None:
+    """What was rewritten is not rewritten again: its helpers would count as the program's own communications."""
+    found = [source.path for source in program.sources if _SUPPORT.search(source.data)]
+    if not found:
+        return
+    more = "" if len(found) == 1 else f" (and {len(found) - 1} more)"
+    raise RefusedError(
+        f"{found[0]}{more} has been rewritten already: nothing was changed. Name the original sources, and them only."
+    )
 
 
 def _check_one_main(program: Program, request: Request) -> None:

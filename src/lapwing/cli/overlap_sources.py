@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapwing.errors import RefusedError
+from lapwing.overlap.changes import holds_output
 from lapwing.overlap.program import Problem
 
 FORTRAN = frozenset({".f", ".for", ".ftn", ".fpp", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18"})
@@ -26,14 +27,15 @@ class Sources:
     problems: tuple[Problem, ...]
 
 
-def find_sources(named: Sequence[Path]) -> Sources:
-    """Every source once, in the order of the command line; folders are searched, hidden ones and builds left out.
+def find_sources(named: Sequence[Path], output: Path | None = None) -> Sources:
+    """Every source once, in the order of the command line; folders are searched, hidden ones, builds and ``output``, into which
+    changed files will be written, left out.
 
     Raises RefusedError where a name is of nothing, or nothing can be read.
     """
     files: dict[str, Path] = {}
     problems: list[Problem] = []
-    for path in _every(named, problems):
+    for path in _every(named, output, problems):
         reason = _hindrance(path)
         if reason is not None:
             problems.append(Problem(path, 0, f"it was not read: {reason}"))
@@ -49,22 +51,26 @@ def find_sources(named: Sequence[Path]) -> Sources:
     return Sources(tuple(files.values()), tuple(problems))
 
 
-def _every(named: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
+def _every(named: Iterable[Path], output: Path | None, problems: list[Problem]) -> Iterator[Path]:
     for path in named:
         if os.path.isdir(path):
-            yield from _search(path, problems)
+            yield from _search(path, output, problems)
         elif os.path.lexists(path):
             yield path
         else:
             raise RefusedError(f"{path}: there is no such file or folder.")
 
 
-def _search(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+def _search(folder: Path, output: Path | None, problems: list[Problem]) -> Iterator[Path]:
     def left_out(error: OSError) -> None:
         problems.append(Problem(Path(error.filename), 0, f"it was not searched for sources: {error.strerror}"))
 
     for root, folders, names in os.walk(folder, onerror=left_out):
-        folders[:] = sorted(name for name in folders if not is_build(Path(root, name)) and not name.startswith("."))
+        inner = [Path(root, name) for name in sorted(folders) if not name.startswith(".")]
+        others = [path for path in inner if output is None or os.path.realpath(path) != os.path.realpath(output)]
+        written = [path for path in others if holds_output(path)]
+        problems += (Problem(path, 0, "it was not searched for sources: -o wrote into it") for path in written)
+        folders[:] = [path.name for path in others if path not in written and not is_build(path)]
         for name in sorted(names):
             if not name.startswith(".") and _is_source(name):
                 yield Path(root, name)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from lapwing.cli import overlap_core
-from lapwing.cli.files import check_writable, write_json, write_text
+from lapwing.cli.files import STANDARD_OUTPUT, check_writable, write_json, write_text
 from lapwing.cli.overlap_core import Request
 from lapwing.overlap.changes import common_folder, unified_diff, write_in_place, write_to
 from lapwing.overlap.program import Problem
@@ -25,7 +25,8 @@ _MOST_PROBLEMS = 10
 
 @dataclass(frozen=True)
 class Wishes:
-    """The options of the command line that are about its output. A patch is printed if none of the first three is given."""
+    """The options of the command line that are about its output. A patch is printed if none of the first three is given, and no
+    other one is on standard output."""
 
     folder: Path | None
     in_place: bool
@@ -109,7 +110,7 @@ def _deliver(changes: Sequence[FileChange], files: Sequence[Path], wishes: Wishe
             write_in_place(changes)
             for change in changes:
                 _say(f"changed {shown(change.path, here)}")
-    elif changes:
+    elif changes and STANDARD_OUTPUT not in (wishes.report, wishes.json_path, wishes.sarif):
         base = common_folder([change.path for change in changes], here)
         # Bytes as they are: sources need not be UTF-8.
         sys.stdout.buffer.write(unified_diff(changes, base))

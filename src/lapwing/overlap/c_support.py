@@ -6,15 +6,16 @@ ahead_text.py): the program's macros may have any plain word as their name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from string import Template
 
-from lapwing.overlap.needs import Needs, drain_name
+from lapwing.overlap.needs import PROGRESS_COMMENT, SLOTS_COMMENT, Needs, drain_name
 from lapwing.overlap.phases import SHORT_MESSAGE, Part
 
 
-def c_support(needs: Needs, cpp: bool) -> str:
-    """Text for C or C++, where MPI is declared."""
-    parts = [_head(needs)] if needs.slots else []
+def c_support(needs: Needs, cpp: bool, included: Collection[str]) -> str:
+    """Text for C or C++, where MPI is declared. ``included``: headers that the file has."""
+    parts = [_head(needs, included)] if needs.slots else []
     if needs.progresses:
         parts.append(_PROGRESS.substitute(stem=needs.stem))
     if needs.is_typed:
@@ -34,7 +35,7 @@ def c_support(needs: Needs, cpp: bool) -> str:
     if needs.direct:
         parts.append(_RECEIVE)
     if needs.drains:
-        linkage = 'extern "C" ' if cpp else ""
+        linkage = "static " if needs.drained_here else 'extern "C" ' if cpp else ""
         parts.append(_DRAIN.substitute(linkage=linkage, name=drain_name(needs.stem), slots=needs.slots))
     # A declaration in a block would be one of the namespace around, and of C++'s linkage: the drain may be a C file's.
     others = sorted(needs.drained - ({drain_name(needs.stem)} if needs.drains else set()))
@@ -43,7 +44,7 @@ def c_support(needs: Needs, cpp: bool) -> str:
     return "".join(parts)
 
 
-def _head(needs: Needs) -> str:
+def _head(needs: Needs, included: Collection[str]) -> str:
     """The slots, which hold what is needed in this file."""
     lines = [
         "MPI_Request lw_request;",
@@ -55,13 +56,13 @@ def _head(needs: Needs) -> str:
     fields = "".join(f"    {line}\n" for line in lines)
     headers = ["stdlib.h"] if needs.copying else []
     headers += ["string.h"] if needs.copying or needs.memcpy else []
-    includes = "".join(f"#include <{header}>\n" for header in headers)
+    includes = "".join(f"#include <{header}>\n" for header in headers if header not in included)
     return _HEAD.substitute(slots=needs.slots, fields=fields, includes=includes)
 
 
 _HEAD = Template(
-    """
-/* lapwing: what overlapped communication needs. A slot is one call's request and, if it needs one, its copy of the data. */
+    f"\n/* {SLOTS_COMMENT}"
+    """. A slot is one call's request and, if it needs one, its copy of the data. */
 ${includes}struct lapwing_slot {
 $fields};
 static struct lapwing_slot lapwing_slots[$slots];
@@ -70,8 +71,8 @@ static struct lapwing_slot lapwing_slots[$slots];
 # MPICH does nothing for other messages when it looks on MPI_COMM_SELF, or when it finds one: so on MPI_COMM_WORLD, and with a tag
 # that is hardly used, the largest that every MPI allows.
 _PROGRESS = Template(
-    """
-/* lapwing: lets MPI go on with what is under way, about every 30 microseconds. It need not look at the clock each time. */
+    f"\n/* {PROGRESS_COMMENT}"
+    """, about every 30 microseconds. It need not look at the clock each time. */
 static void lapwing_${stem}_progress(void)
 {
     static double lw_last;

@@ -180,6 +180,11 @@ def write_to(folder: Path, changes: Sequence[FileChange], sources: Sequence[Path
     return tuple(folder / name for name in wanted)
 
 
+def holds_output(folder: Path) -> bool:
+    """Whether ``write_to`` has written into a folder."""
+    return os.path.exists(folder / _RECORD)
+
+
 def _check_unchanged(target: Path, change: FileChange) -> None:
     if target.read_bytes() != change.before:
         raise LapwingError(f"{change.path}: it was changed while it was being read. No file was changed; run again.")

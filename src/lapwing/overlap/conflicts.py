@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -55,6 +56,17 @@ def conflict(
     ):
         return Conflict("messages", "a barrier, or work on files that other ranks see, stands between", second.where)
     return message_conflict(first, second) or data_conflict(first, second, aliases, private, context, chosen)
+
+
+def barrier_advice(barrier: str) -> str:
+    """What to do where nothing may pass ``barrier``, in the words of ``Effects``."""
+    if barrier.endswith(" calls itself"):
+        return "nothing: what a procedure that calls itself does is not followed"
+    if barrier.endswith(" begins or ends MPI"):
+        return "nothing: messages stay between the begin and the end of MPI"
+    if re.search(r"\bstd::\S+ is not in the sources$", barrier):
+        return "C++'s library is not followed: compute with plain arrays and pointers there"
+    return "give the source of what is called there"
 
 
 def _shows(effects: Effects) -> bool:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from lapwing.overlap import mpi
 from lapwing.overlap.c import toolchain
+from lapwing.overlap.c.includes import included
 from lapwing.overlap.c_support import c_support
 from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration
 from lapwing.overlap.fortran_support import fortran_support
@@ -64,13 +65,18 @@ def c_ends(source: Source, loop: Loop) -> tuple[str, str] | None:
     found = re.match(pattern, head)
     if found is None or re.search(r"/[*/]|\\", head) or "," in found[1] or re.search(r"[?&|^]|==|!=|,", found[3]):
         return None
-    # What looks like a name may be a macro for more.
-    names = {e.symbol.name for e in loop.every_expression() if isinstance(e, Name)}
     first, last = (
-        text if text in names or text.isdigit() or _is_number_macro(source, text) else f"({text})"
+        text if text.isdigit() or _is_one_term(source, loop, text) else f"({text})"
         for text in (found[1].strip(), found[3].strip())
     )
     return first, {"<": f"({last} - 1)", ">": f"({last} + 1)"}.get(found[2], last)
+
+
+def _is_one_term(source: Source, loop: Loop, text: str) -> bool:
+    """Whether the text is a variable in the loop's head or a number's name: what looks like one may be a macro for more."""
+    return any(e.symbol.name == text for e in loop.every_expression() if isinstance(e, Name)) or _is_number_macro(
+        source, text
+    )
 
 
 def _is_number_macro(source: Source, name: str) -> bool:
@@ -137,9 +143,20 @@ class Emitter:
         low = level.low if level.low is not None else lower if isinstance(lower, str) else plus(lower, level.below)
         high = level.high if level.high is not None else upper if isinstance(upper, str) else plus(upper, -level.above)
         return (
-            f"{low} + {level.below}" if isinstance(low, str) and level.below else self._text_of(low),
-            f"{high} - {level.above}" if isinstance(high, str) and level.above else self._text_of(high),
+            self._c_sum(level.loop, low, level.below) if isinstance(low, str) else self._text_of(low),
+            self._c_sum(level.loop, high, -level.above) if isinstance(high, str) else self._text_of(high),
         )
+
+    def _c_sum(self, loop: Loop, text: str, number: int) -> str:
+        """The sum of what ``c_ends`` says and a number, put together where that is a number or a variable and one."""
+        if number == 0:
+            return text
+        if re.fullmatch(r"0|[1-9]\d*", text):
+            return str(int(text) + number)
+        found = re.fullmatch(r"\(([A-Za-z_]\w*) ([+-]) ([1-9]\d*)\)", text)
+        if found is not None and _is_one_term(self.source, loop, found[1]):
+            text, number = found[1], number + int(f"{found[2]}{found[3]}")
+        return f"{text} {'+' if number > 0 else '-'} {abs(number)}" if number else text
 
     def _turns_inside(self, level: Level) -> tuple[str, str]:
         """The lowest and the highest value of the variable in the interior that are turns of the loop."""
@@ -220,10 +237,13 @@ class Emitter:
         names = [drain_name(self.stem_of(number)) for number in drain.sources]
         if self.source.language == "fortran":
             return tuple(f"call {name}()" for name in names)
-        if toolchain.is_cpp(self.source.path):
-            self.needs.drained.update(names)
-            return tuple(f"{name}();" for name in names)
-        return tuple(f"{{ extern void {name}(void); {name}(); }}" for name in names)
+        own = {drain_name(self.needs.stem)} if self.needs.drained_here else set()
+        declared = toolchain.is_cpp(self.source.path)
+        if declared:
+            self.needs.drained.update(set(names) - own)
+        return tuple(
+            f"{name}();" if declared or name in own else f"{{ extern void {name}(void); {name}(); }}" for name in names
+        )
 
     def progress(self) -> tuple[str, ...]:
         self.needs.progresses = True
@@ -333,13 +353,13 @@ class Emitter:
 
     # ---- support ------------------------------------------------------------------------------------------------------
 
-    def support(self) -> str:
-        """Text to be inserted: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
+    def support(self, place: int) -> str:
+        """Text to be inserted at ``place``: C, after the last #include; Fortran, at the file's end. Empty if nothing needs it."""
         if not self.needs.anything:
             return ""
         if self.source.language == "fortran":
             return fortran_support(self.needs, self.collectives, self.source.form or "free")
-        return c_support(self.needs, toolchain.is_cpp(self.source.path))
+        return c_support(self.needs, toolchain.is_cpp(self.source.path), included(self.source.data, place))
 
 
 def _ending(phase: Phase) -> str:

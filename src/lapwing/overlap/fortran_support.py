@@ -8,7 +8,7 @@ from string import Template
 
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.fortran_collectives import FortranCollectives, handle_types
-from lapwing.overlap.needs import Needs
+from lapwing.overlap.needs import SLOTS_COMMENT, Needs
 from lapwing.overlap.phases import SHORT_MESSAGE, Part
 
 
@@ -53,7 +53,7 @@ def fortran_support(needs: Needs, collectives: FortranCollectives, form: str) ->
     if needs.drains:
         texts += [_SETTLE, _DRAIN]
     texts += collectives.support(f"lapwing_{needs.stem}")
-    lines = ["\n", comment_line("lapwing: what overlapped communication needs", 6, form).rstrip("\n") + "\n"]
+    lines = ["\n", comment_line(SLOTS_COMMENT, 6, form).rstrip("\n") + "\n"]
     for text in texts:
         for line in Template(text).substitute(values).splitlines():
             if "@use" in line:

@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 
 from lapwing.overlap.phases import Part
 
+# The comments that support text begins with.
+SLOTS_COMMENT = "lapwing: what overlapped communication needs"
+PROGRESS_COMMENT = "lapwing: lets MPI go on with what is under way"
+
 
 @dataclass
 class Needs:
     """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: parts that copy. ``direct``: some receive
     is without a copy, by procedures of the support. ``plain``: parts that are a blocking call if the message is short; and
     whether there is a copy else. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.
-    ``drained``: the files' drains that C++ calls. ``memcpy``: what motions wrote calls it.
+    ``drained``: the files' drains that C++ calls. ``drained_here``: whether only this file calls drains, and so no other
+    needs to see its own. ``memcpy``: what motions wrote calls it.
     """
 
     stem: str
@@ -24,6 +29,7 @@ class Needs:
     interface: str | None = None
     progresses: bool = False
     drained: set[str] = field(default_factory=set)
+    drained_here: bool = False
     memcpy: bool = False
 
     @property

@@ -10,8 +10,10 @@ import bisect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lapwing.overlap import mpi
+from lapwing.overlap.c.write import indentation, indentation_step
 from lapwing.overlap.emit import Emitter, expression_text
 from lapwing.overlap.fortran.write import comment_line, statement_lines
 from lapwing.overlap.phases import (
@@ -68,6 +70,7 @@ class Renderer:
         self._chunks: dict[tuple[int, int], tuple[int, int]] = {}
         self._originals: dict[tuple[int, int], Statement] = {}
         self._shown: set[int] = set()  # the starts of chunks whose lines above the statement are written
+        self._silent: set[int] = set()  # ids of Fortran's phases whose error code the next ones set as well
         self._learn(procedure.body)
 
     def _learn(self, block: Block) -> None:
@@ -117,6 +120,7 @@ class Renderer:
         pieces = [self.text(block.span.start, opening)]
         ends_in_newline = True
         outer, self._shown = self._shown, set()
+        self._note_silent(block.statements)
         for statement in block.statements:
             text = self._directives_above(statement) + self._remarked(statement, self.statement(statement, indent))
             if len(pieces) == 1 and _is_made(statement) and self._is_indented(opening):
@@ -131,6 +135,24 @@ class Renderer:
         if not ends_in_newline and not tail.startswith(("\n", " ", "\t", ";", "}")):
             pieces.append("\n")
         return "".join([*pieces, tail])
+
+    def _note_silent(self, statements: Sequence[Statement]) -> None:
+        """Of phases that follow one another and set the same error code, which none of them reads, the last one sets it."""
+        if self.source.language != "fortran" or _DIRECTIVE.search(self._data):
+            return
+        reset, names = "", set[str]()  # by the phases that follow, without other statements between
+        written = [self._emitter.phase(s) if isinstance(s, Phase) else () for s in statements]
+        for statement, text in zip(reversed(statements), reversed(written), strict=True):
+            if not text:
+                reset = ""
+                continue
+            *lines, last = text
+            sets = last.endswith(" = 0")
+            if sets and last == reset and not names & _words(last):
+                self._silent.add(id(statement))
+            if sets and last != reset:
+                reset, names = last, set()
+            names |= _words(" ".join(lines if sets else [*lines, last]))
 
     def _remarked(self, statement: Statement, text: str) -> str:
         """The statement's text with its remark on a line above it."""
@@ -223,30 +245,21 @@ class Renderer:
             else:
                 pieces.append(self.text(at, body.start))
             if number == 0 and _lets_progress(loop) and loop.whole.body.form == "single":
-                pieces.append("{\n" + " " * self._column(body.start))
+                pieces[-1] = self._with_brace(pieces[-1], level.loop)
             at = body.start
         innermost = loop.box[-1].loop
         if self._is_two_loops(loop):
             return "".join([*pieces[:-1], *self._two_loops(loop), self.text(innermost.span.end, end)])
         if loop.inside:
             return "".join([*pieces, *self._interior(loop, loop.whole, at, end)])
-        guard = self.lines(self._emitter.guard(loop.box), self._indent_of_block(innermost.body))
+        tests = self._emitter.guard(loop.box)
         if innermost.body.form == "single":
+            head, before = self._with_brace(pieces[-1], innermost).rsplit("\n", 1)
+            guard = "".join(f"{before}{line}\n" for line in tests)
             inside = self.text(innermost.body.span.start, innermost.body.span.end)
-            rest = self.text(innermost.body.span.end, end)
-            return "".join(
-                [
-                    *pieces,
-                    "{\n",
-                    guard,
-                    " " * self._column(innermost.body.span.start),
-                    inside,
-                    "\n",
-                    " " * indent,
-                    "}",
-                    rest,
-                ]
-            )
+            closed = f"{inside}\n{self._lead(innermost.span.start)}}}{self.text(innermost.body.span.end, end)}"
+            return "".join([*pieces[:-1], head, "\n", guard, before, closed])
+        guard = self.lines(tests, self._indent_of_block(innermost.body))
         opened = pieces[-1].endswith("\n")
         rest = self.text(at, end)
         return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])
@@ -263,8 +276,25 @@ class Renderer:
         yield before if before.endswith("\n") else before + "\n"
         yield self._made(loop.body.statements[progress], self._indent_of_block(body))
         if single:
-            yield " " * self._column(whole.span.start) + "}"
+            yield self._lead(whole.span.start) + "}"
         yield self.text(place, end)
+
+    def _with_brace(self, head: str, loop: Loop) -> str:
+        """What stands before the body of C's loop, which has no braces, with an opening one as the file has them."""
+        outer, start = self._lead(loop.span.start), loop.body.span.start
+        alone = not self.text(self._line_start(start), start).strip()
+        inner = self._lead(start) if alone else outer + indentation_step(self.source)
+        commented = "//" in head[closing(head) :]
+        brace = f"\n{outer}{{" if commented or self._braces_stand_alone else " {"
+        return f"{head.rstrip()}{brace}\n{inner}"
+
+    @cached_property
+    def _braces_stand_alone(self) -> bool:
+        """Whether most loops and conditionals of the file have their opening brace on a line of its own."""
+        alone, behind = (
+            len(re.findall(_HEAD_AND_BRACE % between, self._data)) for between in (rb"\s*\n\s*", rb"[ \t]*")
+        )
+        return alone > behind
 
     def _strips(self, loop: Strips) -> str:
         """The loop's text with another head, in a loop over its strips."""
@@ -335,7 +365,10 @@ class Renderer:
     def _made(self, statement: Statement, indent: int) -> str:
         match statement:
             case Phase():
-                return self.comment(comment_of(statement), indent) + self.lines(self._emitter.phase(statement), indent)
+                lines = self._emitter.phase(statement)
+                if id(statement) in self._silent:
+                    lines = lines[:-1]
+                return self.comment(comment_of(statement), indent) + self.lines(lines, indent)
             case DividedCall():
                 return self.comment(comment_of(statement), indent) + self.lines(self._emitter.call(statement), indent)
             case Progress():
@@ -386,6 +419,10 @@ class Renderer:
     def _line_start(self, offset: int) -> int:
         return self._starts[bisect.bisect_right(self._starts, offset) - 1]
 
+    def _lead(self, offset: int) -> str:
+        """The blanks that the line begins with."""
+        return indentation(self.source, offset)
+
     def _column(self, offset: int) -> int:
         start = self._line_start(offset)
         line = self.text(start, offset)
@@ -403,6 +440,11 @@ class Renderer:
 
 _ELSE = re.compile(r"else|\}\s*else\s*\{", re.IGNORECASE)
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
+_HEAD_AND_BRACE = rb"\b(?:for|if|while)\b[^\n{]*\)%s\{"
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Za-z]\w*", text)}
 
 
 def _lets_progress(loop: PartialLoop) -> bool:

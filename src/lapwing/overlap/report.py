@@ -126,9 +126,11 @@ class Outcome:
         return len({communication.place.path for communication in self.communications})
 
     def made(self) -> dict[str, int]:
-        """How often each motion was made, the most frequent first."""
-        actions = (action.motion for c in self.communications for action in c.actions)
-        return dict(Counter(actions).most_common())
+        """How often each motion was made, the most frequent first; of loops in two, how many loops."""
+        actions = [action for c in self.communications for action in c.actions]
+        made = Counter(action.motion for action in actions)
+        loops = {(action.place.path, action.description) for action in actions if action.motion == "split-loop"}
+        return dict(Counter({**made, **({"split-loop": len(loops)} if loops else {})}).most_common())
 
     def failed(self) -> dict[str, int]:
         """How often each obligation failed at communications that were left as they are, the most frequent first."""

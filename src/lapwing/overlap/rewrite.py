@@ -16,7 +16,7 @@ from lapwing.overlap.c.includes import after_includes
 from lapwing.overlap.c.text import named_words
 from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.changes import with_line_ends
-from lapwing.overlap.conflicts import Conflict
+from lapwing.overlap.conflicts import Conflict, barrier_advice
 from lapwing.overlap.emit import Emitter, c_prototype, renamed
 from lapwing.overlap.external import external_statements
 from lapwing.overlap.fences import Fences
@@ -42,6 +42,7 @@ from lapwing.overlap.tree import called_in, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
 from lapwing.overlap.unsuitable import Unsuitable
+from lapwing.overlap.unused import without_unused_c, without_unused_fortran
 
 
 def rewrite(program: Program, options: Options) -> Outcome:
@@ -64,6 +65,7 @@ class _Rewriter:
         self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
         self._remarks: dict[Span, str] = {}  # comments for statements that are as they were, but elsewhere
         self._left = frozenset[int]()  # sources that stay as they are
+        self._finalizing = frozenset[int]()  # those that call drains
 
     @property
     def now(self) -> Program:
@@ -121,7 +123,7 @@ class _Rewriter:
                         "split-producer" if reason.kind == "turns" else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
-                        _ADVICE.get(reason.kind, "move it apart by hand if you know better"),
+                        _advice(reason, site),
                         reason.where,
                     )
 
@@ -346,6 +348,9 @@ class _Rewriter:
                 edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
             else:
                 text = renderer.block(now.body)
+                if source.language != "fortran" and not self.insertions:
+                    before = named_words(source.data[original.body.span.start : original.body.span.end])
+                    text = without_unused_c(text, source, now.body, before)
                 edits.setdefault(number, []).append(Edit(original.body.span.start, original.body.span.end, text))
         for inserted in self.insertions:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
@@ -357,7 +362,8 @@ class _Rewriter:
         return tuple(change for change in every if change.after != change.before)
 
     def _emitter(self, number: int) -> Emitter:
-        return Emitter(self.read.sources[number], Needs(self._stem(number)), self._stem)
+        needs = Needs(self._stem(number), drained_here=self._finalizing == {number})
+        return Emitter(self.read.sources[number], needs, self._stem)
 
     def _stem(self, number: int) -> str:
         """The file's name as an identifier, with its number where two files have the same one, or what it names is something
@@ -378,11 +384,12 @@ class _Rewriter:
         foot = source.data[original.body.span.end : end].decode("latin-1")
         texts = []
         for part, body in self._with_halves(original, divisions):
-            texts.append(
-                _fitting(renamed(head, original.name, part.name), source)
-                + renderer.block(body)
-                + _ended(foot, original.name, part.name)
-            )
+            inner = renderer.block(body)
+            if source.language != "fortran":
+                inner = without_unused_c(inner, source, body)
+            text = _fitting(renamed(head, original.name, part.name), source) + inner
+            text += _ended(foot, original.name, part.name)
+            texts.append(without_unused_fortran(text, source) if source.language == "fortran" else text)
         return Edit(start, end, "\n\n".join(texts))
 
     def _with_halves(
@@ -436,23 +443,25 @@ class _Rewriter:
         for number, source in enumerate(self.read.sources):
             if source.language == "fortran" or number not in edits:
                 continue
-            needed: dict[str, str] = {}
-            callers: list[int] = []
+            calls: dict[str, tuple[Procedure, list[int]]] = {}
             for key in self._written():
                 procedure = self.now.procedures[key]
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
                     if isinstance(statement, DividedCall):
-                        callers.append(self.context.analysis.origin(procedure).span.start)
                         half = self.now.resolve(statement.name, procedure)
                         assert half is not None, key
-                        original = self.read.procedures[self.context.analysis.origin(half).key]
-                        needed[half.name] = c_prototype(self.read.sources[half.source], original, half.name)
-            if needed:
-                first = min(callers)
-                text = "".join(f"{head};\n" for head in needed.values())
-                edits[number].append(Edit(first, first, text))
+                        places = calls.setdefault(half.name, (half, []))[1]
+                        places.append(self.context.analysis.origin(procedure).span.start)
+            heads, first = [], len(source.data)
+            for half, callers in calls.values():
+                original = self.read.procedures[self.context.analysis.origin(half).key]
+                if half.source != number or original.span.start >= min(callers):
+                    heads.append(c_prototype(self.read.sources[half.source], original, half.name))
+                    first = min(first, *callers)
+            if heads:
+                edits[number].append(Edit(first, first, "".join(f"{head};\n" for head in heads)))
 
     def _drain(self) -> None:
         """Copies that may still be on their way are waited for before MPI ends."""
@@ -467,6 +476,7 @@ class _Rewriter:
         )
         if not copying:
             return
+        finalizing: set[int] = set()
 
         def change(statement: Statement) -> Sequence[Statement]:
             message = message_of(statement)
@@ -479,6 +489,8 @@ class _Rewriter:
             body = rewrite_tree(procedure.body, change)
             if body is not procedure.body:
                 self._replace(replace(procedure, body=body))
+                finalizing.add(procedure.source)
+        self._finalizing = frozenset(finalizing)
 
     def _changed(self, number: int, edits: dict[int, list[Edit]], emitters: dict[int, Emitter]) -> FileChange:
         source = self.read.sources[number]
@@ -486,9 +498,9 @@ class _Rewriter:
         mine = list(edits[number])
         if source.language == "fortran":
             mine += external_statements(source, [edit.text for edit in mine])
-        support = emitter.support() if emitter is not None else ""
+        place = self._place_of_support(source, mine)
+        support = emitter.support(place) if emitter is not None else ""
         if support:
-            place = self._place_of_support(source, mine)
             mine.append(Edit(place, place, support))
         after = with_line_ends(source.data, apply_edits(source.data, mine))
         return FileChange(source.path, source.data, after)
@@ -520,6 +532,16 @@ def _ended(foot: str, old: str, new: str) -> str:
     return re.sub(rf"(?i)(end\s*(?:subroutine|function)\s+){re.escape(old)}\b", rf"\g<1>{new}", foot)
 
 
+def _advice(reason: Conflict, call: Call) -> str:
+    """What to do where a part of ``call`` cannot pass something."""
+    if reason.kind == "unknown":
+        return barrier_advice(reason.what)
+    needed = {e.symbol.name for argument in call.arguments for e in argument.walk() if isinstance(e, Name)}
+    if reason.kind == "data" and reason.what.endswith(" is written here and read there") and reason.name in needed:
+        return _ADVICE_ON_PRODUCERS
+    return _ADVICE.get(reason.kind, "move it apart by hand if you know better")
+
+
 def _as_call(procedure: Procedure) -> Call:
     return Call(procedure.name, (), span=NOWHERE)
 
@@ -539,11 +561,14 @@ _OBLIGATIONS = {
     "unknown": "everything in between is known",
     "turns": "turns of the loop that makes what is sent may change places",
 }
+_ADVICE_ON_PRODUCERS = (
+    "nothing: this computes what the call needs, and nothing independent stands between the two; if it is about other elements, "
+    "use another variable for them"
+)
 _ADVICE = {
     "data": "use another variable, or move the statement yourself if the values cannot be the same",
     "messages": "give the messages different constant tags, or different communicators",
     "order": "nothing: the order is part of what the program does",
     "control": "leave the procedure at one place, at its end",
-    "unknown": "give the source of what is called there",
     "turns": "compute what is sent in a loop of its own, before the rest",
 }

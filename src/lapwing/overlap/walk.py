@@ -659,7 +659,8 @@ class Walker:
         if summary.leaves:
             self.barrier = self.barrier or f"{callee.name} may end the program"
         if summary.barrier:
-            self.barrier = self.barrier or f"{callee.name}: {summary.barrier}"
+            known = summary.barrier.startswith((f"{callee.name}: ", f"{callee.name} calls itself"))
+            self.barrier = self.barrier or (summary.barrier if known else f"{callee.name}: {summary.barrier}")
             self.environment.forget(set(), everything=True)
 
     def _hand_shapes(self, callee: Procedure, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:

@@ -45,6 +45,14 @@ def after_includes(data: bytes, before: int, cpp: bool) -> int:
     return place
 
 
+def included(data: bytes, before: int) -> frozenset[str]:
+    """The headers that are included before the offset ``before``, under no condition."""
+    text = Text(data)
+    heads = (one for one in text.directives if one.name == "include" and one.start < before)
+    plain = (one for one in heads if not any(region.start < one.start < region.end for region in text.regions))
+    return frozenset(one.rest.split(">")[0].lstrip("<") for one in plain if one.rest.startswith("<"))
+
+
 def _brackets(text: Text, hidden: list[Region]) -> list[_Bracket]:
     found: list[_Bracket] = []
     open_: list[bytes] = []

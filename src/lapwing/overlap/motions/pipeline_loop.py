@@ -23,6 +23,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.aliases import Memory
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.callgraph import language_of
+from lapwing.overlap.conflicts import barrier_advice
 from lapwing.overlap.effects import Access
 from lapwing.overlap.environment import Environment
 from lapwing.overlap.motions.ahead import Ahead, find_ahead
@@ -185,7 +186,7 @@ class _Pipeliner:
                 raise Refused(
                     "all that the loop does is known",
                     effect.barrier,
-                    "give the source of what is called",
+                    barrier_advice(effect.barrier),
                     statement.span,
                 )
             if statement is not turn.call and self._reaches(statement, turn.caller, turn.callee):
@@ -360,7 +361,7 @@ class _Pipeliner:
                 own.append(analysis.plain(statement, callee))
         for effects in own:
             if effects.barrier is not None:
-                raise Refused("all that the loop does is known", effects.barrier, "give the source of what is called")
+                raise Refused("all that the loop does is known", effects.barrier, barrier_advice(effects.barrier))
         found = touched(own, callee)
         header = turn.loop
         for statement in header.body.statements:
