@@ -34,6 +34,10 @@ class Trap:
 
 
 PROGRAMS = {
+    "condition_counted.c": Trap(
+        "conditions taken for lasting that the head of an if, a while or a for changes",
+        lacks=("MPI_Irecv starts here",),
+    ),
     "copied_request.f90": Trap(
         "requests related to their buffers by the first variable only",
         in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),
