@@ -38,6 +38,13 @@ PROGRAMS = {
         "conditions taken for lasting that the head of an if, a while or a for changes",
         lacks=("MPI_Irecv starts here",),
     ),
+    "polled_messages.c": Trap(
+        "messages sent sooner where a probe asks whether they have come", waits=("u, N, MPI_DOUBLE, 0, 2,",)
+    ),
+    "polled_send.c": Trap(
+        "the same of tests, and receives started sooner",
+        in_order=(("MPI_Test(&q", "u, N, MPI_DOUBLE, 1, 12"),),
+    ),
     "copied_request.f90": Trap(
         "requests related to their buffers by the first variable only",
         in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),

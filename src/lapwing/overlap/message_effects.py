@@ -232,9 +232,10 @@ def _operation(
 
 
 def _is_in_turn(walker: Walker, message: mpi.MpiCall) -> bool:
-    """Whether it may matter to a receive from anyone what this call lets others send, or what it sends, and when."""
+    """Whether it may show what this call lets others send, or what it sends, and when: to a receive from anyone, or to a call
+    that asks what has come."""
     releases = message.kind is mpi.Kind.RECV and walker.analysis.has_synchronous_sends
-    return (releases or message.kind in _SENDING) and walker.analysis.wildcards.any
+    return (releases or message.kind in _SENDING) and walker.analysis.shows_order
 
 
 def _message_argument(walker: Walker, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
