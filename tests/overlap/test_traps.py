@@ -45,6 +45,7 @@ PROGRAMS = {
         "the same of tests, and receives started sooner",
         in_order=(("MPI_Test(&q", "u, N, MPI_DOUBLE, 1, 12"),),
     ),
+    "disconnected.c": Trap("copies that travel when their communicator ends", lacks=("does not wait",)),
     "copied_request.f90": Trap(
         "requests related to their buffers by the first variable only",
         in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),

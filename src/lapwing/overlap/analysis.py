@@ -321,6 +321,11 @@ class Analysis:
         return self.wildcards.any or self._names_any(_ASKING)
 
     @cached_property
+    def disconnects(self) -> bool:
+        """Whether the program ends communicators whose messages must all be complete by then, before it ends MPI."""
+        return self._names_any({"MPI_COMM_DISCONNECT", "MPI_SESSION_FINALIZE"})
+
+    @cached_property
     def redirects(self) -> bool:
         """Whether the program may make files of C's standard streams."""
         return self._calls_any({"FREOPEN", "DUP2", "DUP3"})

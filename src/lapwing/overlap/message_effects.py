@@ -41,8 +41,8 @@ def of_call(walker: Walker, message: mpi.MpiCall, arguments: Sequence[Expression
         walker.barrier = f"{message.name} may touch memory it does not name"
     if message.synchronises and message.kind is not mpi.Kind.SETUP:
         walker.states.add("synchronisation")
-    if message.kind in (mpi.Kind.ABORT,) or message.name in ("MPI_Init", "MPI_Init_thread", "MPI_Finalize"):
-        walker.barrier = f"{message.name} begins or ends MPI"
+    if message.kind in (mpi.Kind.ABORT,) or message.name in _BOUNDS_OF_MPI:
+        walker.barrier = f"{message.name} begins or ends MPI, or a communicator's messages"
     if message.kind is mpi.Kind.LOCAL and not message.buffers:
         walker.states.add("clock" if "time" in message.name.lower() else "mpi")
     if message.kind in _TRAFFIC or (message.kind is mpi.Kind.SETUP and message.collective):
@@ -298,6 +298,7 @@ _CALLING_BACK = re.compile(
     r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
 )
 _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
+_BOUNDS_OF_MPI = frozenset({"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Comm_disconnect"})
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _TRAFFIC = frozenset(
