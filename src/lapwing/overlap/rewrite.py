@@ -13,11 +13,12 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
+from lapwing.overlap.c.redeclared import redeclared
 from lapwing.overlap.c.text import named_words
 from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.changes import with_line_ends
 from lapwing.overlap.conflicts import Conflict
-from lapwing.overlap.emit import Emitter, c_prototype, renamed
+from lapwing.overlap.emit import Emitter, renamed
 from lapwing.overlap.external import external_statements
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
@@ -436,23 +437,24 @@ class _Rewriter:
         for number, source in enumerate(self.read.sources):
             if source.language == "fortran" or number not in edits:
                 continue
-            needed: dict[str, str] = {}
-            callers: list[int] = []
+            callers: dict[str, list[int]] = {}  # by the halves that they call
             for key in self._written():
                 procedure = self.now.procedures[key]
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
                     if isinstance(statement, DividedCall):
-                        callers.append(self.context.analysis.origin(procedure).span.start)
                         half = self.now.resolve(statement.name, procedure)
                         assert half is not None, key
-                        original = self.read.procedures[self.context.analysis.origin(half).key]
-                        needed[half.name] = c_prototype(self.read.sources[half.source], original, half.name)
-            if needed:
-                first = min(callers)
-                text = "".join(f"{head};\n" for head in needed.values())
-                edits[number].append(Edit(first, first, text))
+                        callers.setdefault(half.key, []).append(self.context.analysis.origin(procedure).span.start)
+            heads: dict[int, str] = {}
+            for key, places in callers.items():
+                half, first = self.now.procedures[key], min(places)
+                whole = self.context.analysis.origin(half)
+                head = redeclared(self.read, whole, number, first)
+                assert head is not None, key  # motions/split_procedure.py asked
+                heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, half.name)};\n"
+            edits[number] += [Edit(first, first, text) for first, text in heads.items()]
 
     def _drain(self) -> None:
         """Copies that may still be on their way are waited for before MPI ends."""
