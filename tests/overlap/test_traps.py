@@ -46,6 +46,10 @@ PROGRAMS = {
         in_order=(("MPI_Test(&q", "u, N, MPI_DOUBLE, 1, 12"),),
     ),
     "disconnected.c": Trap("copies that travel when their communicator ends", lacks=("does not wait",)),
+    "type_declared_later.c": Trap("halves declared before the types that their own heads name"),
+    "calls_itself.c": Trap("halves of a procedure that calls itself", lacks=("exchange_first",)),
+    "inline_definition.c": Trap("halves that are inline, and defined nowhere", lacks=("exchange_first",)),
+    "own_name.c": Trap("halves that say another name", lacks=("exchange_first",)),
     "copied_request.f90": Trap(
         "requests related to their buffers by the first variable only",
         in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),

@@ -11,6 +11,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.bindings import Asked, Called
 from lapwing.overlap.boxes import in_boxes
+from lapwing.overlap.c.own_names import OwnNames
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
@@ -319,6 +320,11 @@ class Analysis:
     def shows_order(self) -> bool:
         """Whether the program may see what was sent first: it receives from anyone, or asks what has come or is complete."""
         return self.wildcards.any or self._names_any(_ASKING)
+
+    @cached_property
+    def own_names(self) -> OwnNames:
+        """Of the program as it was read."""
+        return OwnNames(self._read)
 
     @cached_property
     def disconnects(self) -> bool:

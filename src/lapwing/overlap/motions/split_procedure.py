@@ -229,13 +229,15 @@ class SplitProcedures:
         return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
 
     def _may_be_renamed(self, callee: Procedure) -> bool:
-        """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
+        """Whether a procedure with this head can have any name, of which its text makes no use; Fortran: and needs no interface
+        where it has no host."""
         source = self.context.analysis.program.sources[callee.source]
         head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
         if source.language != "fortran":
             # Not K&R's, whose parameters are declared between the parentheses and the brace; and each has a name.
             ends = head.rstrip().removesuffix("{").rstrip().endswith((")", "noexcept", "const", "override"))
-            return ends and all(p.name for p in callee.parameters)
+            named = self.context.analysis.own_names.in_text_of(self.context.analysis.origin(callee))
+            return ends and all(p.name for p in callee.parameters) and not named
         return not _TIED_NAME.search(head) and (
             callee.host is not None or not any(map(_wants_interface, callee.parameters))
         )
