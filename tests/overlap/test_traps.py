@@ -34,6 +34,22 @@ class Trap:
 
 
 PROGRAMS = {
+    "condition_counted.c": Trap(
+        "conditions taken for lasting that the head of an if, a while or a for changes",
+        lacks=("MPI_Irecv starts here",),
+    ),
+    "polled_messages.c": Trap(
+        "messages sent sooner where a probe asks whether they have come", waits=("u, N, MPI_DOUBLE, 0, 2,",)
+    ),
+    "polled_send.c": Trap(
+        "the same of tests, and receives started sooner",
+        in_order=(("MPI_Test(&q", "u, N, MPI_DOUBLE, 1, 12"),),
+    ),
+    "disconnected.c": Trap("copies that travel when their communicator ends", lacks=("does not wait",)),
+    "type_declared_later.c": Trap("halves declared before the types that their own heads name"),
+    "calls_itself.c": Trap("halves of a procedure that calls itself", lacks=("exchange_first",)),
+    "inline_definition.c": Trap("halves that are inline, and defined nowhere", lacks=("exchange_first",)),
+    "own_name.c": Trap("halves that say another name", lacks=("exchange_first",)),
     "copied_request.f90": Trap(
         "requests related to their buffers by the first variable only",
         in_order=(("call MPI_Waitall(2, reqs", "+ z(0)"), ("call MPI_Wait(theirs%request", "+ mine%ghost")),

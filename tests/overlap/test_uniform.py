@@ -129,6 +129,8 @@ def test_run_alike(body: str) -> None:
         # The same within groups is not the same for all.
         "MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);\nn = rank;\nMPI_Bcast(&n, 1, MPI_INT, 0, half);\n"
         "if (n)\nB; /* apart */",
+        "MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);\ncopy = MPI_COMM_WORLD;\n"
+        "if ((copy = half) == MPI_COMM_NULL) return 1;\nn = rank;\nMPI_Bcast(&n, 1, MPI_INT, 0, copy);\nif (n)\nB; /* apart */",
         "if (rank < 2) copy = MPI_COMM_SELF; else copy = MPI_COMM_WORLD;\nMPI_Bcast(x, 4, MPI_DOUBLE, 0, copy); /* apart */",
         # Ranks that go, but come to a collective again.
         "if (rank >= 4) goto done;\nB; /* apart */\ndone:\nB;",

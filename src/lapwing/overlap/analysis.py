@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
 from lapwing.overlap.bindings import Asked, Called
 from lapwing.overlap.boxes import in_boxes
+from lapwing.overlap.c.own_names import OwnNames
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.effects import OUT_OF_LOOPS, Access, Effects, together
 from lapwing.overlap.environment import Environment, Terms
@@ -35,6 +37,7 @@ from lapwing.overlap.program import (
 )
 from lapwing.overlap.requests import are_copied
 from lapwing.overlap.sections import Linear, Section
+from lapwing.overlap.spelling import spellings
 from lapwing.overlap.tree import called_in, done_on_entry, shaping
 from lapwing.overlap.unchanging import unchanging
 from lapwing.overlap.walk import Walker, in_sequence
@@ -42,6 +45,11 @@ from lapwing.overlap.wildcards import Wildcards
 
 _MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
 _MOST_ACCESSES = 500  # beyond it, sections of a variable are merged into the whole
+# Calls whose results tell whether something has come or is complete, or what came first.
+_ASKING = frozenset(
+    """MPI_IPROBE MPI_IMPROBE MPI_TEST MPI_TESTALL MPI_TESTANY MPI_TESTSOME MPI_WAITANY MPI_WAITSOME MPI_PARRIVED MPI_CANCEL
+    MPI_REQUEST_GET_STATUS MPI_REQUEST_GET_STATUS_ALL MPI_REQUEST_GET_STATUS_ANY MPI_REQUEST_GET_STATUS_SOME""".split()
+)
 
 
 @dataclass(frozen=True)
@@ -244,6 +252,11 @@ class Analysis:
             {f"MPI_{kind}_CREATE_KEYVAL" for kind in ("COMM", "TYPE", "WIN")} | {"MPI_KEYVAL_CREATE"}
         )
 
+    def _names_any(self, names: Set[str]) -> bool:
+        """Whether the program calls any of these, or names one in what is not read."""
+        pattern = re.compile(rf"\bP?(?:{'|'.join(names)})\b".encode(), re.IGNORECASE)
+        return self._calls_any(names) or any(map(pattern.search, spellings(self._read)))
+
     def _calls_any(self, names: Set[str]) -> bool:
         return any((site.name or "").upper() in names for sites in self.graph.sites.values() for site in sites)
 
@@ -301,7 +314,22 @@ class Analysis:
     @cached_property
     def has_synchronous_sends(self) -> bool:
         """Whether any send of the program is over only when its receive has begun."""
-        return self._calls_any({"MPI_SSEND", "MPI_ISSEND", "MPI_SSEND_INIT"})
+        return self._names_any({"MPI_SSEND", "MPI_ISSEND", "MPI_SSEND_INIT"})
+
+    @cached_property
+    def shows_order(self) -> bool:
+        """Whether the program may see what was sent first: it receives from anyone, or asks what has come or is complete."""
+        return self.wildcards.any or self._names_any(_ASKING)
+
+    @cached_property
+    def own_names(self) -> OwnNames:
+        """Of the program as it was read."""
+        return OwnNames(self._read)
+
+    @cached_property
+    def disconnects(self) -> bool:
+        """Whether the program ends communicators whose messages must all be complete by then, before it ends MPI."""
+        return self._names_any({"MPI_COMM_DISCONNECT", "MPI_SESSION_FINALIZE"})
 
     @cached_property
     def redirects(self) -> bool:

@@ -11,6 +11,7 @@ from lapwing.overlap.callgraph import is_static, language_of
 from lapwing.overlap.program import (
     AddressOf,
     Assign,
+    Assignment,
     Call,
     Constant,
     Declare,
@@ -145,6 +146,9 @@ class Communicators:
                         self._values.setdefault(symbol.key, []).append((initial, procedure))
             case Opaque():
                 self._lost |= {s.key for s in procedure.symbols.values()}
+        others = [e.target for e in statement.every_expression() if isinstance(e, Assignment)]
+        others += [statement.result] if isinstance(statement, Call) and statement.result is not None else []
+        self._lost |= {other.symbol.key for other in others if isinstance(other, Name)}
         made = self._made_by(statement)
         place = made.object if isinstance(made, AddressOf) else made
         if isinstance(place, Name) and isinstance(statement, Call):

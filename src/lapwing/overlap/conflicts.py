@@ -162,7 +162,7 @@ def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
         apart = _differ_constants(one.communicator, two.communicator)
         return None if apart else f"{a.name} and {b.name} may match the same messages"
     if two.in_turn and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.in_turn):
-        return "some receive takes messages from anyone: what is sent sooner might be taken for another"
+        return "some call takes messages from anyone, or asks what has come: what is sent sooner might be taken for another"
     if a.collective and b.collective:
         if _differ_constants(one.communicator, two.communicator):
             return None

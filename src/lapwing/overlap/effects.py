@@ -96,8 +96,8 @@ class MessageOperation:
     """One MPI call that a statement makes, directly or in procedures it calls.
 
     communicator, peer, tag: canonical texts that are equal only if the values are, or None where nothing is known.
-    ``in_turn``: it sends, or lets a synchronous send of another rank go on, and somewhere it matters what was sent first (a
-    receive from anyone).
+    ``in_turn``: it sends, or lets a synchronous send of another rank go on, and somewhere it matters what was sent first (to a
+    receive from anyone, or to what asks what has come).
     """
 
     call: mpi.MpiCall

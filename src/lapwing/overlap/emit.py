@@ -24,7 +24,6 @@ from lapwing.overlap.program import (
     Name,
     Number,
     Operation,
-    Procedure,
     Source,
     Span,
 )
@@ -365,14 +364,6 @@ class Emitter:
 def _ending(phase: Phase) -> str:
     """Of the support procedure's name: whether short messages need no copy."""
     return "_if_long" if phase.plain_if_short else ""
-
-
-def c_prototype(source: Source, procedure: Procedure, name: str) -> str:
-    """``procedure``'s head with another name, without body."""
-    start, end = procedure.span.start, procedure.body.span.start
-    text = source.data[start:end].decode("latin-1")
-    head = text[: text.rindex("{")].strip()
-    return renamed(head, procedure.name, name)
 
 
 def renamed(text: str, old: str, new: str) -> str:

@@ -41,8 +41,8 @@ def of_call(walker: Walker, message: mpi.MpiCall, arguments: Sequence[Expression
         walker.barrier = f"{message.name} may touch memory it does not name"
     if message.synchronises and message.kind is not mpi.Kind.SETUP:
         walker.states.add("synchronisation")
-    if message.kind in (mpi.Kind.ABORT,) or message.name in ("MPI_Init", "MPI_Init_thread", "MPI_Finalize"):
-        walker.barrier = f"{message.name} begins or ends MPI"
+    if message.kind in (mpi.Kind.ABORT,) or message.name in _BOUNDS_OF_MPI:
+        walker.barrier = f"{message.name} begins or ends MPI, or a communicator's messages"
     if message.kind is mpi.Kind.LOCAL and not message.buffers:
         walker.states.add("clock" if "time" in message.name.lower() else "mpi")
     if message.kind in _TRAFFIC or (message.kind is mpi.Kind.SETUP and message.collective):
@@ -232,9 +232,10 @@ def _operation(
 
 
 def _is_in_turn(walker: Walker, message: mpi.MpiCall) -> bool:
-    """Whether it may matter to a receive from anyone what this call lets others send, or what it sends, and when."""
+    """Whether it may show what this call lets others send, or what it sends, and when: to a receive from anyone, or to a call
+    that asks what has come."""
     releases = message.kind is mpi.Kind.RECV and walker.analysis.has_synchronous_sends
-    return (releases or message.kind in _SENDING) and walker.analysis.wildcards.any
+    return (releases or message.kind in _SENDING) and walker.analysis.shows_order
 
 
 def _message_argument(walker: Walker, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
@@ -297,6 +298,7 @@ _CALLING_BACK = re.compile(
     r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
 )
 _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
+_BOUNDS_OF_MPI = frozenset({"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Comm_disconnect"})
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _TRAFFIC = frozenset(

@@ -610,9 +610,8 @@ class Procedure:
     Offsets for whoever inserts text: ``uses_end`` is where a USE may be added (Fortran: after the last USE, or after the header),
     ``declarations_end`` where a declaration may (Fortran: before the first executable statement; C: after the opening brace).
     ``mpi_interface``: "mpif.h", "mpi", "mpi_f08" or None. ``host``: the module or procedure it is contained in.
-    ``line_length``: of
-    its source form (72, 132) or None. ``open_hosts``: hosts like that of which it sees every procedure that is not private, one
-    that is added, too.
+    ``line_length``: of its source form (72, 132) or None. ``open_hosts``: hosts like that of which it sees every procedure that
+    is not private, one that is added, too. ``inline``: a function of C, not static, of which there may be no definition to call.
     """
 
     name: str
@@ -632,6 +631,17 @@ class Procedure:
     variadic: bool = False
     line_length: int | None = None
     open_hosts: frozenset[str] = frozenset()
+    inline: bool = False
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A C function's as a source sees it, without body. ``start``: where its words stand in that source, or the #include of the
+    header that has them."""
+
+    source: int
+    start: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -648,6 +658,7 @@ class Program:
     """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
     declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for. ``included``: the
     text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
+    ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them.
     """
 
     sources: tuple[Source, ...]
@@ -657,6 +668,7 @@ class Program:
     initial: Mapping[str, Expression] = field(default_factory=dict)
     mains: tuple[Span, ...] = ()
     included: tuple[bytes, ...] = ()
+    declarations: Mapping[str, Sequence[Declaration]] = field(default_factory=dict)
 
     def resolve(self, name: str | None, caller: Procedure) -> Procedure | None:
         """The procedure that ``name`` means inside ``caller``, None if it is not in the program or not certain."""

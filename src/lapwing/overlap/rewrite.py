@@ -13,11 +13,12 @@ from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
+from lapwing.overlap.c.redeclared import redeclared
 from lapwing.overlap.c.text import named_words
 from lapwing.overlap.callgraph import is_static
 from lapwing.overlap.changes import with_line_ends
 from lapwing.overlap.conflicts import Conflict, barrier_advice
-from lapwing.overlap.emit import Emitter, c_prototype, renamed
+from lapwing.overlap.emit import Emitter, renamed
 from lapwing.overlap.external import external_statements
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
@@ -439,11 +440,11 @@ class _Rewriter:
         return frozenset(name for body in bodies for statement in body.walk() for name in called_in(statement))
 
     def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
-        """C: every file that calls a half declares it before the first function that does, where its types are known."""
+        """C: every file that calls a half that does not stand before declares it before the first function that does."""
         for number, source in enumerate(self.read.sources):
             if source.language == "fortran" or number not in edits:
                 continue
-            calls: dict[str, tuple[Procedure, list[int]]] = {}
+            callers: dict[str, list[int]] = {}  # by the halves that they call
             for key in self._written():
                 procedure = self.now.procedures[key]
                 if procedure.source != number:
@@ -452,16 +453,17 @@ class _Rewriter:
                     if isinstance(statement, DividedCall):
                         half = self.now.resolve(statement.name, procedure)
                         assert half is not None, key
-                        places = calls.setdefault(half.name, (half, []))[1]
-                        places.append(self.context.analysis.origin(procedure).span.start)
-            heads, first = [], len(source.data)
-            for half, callers in calls.values():
-                original = self.read.procedures[self.context.analysis.origin(half).key]
-                if half.source != number or original.span.start >= min(callers):
-                    heads.append(c_prototype(self.read.sources[half.source], original, half.name))
-                    first = min(first, *callers)
-            if heads:
-                edits[number].append(Edit(first, first, "".join(f"{head};\n" for head in heads)))
+                        callers.setdefault(half.key, []).append(self.context.analysis.origin(procedure).span.start)
+            heads: dict[int, str] = {}
+            for key, places in callers.items():
+                half, first = self.now.procedures[key], min(places)
+                whole = self.context.analysis.origin(half)
+                if half.source == number and whole.span.start < first:
+                    continue  # it stands before them all
+                head = redeclared(self.read, whole, number, first)
+                assert head is not None, key  # motions/split_procedure.py asked
+                heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, half.name)};\n"
+            edits[number] += [Edit(first, first, text) for first, text in heads.items()]
 
     def _drain(self) -> None:
         """Copies that may still be on their way are waited for before MPI ends."""

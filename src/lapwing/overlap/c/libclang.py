@@ -228,6 +228,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "clang_getCursorResultType": (ClangType, (Cursor,)),
     "clang_Cursor_getVarDeclInitializer": (Cursor, (Cursor,)),
     "clang_Cursor_isMacroFunctionLike": (ctypes.c_uint, (Cursor,)),
+    "clang_Cursor_isFunctionInlined": (ctypes.c_uint, (Cursor,)),
     "clang_Cursor_isVariadic": (ctypes.c_uint, (Cursor,)),
     "clang_Cursor_Evaluate": (ctypes.c_void_p, (Cursor,)),
     "clang_EvalResult_getKind": (ctypes.c_int, (ctypes.c_void_p,)),
@@ -445,6 +446,10 @@ class Unit:
 
         self._clang.clang_Type_visitFields(clang_type, _FIELD_VISITOR(visit), None)
         return found
+
+    def identity(self, cursor: Cursor) -> str:
+        """What declarations of the same thing have in common, in other units, too."""
+        return string(self._clang.clang_getCursorUSR(cursor))
 
     def declaration(self, cursor: Cursor) -> str:
         """A declaration as libclang writes it: without macros, its attributes included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,13 @@ from lapwing.overlap.c import stub, toolchain
 from lapwing.overlap.c.constants import MpiConstants
 from lapwing.overlap.c.expressions import Expressions
 from lapwing.overlap.c.fallback import Found, functions_in
-from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Node, Unit, Uses
+from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Linkage, Node, Unit, Uses
 from lapwing.overlap.c.statements import Given, Statements
 from lapwing.overlap.c.symbols import Declarations, Table, give_bounds
 from lapwing.overlap.c.text import Text
 from lapwing.overlap.program import (
     Block,
+    Declaration,
     Loop,
     Opaque,
     Problem,
@@ -35,6 +37,7 @@ _DEFINITIONS = frozenset(
     (Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.DESTRUCTOR, Kind.CONVERSION_FUNCTION)
 )
 _HOLDERS = frozenset((Kind.NAMESPACE, Kind.LINKAGE_SPEC, 2, 4))  # what functions may be defined inside
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MEMBERS = frozenset((Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.DESTRUCTOR, Kind.CONVERSION_FUNCTION))
 
 
@@ -110,6 +113,8 @@ class _Reader:
         self._contents: dict[Path, bytes] = {}
         self._mains: list[Span] = []
         self._included: dict[Path, None] = {}
+        self._declarations: dict[str, list[Declaration]] = {}  # of functions, by what libclang calls them
+        self._keys: dict[str, str] = {}  # of those that are defined
 
     def program(self) -> Program:
         variables = {
@@ -127,6 +132,7 @@ class _Reader:
             self._table.initial,
             tuple(self._mains),
             (*(self._read_bytes(path) for path in self._included if path not in self._files), *self._given_macros()),
+            {key: tuple(self._declarations.get(identity, ())) for identity, key in self._keys.items()},
         )
 
     def _given_macros(self) -> Iterable[bytes]:
@@ -289,12 +295,14 @@ class _UnitReader:
             self._ranges[path] = self._unit.skipped(path)
         return self._ranges[path]
 
-    def _definitions(self, cursors: Sequence[Cursor]) -> None:
+    def _definitions(self, cursors: Sequence[Cursor], linkage: str = "") -> None:
+        """Read what is defined. ``linkage``: what C++ says before it, or around it, of its linkage."""
         for cursor in cursors:
             if cursor.kind in _HOLDERS:
                 path, _, system = self._unit.place(cursor)
                 if not system and self._is_ours(path):
-                    self._definitions(self._unit.children(cursor))
+                    inside = 'extern "C" ' if cursor.kind == Kind.LINKAGE_SPEC else linkage
+                    self._definitions(self._unit.children(cursor), inside)
             elif cursor.kind == Kind.VAR_DECL:
                 path, _, system = self._unit.place(cursor)
                 if path is not None and not system and self._is_ours(path):
@@ -307,6 +315,9 @@ class _UnitReader:
                 path, _, system = self._unit.place(cursor)
                 if path is not None and not system and self._is_ours(path):
                     self._function(cursor, path)
+                    self._declaration(cursor, linkage)
+            elif cursor.kind == Kind.FUNCTION_DECL:
+                self._declaration(cursor, linkage)
 
     def _initial(self, cursor: Cursor, symbol: Symbol, path: Path) -> None:
         """Note a variable's initial value, where it can be more than a table of numbers."""
@@ -327,6 +338,24 @@ class _UnitReader:
         return Expressions(self._unit, self._declarations, file.text, file.number, uses, self._constants)
 
     # ---- one function ----
+
+    def _declaration(self, cursor: Cursor, linkage: str) -> None:
+        """Note how the unit's own file may declare the function once more."""
+        path, start, end = self._unit.extent(cursor)
+        _, _, system = self._unit.place(cursor)
+        if path is None or system:
+            return
+        if self._clang.clang_isCursorDefinition(cursor):
+            body = next((c for c in self._unit.children(cursor) if c.kind == Kind.COMPOUND_STMT), None)
+            if body is None or path != self._main:
+                return
+            _, end, _ = self._unit.extent(body)
+        file = self._program._file(self._main)
+        text = self._program._read_bytes(path)[start:end].decode("latin-1").strip()
+        if self._unit.name(cursor) in _WORD.findall(text):
+            at = start if path == self._main else _inclusion(file.text, path)
+            found = self._program._declarations.setdefault(self._unit.identity(cursor), [])
+            found.append(Declaration(file.number, at, linkage + text))
 
     def _function(self, cursor: Cursor, path: Path) -> None:
         file = self._program._file(path)
@@ -380,6 +409,8 @@ class _UnitReader:
         elif any(isinstance(statement, Loop) and statement.variable.target for statement in body.walk()):
             # The address of a loop's variable is taken further down; now that this is known, read it again.
             body = statements.body(bodies[-1])
+        static = self._clang.clang_getCursorLinkage(cursor) == Linkage.INTERNAL
+        self._program._keys[self._unit.identity(cursor)] = key
         self._program._procedures[key] = Procedure(
             name=self._unit.name(cursor),
             key=key,
@@ -394,6 +425,7 @@ class _UnitReader:
             declarations_end=body.span.start,
             mpi_interface="mpi.h",
             variadic=bool(self._clang.clang_Cursor_isVariadic(cursor)),
+            inline=bool(self._clang.clang_Cursor_isFunctionInlined(cursor)) and not static,
         )
 
     def _this(self, method: Cursor, key: str) -> Symbol:
@@ -423,6 +455,14 @@ class _UnitReader:
     def _parameters(self, tree: Node) -> tuple[Symbol, ...]:
         found = (self._declarations.variable(child.cursor) for child in tree.children if child.kind == Kind.PARM_DECL)
         return tuple(symbol for symbol in found if symbol is not None)
+
+
+def _inclusion(text: Text, header: Path) -> int:
+    """Where a file names the header that it includes; its beginning if another header includes that one."""
+    includes = (
+        d for d in text.directives if d.name == "include" and re.search(rf"[\"</]{re.escape(header.name)}\W", d.rest)
+    )
+    return next((include.start for include in includes), 0)
 
 
 def _expressions_in(node: Node) -> list[Node]:

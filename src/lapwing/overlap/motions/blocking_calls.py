@@ -141,7 +141,14 @@ class BlockingCalls:
         return True
 
     def _can_be_drained(self, call: Call) -> bool:
-        if not self.context.can_drain:
+        if self.context.analysis.disconnects:
+            self._refuse(
+                call,
+                "its message can be waited for where the program ends MPI",
+                "MPI_Comm_disconnect or MPI_Session_finalize needs it complete before",
+                "free the communicator by MPI_Comm_free",
+            )
+        elif not self.context.can_drain:
             self._refuse(
                 call,
                 "its message can be waited for where the program ends MPI",

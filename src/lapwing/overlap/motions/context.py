@@ -92,7 +92,8 @@ class Context:
 
     @cached_property
     def can_drain(self) -> bool:
-        """Whether what is still under way can be waited for wherever the program ends MPI: that is in statements it shows."""
+        """Whether what is still under way can be waited for wherever the program ends MPI: that is in statements it shows, and
+        nothing must be complete before."""
         program = self.analysis.program
         everything = [s for procedure in program.procedures.values() for s in procedure.body.walk()]
         hidden = any(
@@ -102,7 +103,8 @@ class Context:
         )
         ends = [s for s in everything if isinstance(s, Call) and s.name is not None and _ends_mpi(s.name)]
         # Who jumps to a label would jump over what stands before it.
-        return not hidden and bool(ends) and all(s.label is None for s in ends)
+        shown = not hidden and bool(ends) and all(s.label is None for s in ends)
+        return shown and not self.analysis.disconnects
 
     def wildcard(self, call: Call) -> str | None:
         """What the receive has, or may have, for a wildcard; None if it says from whom it receives, and what."""

@@ -303,6 +303,10 @@ class _Pipeliner:
     def _check_callee(self, turn: Turn) -> None:
         """Every call comes to the transfer, with the arguments it was given."""
         callee = turn.callee
+        if self.analysis.own_names.in_text_of(callee):
+            raise Refused(
+                "a procedure's text means the same in another", "its own name, as __func__", "write it out", callee.span
+            )
         for statement in callee.body.statements:
             if statement is turn.transfer:
                 break

@@ -23,6 +23,7 @@ from itertools import zip_longest
 
 from lapwing.overlap import mpi
 from lapwing.overlap.arrange import Apart, Arranger, Ends, Halves
+from lapwing.overlap.c.redeclared import redeclared
 from lapwing.overlap.callgraph import is_cpp
 from lapwing.overlap.conflicts import Conflict, conflict
 from lapwing.overlap.effects import Effects, is_only_read
@@ -123,11 +124,16 @@ class SplitProcedures:
         return self._calls(self._with_numbers(call, callee, values), parts, caller)
 
     def _refuse_hidden(self, call: Call, callee: Procedure) -> None:
+        fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
         self._refuse_messages(
             callee,
             "parts of its procedure can be named where it is called",
-            f"not all that stands beside {callee.name} can be named here",
-            "use its module without ONLY, and do not make all of it private",
+            f"not all that stands beside {callee.name} can be named here"
+            if fortran
+            else f"{callee.name} is not declared before all functions here, or by words that mean something else by now",
+            "use its module without ONLY, and do not make all of it private"
+            if fortran
+            else "declare it at the top of the file, or in a header",
             call.span,
         )
 
@@ -195,6 +201,10 @@ class SplitProcedures:
         returns = any(j.value is not None for j in jumps)
         if callee.source in self.left or self._is_declared_elsewhere(callee):
             return False
+        if callee.inline and not is_cpp(self.context.analysis.program, callee):
+            return False  # C: nothing says that there will be definitions of the parts
+        if self.context.analysis.graph.recursive(self.context.analysis.origin(callee).key):
+            return False
         fenced = Fences(self.context.analysis.program, callee).any
         if any(self._is_for_the_whole(statement) for statement in callee.body.walk()):
             return False
@@ -219,22 +229,26 @@ class SplitProcedures:
         return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
 
     def _may_be_renamed(self, callee: Procedure) -> bool:
-        """Fortran: whether a procedure with this head can have any name, and needs no interface where it has no host."""
+        """Whether a procedure with this head can have any name, of which its text makes no use; Fortran: and needs no interface
+        where it has no host."""
         source = self.context.analysis.program.sources[callee.source]
         head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
         if source.language != "fortran":
             # Not K&R's, whose parameters are declared between the parentheses and the brace; and each has a name.
             ends = head.rstrip().removesuffix("{").rstrip().endswith((")", "noexcept", "const", "override"))
-            return ends and all(p.name for p in callee.parameters)
+            named = self.context.analysis.own_names.in_text_of(self.context.analysis.origin(callee))
+            return ends and all(p.name for p in callee.parameters) and not named
         return not _TIED_NAME.search(head) and (
             callee.host is not None or not any(map(_wants_interface, callee.parameters))
         )
 
     def _sees_halves(self, caller: Procedure, callee: Procedure) -> bool:
         """Whether the halves, which stand where the callee does, can be named where the caller does."""
-        sources = self.context.analysis.program.sources
+        analysis = self.context.analysis
+        sources = analysis.program.sources
         if sources[callee.source].language != "fortran":
-            return True
+            place = analysis.origin(caller).span.start
+            return redeclared(analysis.program, analysis.origin(callee), caller.source, place) is not None
         if callee.host is None:
             return not wants_external(sources[caller.source])
         return callee.host in caller.open_hosts

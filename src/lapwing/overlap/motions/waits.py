@@ -10,10 +10,13 @@ they are, and only what they are known to do (walk.py) decides what may move.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lapwing.overlap import mpi
+from lapwing.overlap.analysis import Analysis
+from lapwing.overlap.conflicts import data_conflict
+from lapwing.overlap.effects import is_only_read
 from lapwing.overlap.motions.blocking_calls import is_written_out, may_be_copied
 from lapwing.overlap.motions.context import Context, argument_of, is_repeatable
 from lapwing.overlap.phases import Part, Phase
@@ -21,6 +24,7 @@ from lapwing.overlap.program import (
     AddressOf,
     Block,
     Call,
+    Evaluate,
     Expression,
     If,
     Name,
@@ -29,7 +33,7 @@ from lapwing.overlap.program import (
     Storage,
     Symbol,
 )
-from lapwing.overlap.tree import is_hosts, message_of, rewrite
+from lapwing.overlap.tree import is_hosts, message_of, rewrite, with_blocks, with_statements
 
 MOTION = "wait-later"
 
@@ -149,18 +153,28 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
         return False
     if kind is None or buffer is None or context.basic_type(kind) is None or not may_be_copied(buffer, fortran):
         return False
-    names = {e.symbol.key for condition, _ in receive.guards for e in condition.walk() if isinstance(e, Name)}
-    return not names & _written_between(context, procedure, receive.call, wait.call)
+    return _are_lasting(
+        [condition for condition, _ in receive.guards], context.analysis, procedure, receive.call, wait.call
+    )
 
 
-def _written_between(context: Context, procedure: Procedure, first: Call, second: Call) -> set[str]:
-    """Variables that may be written by the statements from one call to the other (in the order of the source)."""
-    inside, keys = False, set[str]()
+def _are_lasting(
+    conditions: Sequence[Expression], analysis: Analysis, procedure: Procedure, first: Call, second: Call
+) -> bool:
+    """Whether the conditions are at one call what they were at the other: nothing that runs between writes what they read."""
+    asked = [analysis.plain(Evaluate(condition, span=first.span), procedure) for condition in conditions]
+    if not all(map(is_only_read, asked)):
+        return False
+    between = [analysis.plain(s, procedure) for s in _between(procedure, first, second)] if asked else []
+    return not any(e.barrier or data_conflict(e, one, analysis.aliases) for e in between for one in asked)
+
+
+def _between(procedure: Procedure, first: Call, second: Call) -> Iterator[Statement]:
+    """The statements from one call to the other (in the order of the source); of those that hold others, the heads alone."""
+    inside = False
     for statement in procedure.body.walk():
-        if statement is first:
-            inside = True
-        if inside and not statement.blocks():
-            keys |= context.analysis.walk([statement], procedure)[0].written_keys
+        inside = inside or statement is first
+        if inside:
+            yield with_blocks(statement, [with_statements(block, ()) for block in statement.blocks()])
         if statement is second:
-            break
-    return keys
+            return
