@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from string import Template
 
-from lapwing.overlap.needs import Needs, drain_name
+from lapwing.overlap.needs import Needs, drain_name, progress_name
 from lapwing.overlap.phases import SHORT_MESSAGE, Part
 
 
@@ -16,7 +16,8 @@ def c_support(needs: Needs, cpp: bool) -> str:
     """Text for C or C++, where MPI is declared."""
     parts = [_head(needs)] if needs.slots else []
     if needs.progresses:
-        parts.append(_PROGRESS.substitute(stem=needs.stem))
+        linkage = "static " if not needs.lends else 'extern "C" ' if cpp else ""
+        parts.append(_PROGRESS.substitute(linkage=linkage, name=progress_name(needs.stem)))
     if needs.is_typed:
         parts.append(_BYTES)
     if needs.copying:
@@ -36,8 +37,8 @@ def c_support(needs: Needs, cpp: bool) -> str:
     if needs.drains:
         linkage = 'extern "C" ' if cpp else ""
         parts.append(_DRAIN.substitute(linkage=linkage, name=drain_name(needs.stem), slots=needs.slots))
-    # A declaration in a block would be one of the namespace around, and of C++'s linkage: the drain may be a C file's.
-    others = sorted(needs.drained - ({drain_name(needs.stem)} if needs.drains else set()))
+    # A declaration in a block would be one of the namespace around, and of C++'s linkage: what is called may be a C file's.
+    others = sorted(needs.elsewhere - ({drain_name(needs.stem)} if needs.drains else set()))
     if others:
         parts.append("\n" + "".join(f'extern "C" void {name}(void);\n' for name in others))
     return "".join(parts)
@@ -72,7 +73,7 @@ static struct lapwing_slot lapwing_slots[$slots];
 _PROGRESS = Template(
     """
 /* lapwing: lets MPI go on with what is under way, about every 30 microseconds. It need not look at the clock each time. */
-static void lapwing_${stem}_progress(void)
+${linkage}void $name(void)
 {
     static double lw_last;
     static int lw_left, lw_skipped;

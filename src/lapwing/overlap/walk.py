@@ -420,7 +420,6 @@ class Walker:
                 self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
             case Name() | Element():
                 self.subexpressions(place)
-                base = place.base if isinstance(place, Element) else place
                 self._forget_requests_in(place)
                 section = self.section(place) if isinstance(place, Element) else None
                 exact = self._is_exact(section) and not _leaves_gaps(place)
