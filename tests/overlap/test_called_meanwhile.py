@@ -107,6 +107,7 @@ REDUCE = """
 """
 COMPARE = "static int before(const void *a, const void *b) { work(3); return *(int *)a - *(int *)b; }\n"
 SORT = "    int order[3] = {3, 1, 2};\n    qsort(order, 3, sizeof(int), before);\n"
+MACRO = '#define ALL(k) _Pragma("omp parallel for") \\\n    for (int i = 0; i < k; i++) work(k)\n'
 
 
 @pytest.mark.mpi
@@ -116,6 +117,7 @@ SORT = "    int order[3] = {3, 1, 2};\n    qsort(order, 3, sizeof(int), before);
         (WORK + OP, {"after": REDUCE}, "may be called by others"),
         (WORK + COMPARE, {"after": SORT}, "may be called by others"),
         (WORK, {"after": "#pragma omp parallel for\n    for (int k = 0; k < 1; k++) work(3);"}, "threads run"),
+        (f"{MACRO}static {WORK}", {"after": "ALL(2);"}, "threads run"),
         (f"inline {WORK}extern void work(int m);\n", {}, "may be called by others"),
         (f"__attribute__((const)) {WORK}", {}, "PURE"),
         (f"#pragma omp declare simd\n{WORK}", {}, "threads run"),
@@ -298,3 +300,42 @@ def test_an_operations_function_in_fortran(tmp_path: Path) -> None:
     result = transformed(MODULE.replace(" (type, external)", "") + main, "a.f90", tmp_path)
     assert "call lapwing_a_progress()" not in result.text.split("end module")[0]
     result.assert_behaves_as_before(tmp_path, (2,))
+
+
+OPERATOR = """\
+  interface operator(.smoothed.)
+    module procedure &
+      smooth
+  end interface
+contains
+  function smooth(a, b) result(c)
+    double precision, intent(in) :: a(:, :), b
+    double precision :: c(n, n)
+    integer :: i, j, m
+    m = size(a, 1)
+    do j = 1, m
+      do i = 1, m
+        c(i, j) = b * a(i, j)
+      end do
+    end do
+  end function smooth
+"""
+REGION = """\
+  !$omp parallel do private(found)
+  do m = 1, 4
+    grid(:, m) = sum(grid .smoothed. 0.5d0)
+  end do
+"""
+
+
+def test_a_region_for_threads_calls_an_operators_function(tmp_path: Path) -> None:
+    module = MODULE.replace("contains\n", OPERATOR, 1).replace(" (type, external)", "")
+    main = FORTRAN.replace("  call work(m)\n", "").replace("ierr, m\n", "ierr, m, request\n")
+    exchange = EXCHANGE.replace("total = work(m)", "grid = smooth(grid, 0.25d0)")
+    text = module + main.replace("  print", f"{exchange}{REGION}  print")
+    result = transformed(text, "a.f90", tmp_path)
+    assert "smooth may be called by others" in result.refused("call MPI_Irecv", "progress-calls")[0]
+    without = transformed(
+        text.replace("interface operator(.smoothed.)", "interface other").replace(REGION, ""), "a.f90", tmp_path / "n"
+    )
+    assert "call lapwing_a_progress()" in without.text.split("end module")[0]

@@ -258,6 +258,10 @@ class CallGraph:
             self.callees,
         )
 
+    def with_callees(self, keys: Iterable[str]) -> frozenset[str]:
+        """These procedures, and all that they may call, directly or not."""
+        return _reached(keys, self.callees)
+
     def with_callers(self, keys: Iterable[str]) -> frozenset[str]:
         """These procedures, and all that may call them, directly or not."""
         return _reached(keys, self.callers)

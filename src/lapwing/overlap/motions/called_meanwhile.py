@@ -80,6 +80,21 @@ class CalledMeanwhile:
             if any(site.target is Target.MPI for site in sites)
         )
 
+    @cached_property
+    def _called_without_name(self) -> frozenset[str]:
+        """Procedures that a region for threads may call though its text does not name them: for operators and assignments, as
+        part of a type, or in a macro; and those that they call."""
+        program = self.context.analysis.program
+        named: dict[str, frozenset[str]] = {"fortran": frozenset(), "c": frozenset()}
+        for source in program.sources:
+            pieces = _pieces_without_name(source)
+            named[source.language] |= {word.lower() for piece in pieces for word in _WORD.findall(piece)}
+        return self.context.analysis.graph.with_callees(
+            key
+            for key, procedure in program.procedures.items()
+            if procedure.name.lower() in named[program.sources[procedure.source].language]
+        )
+
     def _in_the_way(self, procedure: Procedure, under_way: UnderWay) -> Found | None:
         analysis, name = self.context.analysis, procedure.name
         source = analysis.program.sources[procedure.source]
@@ -87,7 +102,8 @@ class CalledMeanwhile:
             return ("its file is compiled by itself, and changed", f"{name} stands in one that stays", "move it")
         if is_pure(procedure, source):
             return ("its procedure may call MPI", f"{name} is PURE or the like", "make it an ordinary procedure")
-        if procedure.key in analysis.graph.in_threads | analysis.graph.from_elsewhere or _is_tied(procedure, source):
+        others = analysis.graph.in_threads | analysis.graph.from_elsewhere | self._called_without_name
+        if procedure.key in others or _is_tied(procedure, source):
             return (
                 "one thread runs its procedure, outside of MPI's calls",
                 f"{name} may be called by others, or in a region that threads run",
@@ -132,12 +148,32 @@ def _is_tied(procedure: Procedure, source: Source) -> bool:
     return _INLINE.search(head) is not None and _STATIC.search(head) is None
 
 
+def _pieces_without_name(source: Source) -> list[str]:
+    """Where a procedure is given another name, or none, by which it may be called."""
+    text = source.data.decode("latin-1")
+    if source.language != "fortran":
+        return _MACRO.findall(_JOINED["c"].sub(" ", text))
+    form = "fixed" if source.form == "fixed" else "free"
+    return _WITHOUT_NAME.findall(_JOINED[form].sub(" ", text))
+
+
 def _head(procedure: Procedure, source: Source) -> str:
     return source.text(Span(procedure.source, procedure.span.start, procedure.body.span.start))
 
 
 _KIND = re.compile(r"(?is)(.*?)\b(?:subroutine|function|procedure)\b")
 _COMMENT = {"free": re.compile(r"!.*"), "fixed": re.compile(r"(?m)^[cC*!].*|!.*|^     [^ 0]|\n")}
+_JOINED = {
+    "c": re.compile(r"\\\r?\n"),
+    "free": re.compile(r"&[ \t\r]*(?:![^\n]*)?\n(?:[ \t\r]*(?:![^\n]*)?\n)*[ \t]*&?"),
+    "fixed": re.compile(r"\r?\n     [^ 0\r\n]"),
+}
+_MACRO = re.compile(r"(?m)^[ \t]*#[ \t]*define\b(.*)$")
+_WITHOUT_NAME = re.compile(
+    r"(?ims)^[ \t]*interface[ \t]+(?:operator|assignment|read|write)\b.*?^[ \t]*end[ \t]*interface\b"
+    r"|^[ \t]*(?:(?:procedure|generic|final)\b[^\n]*(?:::|=>)|final\b)[^\n]*"
+)
+_WORD = re.compile(r"\w+")
 _CONSTANT = re.compile(r"\bconst(?:expr|eval)\b|__attribute__\s*\(\(.*?\b(?:__)?(?:pure|const)(?:__)?\b")
 _FOR_DEVICES = re.compile(rb"(?i)\bomp\s+declare\b|\bacc\s+routine\b|\b__(?:global|device)__\b")
 _BOUND = re.compile(r"(?i)\bbind\s*\(")
