@@ -120,6 +120,15 @@ def test_used_at_once() -> None:
     assert found.note.startswith("used at once by line 12")
 
 
+def test_turns_of_the_loop_that_uses_it_may_be_independent() -> None:
+    loop = "u[0] = 1;\nSHARE;\nfor (int i = 0; i < n; i++)\n  n += u[i];"
+    found = of(C.replace("BODY", loop), "SHARE;", "a.c")
+    assert found.note is not None
+    assert found.note.startswith(
+        "no computation between producer (line 8) and consumer (line 11), but for turns of the loop of line 10 that may"
+    )
+
+
 def test_what_lies_in_other_procedures_may_be_independent() -> None:
     text = """\
 #include <mpi.h>

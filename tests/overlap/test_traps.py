@@ -63,6 +63,10 @@ PROGRAMS = {
             ("complete(a[3])", "4 * z[3]"),
         ),
     ),
+    "requests_in_parts.f90": Trap(
+        "a request of an array, of which it is not known which, taken for the one before",
+        in_order=(("call MPI_Waitall(2, r(1)", "c(i) + 0.5d0"), ("call MPI_Waitall(2, r(1)", "y(i) + a(")),
+    ),
     "persistent_request.f90": Trap(
         "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from string import Template
 
-from lapwing.overlap.needs import PROGRESS_COMMENT, SLOTS_COMMENT, Needs, drain_name
+from lapwing.overlap.needs import PROGRESS_COMMENT, SLOTS_COMMENT, Needs, drain_name, progress_name
 from lapwing.overlap.phases import SHORT_MESSAGE, Part
 
 
@@ -17,7 +17,8 @@ def c_support(needs: Needs, cpp: bool, included: Collection[str]) -> str:
     """Text for C or C++, where MPI is declared. ``included``: headers that the file has."""
     parts = [_head(needs, included)] if needs.slots else []
     if needs.progresses:
-        parts.append(_PROGRESS.substitute(stem=needs.stem))
+        linkage = "static " if not needs.lends else 'extern "C" ' if cpp else ""
+        parts.append(_PROGRESS.substitute(linkage=linkage, name=progress_name(needs.stem)))
     if needs.is_typed:
         parts.append(_BYTES)
     if needs.copying:
@@ -37,8 +38,8 @@ def c_support(needs: Needs, cpp: bool, included: Collection[str]) -> str:
     if needs.drains:
         linkage = "static " if needs.drained_here else 'extern "C" ' if cpp else ""
         parts.append(_DRAIN.substitute(linkage=linkage, name=drain_name(needs.stem), slots=needs.slots))
-    # A declaration in a block would be one of the namespace around, and of C++'s linkage: the drain may be a C file's.
-    others = sorted(needs.drained - ({drain_name(needs.stem)} if needs.drains else set()))
+    # A declaration in a block would be one of the namespace around, and of C++'s linkage: what is called may be a C file's.
+    others = sorted(needs.elsewhere - ({drain_name(needs.stem)} if needs.drains else set()))
     if others:
         parts.append("\n" + "".join(f'extern "C" void {name}(void);\n' for name in others))
     return "".join(parts)
@@ -73,7 +74,7 @@ static struct lapwing_slot lapwing_slots[$slots];
 _PROGRESS = Template(
     f"\n/* {PROGRESS_COMMENT}"
     """, about every 30 microseconds. It need not look at the clock each time. */
-static void lapwing_${stem}_progress(void)
+${linkage}void $name(void)
 {
     static double lw_last;
     static int lw_left, lw_skipped;

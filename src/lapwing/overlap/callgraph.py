@@ -249,6 +249,19 @@ class CallGraph:
         function that is given another to call."""
         return _reached(self._mentioned | self.address_taken, self.callees)
 
+    @cached_property
+    def from_elsewhere(self) -> frozenset[str]:
+        """Procedures without MPI that code which is not in the sources may run, in whatever threads it has."""
+        procedures = self.program.procedures.items() if self.external_code else ()
+        return _reached(
+            (key for key, p in procedures if is_external(p) and not _is_main(p) and not self.reaches_mpi(key)),
+            self.callees,
+        )
+
+    def with_callees(self, keys: Iterable[str]) -> frozenset[str]:
+        """These procedures, and all that they may call, directly or not."""
+        return _reached(keys, self.callees)
+
     def with_callers(self, keys: Iterable[str]) -> frozenset[str]:
         """These procedures, and all that may call them, directly or not."""
         return _reached(keys, self.callers)

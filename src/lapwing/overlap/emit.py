@@ -14,7 +14,7 @@ from lapwing.overlap.c_support import c_support
 from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration
 from lapwing.overlap.fortran_support import fortran_support
 from lapwing.overlap.motions.context import argument_of
-from lapwing.overlap.needs import Needs, drain_name
+from lapwing.overlap.needs import Needs, drain_name, progress_name
 from lapwing.overlap.phases import DividedCall, Drain, Level, Part, Phase, plus
 from lapwing.overlap.program import (
     Cast,
@@ -233,21 +233,27 @@ class Emitter:
         return f"({end} {'<' if least else '>'} {limit} ? {end} : {limit})"
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
-        names = [drain_name(self.stem_of(number)) for number in drain.sources]
+        return self._calls_elsewhere([drain_name(self.stem_of(number)) for number in drain.sources])
+
+    def progress(self, lender: int | None = None) -> tuple[str, ...]:
+        """``lender``: as in phases.Progress."""
+        if lender is not None:
+            return self._calls_elsewhere([progress_name(self.stem_of(lender))])
+        self.needs.progresses = True
+        name = progress_name(self.needs.stem)
+        return (f"call {name}()",) if self.source.language == "fortran" else (f"{name}();",)
+
+    def _calls_elsewhere(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Calls of what another file's support may hold."""
         if self.source.language == "fortran":
             return tuple(f"call {name}()" for name in names)
         own = {drain_name(self.needs.stem)} if self.needs.drained_here else set()
         declared = toolchain.is_cpp(self.source.path)
         if declared:
-            self.needs.drained.update(set(names) - own)
+            self.needs.elsewhere.update(set(names) - own)
         return tuple(
             f"{name}();" if declared or name in own else f"{{ extern void {name}(void); {name}(); }}" for name in names
         )
-
-    def progress(self) -> tuple[str, ...]:
-        self.needs.progresses = True
-        name = f"lapwing_{self.needs.stem}_progress()"
-        return (f"call {name}",) if self.source.language == "fortran" else (f"{name};",)
 
     def phase(self, phase: Phase) -> tuple[str, ...]:
         self.needs.slots = max(self.needs.slots, phase.slot)

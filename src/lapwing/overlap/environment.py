@@ -173,6 +173,10 @@ class Environment:
         """Requests in these variables (None: in any) may stand for something else now."""
         self.started = {} if keys is None else {s: a for s, a in self.started.items() if s[0] not in keys}
 
+    def forget_request(self, slot: tuple[str, int | None]) -> None:
+        """The one request may stand for something else now."""
+        self.started.pop(slot, None)
+
     def assign(self, symbol: Symbol, value: Linear | None) -> None:
         kept = value is not None and self.holds(symbol, value)
         self.values[symbol.key] = value if value is not None and kept else self.terms.define()

@@ -273,6 +273,10 @@ def _target_or_part(walker: Walker, argument: Expression, parameter: mpi.Paramet
         walker.environment.assign(argument.symbol, None)
     else:
         walker.target(argument, must=False)
+        if parameter.role is mpi.Role.REQUESTS and isinstance(argument, Element):
+            # Those behind it, too.
+            base = argument.base
+            walker.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
 
 
 def _read_part(walker: Walker, argument: Expression, parameter: mpi.Parameter) -> None:

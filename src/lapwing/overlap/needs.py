@@ -16,8 +16,8 @@ class Needs:
     """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: parts that copy. ``direct``: some receive
     is without a copy, by procedures of the support. ``plain``: parts that are a blocking call if the message is short; and
     whether there is a copy else. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.
-    ``drained``: the files' drains that C++ calls. ``drained_here``: whether only this file calls drains, and so no other
-    needs to see its own. ``memcpy``: what motions wrote calls it.
+    ``drained_here``: whether only this file calls drains, and so no other needs to see its own. ``lends``: other files call its
+    progress calls, too. ``elsewhere``: what C++ calls of other files' support. ``memcpy``: what motions wrote calls it.
     """
 
     stem: str
@@ -28,13 +28,14 @@ class Needs:
     types: dict[str, int] = field(default_factory=dict)
     interface: str | None = None
     progresses: bool = False
-    drained: set[str] = field(default_factory=set)
     drained_here: bool = False
+    lends: bool = False
+    elsewhere: set[str] = field(default_factory=set)
     memcpy: bool = False
 
     @property
     def anything(self) -> bool:
-        return bool(self.slots or self.progresses or self.drained)
+        return bool(self.slots or self.progresses or self.elsewhere)
 
     @property
     def is_typed(self) -> bool:
@@ -54,3 +55,7 @@ class Needs:
 
 def drain_name(stem: str) -> str:
     return f"lapwing_{stem}_drain"
+
+
+def progress_name(stem: str) -> str:
+    return f"lapwing_{stem}_progress"

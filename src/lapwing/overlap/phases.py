@@ -83,7 +83,10 @@ class Drain(Statement):
 
 @dataclass(frozen=True)
 class Progress(Statement):
-    """MPI is given the time to go on with what is under way."""
+    """MPI is given the time to go on with what is under way. ``lender``: the number of the file whose procedure is called for
+    that, where it is another one."""
+
+    lender: int | None = None
 
 
 def plus(value: Expression, number: int) -> Expression:

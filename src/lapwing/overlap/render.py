@@ -371,8 +371,8 @@ class Renderer:
                 return self.comment(comment_of(statement), indent) + self.lines(lines, indent)
             case DividedCall():
                 return self.comment(comment_of(statement), indent) + self.lines(self._emitter.call(statement), indent)
-            case Progress():
-                return self.lines(self._emitter.progress(), indent)
+            case Progress(lender=lender):
+                return self.lines(self._emitter.progress(lender), indent)
             case Written(lines=lines):
                 return self.lines(lines, indent)
             case Drain():

@@ -22,18 +22,19 @@ from lapwing.overlap.emit import Emitter, renamed
 from lapwing.overlap.external import external_statements
 from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
+from lapwing.overlap.motions.called_meanwhile import CalledMeanwhile
 from lapwing.overlap.motions.collectives import Collectives
 from lapwing.overlap.motions.context import Context, procedures_with_messages
 from lapwing.overlap.motions.direct_messages import DirectMessages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
-from lapwing.overlap.motions.progress import with_progress_calls
+from lapwing.overlap.motions.progress import ProgressCalls
 from lapwing.overlap.motions.request_arrays import take_over_array
 from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.motions.under_way import Events, UnderWay
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.needs import Needs
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase, Progress
 from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Span, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
@@ -254,18 +255,35 @@ class _Rewriter:
         events = Events(self.context, halves)
         lasts = {d.last.name for divisions in self._halved.values() for d in divisions}
         under_way: dict[str, UnderWay] = {}
+        called = CalledMeanwhile(self.context, self._left)
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
-            if procedure.source in self._left:
-                continue
-            begun = under_way.get(procedure.name, {}) if procedure.name in halves else {}
+            begun = under_way.get(key, {})
+            calls = ProgressCalls(self.context, procedure, events)
             if procedure.name in lasts:
                 begun = events.started_in(procedure) | begun
-            changed, meanwhile = with_progress_calls(self.context, procedure, events, begun)
-            for name, messages in meanwhile.items():
-                under_way.setdefault(name, {}).update(messages)
-            if changed is not procedure:
-                self._replace(changed)
+            work = bool(begun) and procedure.name not in halves
+            if work:
+                if not called.may_help(procedure, begun):
+                    continue
+                calls.strips, calls.lender = False, called.lender(procedure, begun)
+            if procedure.source in self._left:
+                continue
+            body = calls.block(procedure.body, begun)
+            for callee, messages in calls.meanwhile.items():
+                under_way.setdefault(callee, {}).update(messages)
+            if body is not procedure.body:
+                self._replace(replace(procedure, body=body))
+            elif work:
+                called.is_short(procedure, begun)
+        called.say_short()
+
+    def _lenders(self) -> Iterable[int]:
+        """Numbers of the files whose progress procedures others call."""
+        for key in self._written():
+            for statement in self.now.procedures[key].body.walk():
+                if isinstance(statement, Progress) and statement.lender is not None:
+                    yield statement.lender
 
     def _top_down(self, keys: Sequence[str]) -> list[str]:
         """Callers before what they call; halves stand where the whole stood."""
@@ -358,6 +376,10 @@ class _Rewriter:
             edits.setdefault(inserted.source, []).append(edit)
             emitters[inserted.source].needs.progresses |= inserted.progresses
             emitters[inserted.source].needs.memcpy |= inserted.copies
+        for number in set(self._lenders()):
+            needs = emitters.setdefault(number, self._emitter(number)).needs
+            needs.progresses = needs.lends = True
+            edits.setdefault(number, [])
         self._prototypes(edits)
         every = (self._changed(number, edits, emitters) for number in sorted(edits))
         return tuple(change for change in every if change.after != change.before)
@@ -500,17 +522,25 @@ class _Rewriter:
         mine = list(edits[number])
         if source.language == "fortran":
             mine += external_statements(source, [edit.text for edit in mine])
-        place = self._place_of_support(source, mine)
+        place = self._place_of_support(number, mine)
         support = emitter.support(place) if emitter is not None else ""
         if support:
             mine.append(Edit(place, place, support))
         after = with_line_ends(source.data, apply_edits(source.data, mine))
         return FileChange(source.path, source.data, after)
 
-    def _place_of_support(self, source: Source, edits: Sequence[Edit]) -> int:
+    def _place_of_support(self, number: int, edits: Sequence[Edit]) -> int:
+        source = self.read.sources[number]
         if source.language == "fortran":
             return len(source.data)
-        return after_includes(source.data, min(edit.start for edit in edits), toolchain.is_cpp(source.path))
+        starts = [edit.start for edit in edits] or [
+            p.span.start for p in self.read.procedures.values() if p.source == number and self._has_messages(p)
+        ]
+        return after_includes(source.data, min(starts, default=0), toolchain.is_cpp(source.path))
+
+    @staticmethod
+    def _has_messages(procedure: Procedure) -> bool:
+        return any(message_of(statement) is not None for statement in procedure.body.walk())
 
 
 def _fitting(head: str, source: Source) -> str:

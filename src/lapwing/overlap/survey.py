@@ -14,7 +14,7 @@ from lapwing.overlap.aliases import Aliases
 from lapwing.overlap.callgraph import CallGraph, Target
 from lapwing.overlap.matching import Matching
 from lapwing.overlap.motions.context import Context, Note
-from lapwing.overlap.program import Constant, Opaque, Procedure, Program, Source, Span, Statement, Unread
+from lapwing.overlap.program import Constant, Loop, Opaque, Procedure, Program, Source, Span, Statement, Unread, While
 from lapwing.overlap.regions import Region, Regions, Stop, Stretch, Stretches
 from lapwing.overlap.report import Action, Communication, Place, Refusal
 from lapwing.overlap.sites import COMMUNICATING, Site, sites_of
@@ -272,14 +272,25 @@ def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places:
         if before.crossings or after.crossings:  # the procedures may compute what has nothing to do with it, too
             between = f"line {first}, which may produce it, and line {last}, which may use it"
             return f"no computation that is known to be independent of it between {between}"
-        return f"no computation between producer (line {first}) and consumer (line {last})"
+        return f"no computation between producer (line {first}) and consumer (line {last}){_loop_of(consumer, site, places)}"
     if last is not None and not after.works:
-        return f"may be used at once by line {last}" if after.crossings else f"used at once by line {last}"
+        by = f"by line {last}{_loop_of(consumer, site, places)}"
+        return f"may be used at once {by}" if after.crossings else f"used at once {by}"
     if first is not None and last is None and not before.works:
         return f"what it sends is there only from line {first} on, and nothing waits for it after"
     if kind is mpi.Kind.COMPLETION:
         return "it stays where it is"
     return "no motion applies to this call"
+
+
+def _loop_of(consumer: Stop | None, site: Site, places: Places) -> str:
+    """Of a consumer in a loop that the call is not in: that not all of the loop may be one."""
+    statements = () if consumer is None else consumer.procedure.body.walk()
+    for loop in (s for s in statements if isinstance(s, Loop | While)):
+        if consumer is not None and loop.span.contains(consumer.statement.span) and not loop.span.contains(site.span):
+            line = places.at(loop.span).line
+            return f", but for turns of the loop of line {line} that may not need it"
+    return ""
 
 
 _NAME = re.compile(r"\bP?MPI_\w+(?=\s*\()", re.IGNORECASE)

@@ -420,8 +420,7 @@ class Walker:
                 self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
             case Name() | Element():
                 self.subexpressions(place)
-                base = place.base if isinstance(place, Element) else place
-                self.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
+                self._forget_requests_in(place)
                 section = self.section(place) if isinstance(place, Element) else None
                 exact = self._is_exact(section) and not _leaves_gaps(place)
                 self.touch(place, section, writes=True, must=must and exact)
@@ -433,6 +432,18 @@ class Walker:
             case _:
                 self.barrier = self.barrier or "an assignment to something that is not understood"
                 self.environment.forget(set(), everything=True)
+
+    def _forget_requests_in(self, place: Name | Element) -> None:
+        """What is written may be requests. Where the subscript is a number it is one of them."""
+        base = place.base if isinstance(place, Element) else place
+        if not isinstance(base, Name):
+            self.environment.forget_requests()
+            return
+        index = self.environment.subscript(place.indices[0]) if isinstance(place, Element) else None
+        if isinstance(place, Element) and len(place.indices) == 1 and isinstance(index, Linear) and not index.terms:
+            self.environment.forget_request((base.symbol.key, index.constant))
+        else:
+            self.environment.forget_requests({base.symbol.key})
 
     def _is_exact(self, section: Section | None) -> bool:
         """Every subscript is known in terms of the beginning and of loops that surely take all their turns."""

@@ -6,7 +6,10 @@ after:   start … ; for (s …) { for (i …) work ; progress } ; end
 Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks whether there is
 a message (MPI_Iprobe takes none away), and it does so at most every few ten microseconds (emit.py).
 
-An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (strips.py).
+So it is with the loops of procedures that are called between start and end and do not communicate (called_meanwhile.py).
+
+An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (strips.py), but in
+procedures that may be called for very little, too.
 
 Obligations. Something may be under way; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
 Opaque), nor the procedure it is in, unless that communicates itself. The progress call looks whether MPI is there, for what is
@@ -16,13 +19,14 @@ leaves it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import strips
+from lapwing.overlap.motions.called_meanwhile import MOTION, is_pure
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
-from lapwing.overlap.motions.under_way import Events, UnderWay, happens
+from lapwing.overlap.motions.under_way import Events, Key, UnderWay, happens
 from lapwing.overlap.phases import NOWHERE, DividedCall, PartialLoop, Phase, Progress, Strips
 from lapwing.overlap.program import (
     Block,
@@ -44,9 +48,8 @@ from lapwing.overlap.program import (
     Symbol,
     While,
 )
-from lapwing.overlap.tree import message_of, with_blocks, with_statements
+from lapwing.overlap.tree import called_in, message_of, with_blocks, with_statements
 
-MOTION = "progress-calls"
 _FEW_TURNS = 8
 _FEW_STRIPS = 2
 _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and that are worth a call
@@ -54,30 +57,29 @@ _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and
 
 @dataclass
 class ProgressCalls:
-    """Puts progress calls into one procedure."""
+    """Puts progress calls into one procedure. ``meanwhile``: what is under way when procedures are called, by their keys: halves,
+    and others that do not communicate. ``strips``: whether innermost loops may run in strips. ``lender``: as in phases.Progress.
+    """
 
     context: Context
     procedure: Procedure
     events: Events
-    meanwhile: dict[str, UnderWay] = field(default_factory=dict)  # when halves are called, by their names
+    strips: bool = True
+    lender: int | None = None
+    meanwhile: dict[str, UnderWay] = field(default_factory=dict)
     _found: set[Span] = field(default_factory=set)
 
     def block(self, block: Block, under_way: UnderWay) -> Block:
         """A block of the procedure with progress calls; ``under_way``: when it begins."""
         if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
             return block
-        if self._is_pure() or self._may_run_in_threads():
+        source = self.context.analysis.program.sources[self.procedure.source]
+        if is_pure(self.procedure, source) or self._may_run_in_threads():
             return block
         changed = self._block(block, dict(under_way))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
             self.context.made(site, MOTION, "loops that run meanwhile let MPI work on it")
         return changed
-
-    def _is_pure(self) -> bool:
-        """Whether the language lets the procedure call nothing that changes anything else."""
-        source = self.context.analysis.program.sources[self.procedure.source]
-        head = source.text(self.procedure.span).split("(")[0].lower()
-        return source.language == "fortran" and bool({"pure", "elemental"}.intersection(head.split()))
 
     def _may_run_in_threads(self) -> bool:
         graph, key = self.context.analysis.graph, self.context.analysis.origin(self.procedure).key
@@ -131,9 +133,9 @@ class ProgressCalls:
         inner = [s for block in loop.blocks() for s in block.walk() if isinstance(s, Loop | While)]
         calls = [s for block in loop.blocks() for s in block.walk() if self._calls_work(s)]
         # Copies of sends have mostly left when they are made: short loops need not help them.
-        waiting = any(not isinstance(key, str) or not key.startswith("send") for key in under_way)
+        waiting = not all(map(_is_copy, under_way))
         if not (inner or calls):
-            return self._strips(loop, under_way) if waiting and isinstance(loop, Loop) else loop
+            return self._strips(loop, under_way) if waiting and self.strips and isinstance(loop, Loop) else loop
         if loop.body.form == "chain":
             return loop
         if isinstance(loop, PartialLoop) and not loop.inside:
@@ -147,7 +149,7 @@ class ProgressCalls:
         if not calls and max(_work(s) for s in inner) < enough:
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
-        return with_blocks(loop, [_with_call(loop.body)])
+        return with_blocks(loop, [_with_call(loop.body, self.lender)])
 
     def _strips(self, loop: Loop, under_way: UnderWay) -> Loop:
         """An innermost loop in strips, if it may be long and that is possible."""
@@ -175,23 +177,30 @@ class ProgressCalls:
 
     # ---- what is under way --------------------------------------------------------------------------------------------
 
+    def _called(self, statement: Statement) -> Iterable[tuple[str, bool]]:
+        """Keys of the procedures that the statement itself calls, with whether they are halves: those and others that do not
+        communicate."""
+        analysis = self.context.analysis
+        for name in called_in(statement):
+            callee = analysis.program.resolve(name, self.procedure)
+            divided = isinstance(statement, DividedCall) and name in self.events.halves
+            if callee is not None and (divided or not analysis.graph.reaches_mpi(analysis.origin(callee).key)):
+                yield callee.key, divided
+
     def _follow(self, statement: Statement, under_way: UnderWay) -> None:
-        if isinstance(statement, DividedCall) and statement.name in self.events.halves:
-            self.meanwhile.setdefault(statement.name, {}).update(under_way)
+        for key, divided in self._called(statement) if under_way else ():
+            waiting = {k: sites for k, sites in under_way.items() if divided or not _is_copy(k)}
+            if waiting:
+                self.meanwhile.setdefault(key, {}).update(waiting)
         events = self.events.of(statement, self.procedure)
         sites = tuple({event.site for event in events})
         for event in events:
             happens(event, sites, under_way)
 
 
-def with_progress_calls(
-    context: Context, procedure: Procedure, events: Events, under_way: UnderWay
-) -> tuple[Procedure, dict[str, UnderWay]]:
-    """The procedure with progress calls in its long loops (itself if there are none), and what is under way when it calls halves.
-    ``under_way``: when it begins."""
-    calls = ProgressCalls(context, procedure, events)
-    body = calls.block(procedure.body, under_way)
-    return (procedure if body is procedure.body else replace(procedure, body=body)), calls.meanwhile
+def _is_copy(key: Key) -> bool:
+    """Whether it is the copy of a send that nobody waits for."""
+    return isinstance(key, str) and key.startswith("send")
 
 
 def done_meanwhile(
@@ -249,13 +258,13 @@ def _work(loop: Statement) -> int:
     return (_SOME_WORK if turns is None else turns) * max((_work(s) for s in inner), default=1)
 
 
-def _with_call(block: Block) -> Block:
+def _with_call(block: Block, lender: int | None) -> Block:
     """The loop's body with a progress call at its end, before what a label or a jump must end."""
     statements = list(block.statements)
     place = len(statements)
     while place and _must_end(statements[place - 1]):
         place -= 1
-    return replace(block, statements=(*statements[:place], Progress(span=NOWHERE), *statements[place:]))
+    return replace(block, statements=(*statements[:place], Progress(lender, span=NOWHERE), *statements[place:]))
 
 
 def _must_end(statement: Statement) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lapwing.overlap import mpi
 from lapwing.overlap.motions.context import Context, argument_of
 from lapwing.overlap.phases import Part, Phase, Written
-from lapwing.overlap.program import Call, Expression, Number, Procedure, Span, Statement
+from lapwing.overlap.program import AddressOf, Call, Element, Expression, Number, Procedure, Span, Statement
 from lapwing.overlap.tree import message_of
 
 Key = Expression | str
@@ -95,10 +95,22 @@ def happens(event: Event, sites: tuple[Span, ...], under_way: UnderWay) -> None:
         under_way.pop(event.key, None)
         return
     requests = [k for k in under_way if isinstance(k, Expression) or k.startswith("request")]
-    if event.key is not None:
-        requests = [k for k in requests if k == event.key]
-    for request in requests if event.every else requests[:1]:
+    every = event.every
+    if event.key is not None and event.key in requests:
+        requests = [event.key]
+    elif event.key is not None:
+        # A loop that waits for one of an array after the other has waited for all.
+        array, every = _array(event.key), True
+        requests = [k for k in requests if array is not None and _array(k) == array]
+    for request in requests if every else requests[:1]:
         del under_way[request]
+
+
+def _array(key: Key) -> Expression | None:
+    """The array that a request is one of."""
+    if isinstance(key, AddressOf):
+        key = key.object
+    return key.base if isinstance(key, Element) else None
 
 
 def _name(event: Event) -> Key:
