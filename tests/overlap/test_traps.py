@@ -47,6 +47,13 @@ PROGRAMS = {
             ("complete(a[3])", "4 * z[3]"),
         ),
     ),
+    "accumulated.c": Trap(
+        "sums of floating-point numbers, and places of maxima, taken for the same in any order",
+        waits=("sum += u[i - 1][j] * v[i][j]", "where = 1000 * i + j"),
+    ),
+    "accumulated.f90": Trap(
+        "the same in Fortran, and MAX of what may be a NaN", waits=("most_of_all = max(", "total = total +")
+    ),
     "persistent_request.f90": Trap(
         "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
     ),

@@ -66,8 +66,9 @@ class Walked:
 class Analysis:
     """A program with what the analyses of this package found out about it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, reassociates: bool = False) -> None:
         self.program = program
+        self.reassociates = reassociates  # sums of floating-point numbers may be rounded otherwise
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()

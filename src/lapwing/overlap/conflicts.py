@@ -15,7 +15,8 @@ from lapwing.overlap.sections import Chosen, Condition
 
 @dataclass(frozen=True)
 class Conflict:
-    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown". ``what``: in words.
+    """``kind``: "data", "messages", "order" (of output or hidden state), "control", "unknown", "turns" or
+    "rounding" (of what a nest's turns add up). ``what``: in words.
     ``name``: the variable.
     """
 

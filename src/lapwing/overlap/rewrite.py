@@ -57,7 +57,7 @@ def rewrite(program: Program, options: Options) -> Outcome:
 class _Rewriter:
     def __init__(self, program: Program, options: Options) -> None:
         self.read = program
-        self.context = Context(Analysis(program), options)
+        self.context = Context(Analysis(program, reassociates=options.reassociate), options)
         self.splits = SplitProcedures(self.context)
         self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
@@ -118,7 +118,7 @@ class _Rewriter:
                 if site is not None:
                     self.context.refuse(
                         site.span,
-                        "split-producer" if reason.kind == "turns" else "start-earlier",
+                        "split-producer" if reason.kind in ("turns", "rounding") else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
                         _ADVICE.get(reason.kind, "move it apart by hand if you know better"),
@@ -538,6 +538,7 @@ _OBLIGATIONS = {
     "control": "control cannot leave in between",
     "unknown": "everything in between is known",
     "turns": "turns of the loop that makes what is sent may change places",
+    "rounding": "what turns of a loop add up does not depend on their order",
 }
 _ADVICE = {
     "data": "use another variable, or move the statement yourself if the values cannot be the same",
@@ -546,4 +547,5 @@ _ADVICE = {
     "control": "leave the procedure at one place, at its end",
     "unknown": "give the source of what is called there",
     "turns": "compute what is sent in a loop of its own, before the rest",
+    "rounding": "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
 }

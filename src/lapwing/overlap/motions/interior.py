@@ -4,7 +4,8 @@ before:  do i = 1, n ; … ; end do
 after:   do i = 2, n-1 ; … ; end do   |   do i = 1, n ; if (i >= 2 .and. i <= n-1) cycle ; … ; end do
 
 Obligations. Interior and shell may change places: turns do not conflict with each other (turns.py), and no scalar is needed after
-the loop. Bounds do not change in the loop, no turn ends it, and none communicates or does I/O.
+the loop but those that turns accumulate in whatever order (accumulations.py). Bounds do not change in the loop, no turn ends it,
+and none communicates or does I/O.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lapwing.overlap.conflicts import Conflict, data_conflict
 from lapwing.overlap.effects import Access
 from lapwing.overlap.emit import c_ends
 from lapwing.overlap.environment import Environment, is_pure
+from lapwing.overlap.motions.accumulations import Accumulations, accumulations
 from lapwing.overlap.motions.turns import counters, turns_commute, written_in
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.program import (
@@ -183,18 +185,31 @@ def interior(
         return None
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
+    summed = accumulations(analysis, loop, procedure)
+    needed -= summed.keys
     names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
     if inside_last or analysis.program.sources[procedure.source].language == "fortran":
         # An interior, and a shell in two loops, may leave another number in their variables than the whole.
         counting = [level.loop.variable for level in box]
         names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
     if names:
-        return Conflict("turns", f"{', '.join(sorted(names))} may be needed after the loop", loop.span)
+        why = f"{', '.join(sorted(names))} may be needed after the loop"
+        return _rounds(analysis, summed) or Conflict("turns", why, loop.span)
     for b in box:
         statements = b.loop.body.statements
-        if not turns_commute(analysis, b.loop, procedure, statements, statements, statements):
-            return Conflict("turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span)
+        if not turns_commute(analysis, b.loop, procedure, statements, statements, statements, accumulated=summed.keys):
+            return _rounds(analysis, summed) or Conflict(
+                "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
+            )
     return Parts(_inside(box), _shell(box))
+
+
+def _rounds(analysis: Analysis, summed: Accumulations) -> Conflict | None:
+    """That the turns' order shows in how a sum is rounded."""
+    for statement, name in summed.rounding:
+        text = " ".join(analysis.program.sources[statement.span.source].text(statement.span).split())
+        return Conflict("rounding", f"what {name} is in the end depends on the order of {text}", statement.span, name)
+    return None
 
 
 def _holds_rows(analysis: Analysis, loop: Loop) -> bool:

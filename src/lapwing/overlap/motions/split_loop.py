@@ -24,6 +24,7 @@ from dataclasses import replace
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Apart, Halves
 from lapwing.overlap.conflicts import conflict
+from lapwing.overlap.motions.accumulations import accumulations
 from lapwing.overlap.motions.interior import Edges, Parts, interior, may_be_split
 from lapwing.overlap.motions.turns import turns_commute, written_in
 from lapwing.overlap.phases import PartialLoop
@@ -88,9 +89,12 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
         first += halves.first
         last += halves.last
         pieces += [*halves.first, *halves.last]
-    if not first or not last or not turns_commute(analysis, loop, procedure, pieces, last, first, backwards=True):
+    if not first or not last:
         return None
-    if not _carries_nothing(analysis, procedure, loop, first, last):
+    summed = accumulations(analysis, loop, procedure).keys
+    if not turns_commute(analysis, loop, procedure, pieces, last, first, backwards=True, accumulated=summed):
+        return None
+    if not _carries_nothing(analysis, procedure, loop, first, last, summed):
         return None
     one = replace(loop, body=replace(loop.body, statements=tuple(first)))
     two = replace(loop, body=replace(loop.body, statements=tuple(last)))
@@ -132,9 +136,15 @@ def _blocked(
 
 
 def _carries_nothing(
-    analysis: Analysis, procedure: Procedure, loop: Loop, first: Sequence[Statement], last: Sequence[Statement]
+    analysis: Analysis,
+    procedure: Procedure,
+    loop: Loop,
+    first: Sequence[Statement],
+    last: Sequence[Statement],
+    summed: frozenset[str],
 ) -> bool:
-    """No local variable takes a value from one part of a turn to the other, or out of the loop."""
+    """No local variable takes a value from one part of a turn to the other, or out of the loop, but those that all turns
+    accumulate in whatever order."""
     liveness = analysis.liveness(procedure)
     if liveness.everything:
         return False
@@ -143,7 +153,7 @@ def _carries_nothing(
     after = liveness.after(loop)
     gone = written & (needed | (after if after is not None else liveness.followed))
     back = written_in(analysis, procedure, last) & frozenset().union(*(liveness.exposed(s) for s in first))
-    return not (gone | back) & (liveness.followed - {loop.variable.key})
+    return not (gone | back) & (liveness.followed - summed - {loop.variable.key})
 
 
 def _scalars(
