@@ -54,6 +54,7 @@ PROGRAMS = {
     "accumulated.f90": Trap(
         "the same in Fortran, and MAX of what may be a NaN", waits=("most_of_all = max(", "total = total +")
     ),
+    "bounds_in_struct.c": Trap("a struct's member taken for the same after it was changed"),
     "persistent_request.f90": Trap(
         "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
     ),

@@ -50,6 +50,7 @@ from lapwing.overlap.tree import (
     is_intrinsic,
     is_seen_by_its_name,
     is_spelled_signed,
+    types_in,
 )
 
 _WIDEST = 3  # planes left for the boundary on each side
@@ -262,9 +263,8 @@ def _may_wrap(loop: Loop) -> bool:
     high = loop.upper if loop.step == Number(1) else loop.lower
     # A number may stand for a macro or a sizeof, of any type.
     near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
-    names = [e.symbol for e in loop.every_expression() if isinstance(e, Name)]
-    counted = [s for s in (loop.variable, *names) if s.dimensions is None]
-    return near or not all(map(is_spelled_signed, counted))
+    kinds = [kind for e in loop.expressions() for kind in types_in(e)]
+    return near or not all(kind is not None and is_spelled_signed(kind) for kind in (loop.variable.type, *kinds))
 
 
 # ---- the largest box ----------------------------------------------------------------------------------------------------
@@ -586,7 +586,9 @@ def _spelled(
 
     def stays(expression: Expression) -> bool:
         symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
-        return all(is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s)) for s in symbols)
+        return all(
+            is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s.type)) for s in symbols
+        )
 
     found: list[Expression] = [
         Name(symbol)
