@@ -297,3 +297,28 @@ def test_a_floating_point_sum_stays_unless_asked_for() -> None:
     sums = PRODUCER.replace("static int", "static double").replace("MPI_INT, MPI_MAX", "MPI_DOUBLE, MPI_SUM")
     assert "MPI_Iallreduce" not in changed(rewrite(read_c_text(sums), Options()))
     assert "MPI_Iallreduce" in changed(rewrite(read_c_text(sums), Options(reassociate=True)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("v[i][j] = 0.25", "s += v[i][j] = 0.25", "depends on the order of s += v[i][j]"),
+        ("v[i][j] = 0.25", "v[0][j] += 0.25", "turns of the loop over i depend on each other"),
+        ("i <= 64; i++)", "i <= 64; i += 2)", "the loop over i is not seen to count plainly"),
+        (
+            "v[i][j] = 0.25",
+            "v[i][j] = u[i * j % 66][j] + 0.25",
+            "no turns of the loop over i, j are known to keep away from u",
+        ),
+    ],
+)
+def test_work_that_needs_a_message_and_stays_whole_is_reported(old: str, new: str, found: str) -> None:
+    text = STENCIL.replace(old, new).replace("v[66][66];", "v[66][66], s;")
+    outcome = rewrite(read_c_text(text), Options())
+    refusals = [r for c in outcome.communications if c.call == "MPI_Waitall" for r in c.refusals]
+    assert any(r.motion == "split-loop" and found in r.found and r.advice for r in refusals)
+
+
+def test_nothing_is_said_of_work_that_was_divided() -> None:
+    outcome = rewrite(read_c_text(STENCIL), Options())
+    assert not any(r.motion == "split-loop" for c in outcome.communications for r in c.refusals)

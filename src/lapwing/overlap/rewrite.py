@@ -125,6 +125,11 @@ class _Rewriter:
                         reason.where,
                     )
 
+        def refused_work(wait: Statement, reason: Conflict) -> None:
+            obligation, advice = _WORK[reason.kind]
+            for site in self._sites(wait, procedure):
+                self.context.refuse(site, "split-loop", obligation, reason.what, advice, reason.where)
+
         arranger = Arranger(
             self.context.analysis,
             procedure,
@@ -132,6 +137,7 @@ class _Rewriter:
             self.splits.divide_against,
             self.splits.divide_producer,
             refused,
+            refused_work,
             Fences(self.read, self.read.procedures[procedure.key]),
             self.context.allowed,
         )
@@ -539,6 +545,29 @@ _OBLIGATIONS = {
     "unknown": "everything in between is known",
     "turns": "turns of the loop that makes what is sent may change places",
     "rounding": "what turns of a loop add up does not depend on their order",
+}
+# The same of work after a wait that could not be divided.
+_WORK = {
+    "turns": (
+        "turns of the loop that needs the message may change places",
+        "compute what one turn hands to another, or the last one leaves, in a loop of its own",
+    ),
+    "rounding": (
+        "what turns of a loop add up does not depend on their order",
+        "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
+    ),
+    "bounds": (
+        "the loop counts by one between bounds that stay",
+        "let it count a signed integer, up or down by one, to variables that it does not change",
+    ),
+    "interior": (
+        "most of the loop keeps away from what the message brings",
+        "receive into an array of its own, or into rows that the loop's bounds are made of",
+    ),
+    "control": ("no turn ends the loop", "leave the loop at its end"),
+    "order": ("turns do nothing but compute", "print, communicate and allocate in a loop of its own"),
+    "unknown": ("all that turns do is known", "give the source of what is called there"),
+    "parts": ("the procedure that needs the message can be divided", "return what it gives by an argument, at its end"),
 }
 _ADVICE = {
     "data": "use another variable, or move the statement yourself if the values cannot be the same",

@@ -124,28 +124,33 @@ class Edges:
         return self._axes[id(procedure.body)][1]
 
 
-def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
-    """Whether its turns may be divided at all: bounds stay, no turn ends it, and none communicates or does I/O."""
-    # A label cannot stand in both parts.
-    if any(isinstance(s, Jump) or s.label is not None for s in loop.walk()):
-        return False
+def in_the_way(analysis: Analysis, loop: Loop, procedure: Procedure) -> Conflict | None:
+    """Why its turns may not be divided at all; None if bounds stay, no turn ends it, and none communicates or does I/O."""
+    for jump in loop.walk():
+        # A label cannot stand in both parts.
+        if isinstance(jump, Jump) or jump.label is not None:
+            return Conflict("control", f"turns of the loop over {loop.variable.name} jump", jump.span)
     effects = analysis.plain(loop, procedure)
-    if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
-        return False
+    if effects.barrier:
+        return Conflict("unknown", effects.barrier, effects.where)
+    if effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
+        return Conflict("order", f"turns of the loop over {loop.variable.name} do more than compute", loop.span)
+    changing = Conflict("bounds", f"bounds of the loop over {loop.variable.name} may change in it", loop.span)
     head = loop.every_expression()
     if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
-        return False  # both parts would ask
+        return changing  # both parts would ask
     bounds = {e.symbol.key for e in head if isinstance(e, Name)}
     written, everything = analysis.written(loop.body, procedure)
     if everything or bounds & (written | {loop.variable.key}):
-        return False
+        return changing
     # What the bounds are read from may have other names, too.
     read = [
         analysis.plain(Evaluate(e, span=loop.span), procedure)
         for e in loop.expressions()
         if not isinstance(e, Name | Number)
     ]
-    return all(data_conflict(one, effects, analysis.aliases) is None for one in read)
+    stay = all(data_conflict(one, effects, analysis.aliases) is None for one in read)
+    return None if stay else changing
 
 
 def interior(
@@ -167,13 +172,15 @@ def interior(
     nest = _nest(analysis, loop, procedure)
     if limited and not any(_holds_rows(analysis, inner) for inner in nest):
         return None
-    if not nest or not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
-        return None
+    if not nest:
+        return Conflict("bounds", f"the loop over {loop.variable.name} is not seen to count plainly", loop.span)
+    if not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
+        return _is_near(nest, edges)
     found = None if limited else _from_the_ends(analysis, nest, procedure, apart, edges)
     if found is None:
         found = _within(analysis, nest, procedure, apart, edges)
     if found is None:
-        return None
+        return _is_near(nest, edges)
     box, share = found
     if not any(level.divides for level in box):
         return None  # nothing, or all of it
@@ -203,6 +210,15 @@ def interior(
                 "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
             )
     return Parts(_inside(box), _shell(box))
+
+
+def _is_near(nest: Sequence[Loop], edges: Edges) -> Conflict:
+    """That no interior of the nest is known to keep away from the edges."""
+    arrays = {a.symbol.name for a in edges.accesses if a.symbol is not None and a.symbol.index_space is not None}
+    named = {e.base.symbol.name for e in _elements(nest[0]) if isinstance(e.base, Name)} & arrays
+    loops = ", ".join(loop.variable.name for loop in nest)
+    what = ", ".join(sorted(named)) or "what stands before it"
+    return Conflict("interior", f"no turns of the loop over {loops} are known to keep away from {what}", nest[0].span)
 
 
 def _rounds(analysis: Analysis, summed: Accumulations) -> Conflict | None:
@@ -243,7 +259,7 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
         if _may_wrap(loop) if c else not is_seen_by_its_name(loop.variable, procedure):
             break
-        if nest and not may_be_split(analysis, loop, procedure):
+        if nest and in_the_way(analysis, loop, procedure) is not None:
             break
         source = analysis.program.sources[procedure.source]
         if source.language != "fortran" and c_ends(source, loop) is None:
