@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -322,3 +323,13 @@ def test_work_that_needs_a_message_and_stays_whole_is_reported(old: str, new: st
 def test_nothing_is_said_of_work_that_was_divided() -> None:
     outcome = rewrite(read_c_text(STENCIL), Options())
     assert not any(r.motion == "split-loop" for c in outcome.communications for r in c.refusals)
+
+
+def test_rows_of_a_flat_array_that_is_declared() -> None:
+    flat = re.sub(r"([uv])\[([^][]+)\]\[([^][]+)\]", r"\1[(\2) * 66 + \3]", STENCIL)
+    flat = flat.replace("u[(66) * 66 + 66], v[(66) * 66 + 66]", "u[66 * 66], v[66 * 66]")
+    text = changed(rewrite(read_c_text(flat), Options(progress_calls=False)))
+    assert text.index("for (i = 1 + 1; i <= 64 - 1; i++)") < text.index("MPI_Waitall")
+    # 67 elements from u[1] on reach to the second one of row 1.
+    longer = flat.replace("&u[(0) * 66 + 1], 64", "&u[(0) * 66 + 1], 67")
+    assert "for (j = 1 + 1; j <= 64; j++)" in changed(rewrite(read_c_text(longer), Options()))

@@ -500,7 +500,8 @@ def _is_in_flat_array(element: Element) -> bool:
         return False
     products = (e for e in element.indices[0].walk() if isinstance(e, Operation) and e.operator == "*")
     pointed = isinstance(element.base, Name) and element.base.symbol.pointer
-    return pointed or any(not any(isinstance(a, Number) for a in e.arguments) for e in products)
+    # A few times a number is no row.
+    return pointed or any(not any(isinstance(a, Number) and a.value <= _DEEPEST for a in e.arguments) for e in products)
 
 
 def _elements(statement: Statement) -> Iterable[Element]:
