@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -297,3 +298,38 @@ def test_a_floating_point_sum_stays_unless_asked_for() -> None:
     sums = PRODUCER.replace("static int", "static double").replace("MPI_INT, MPI_MAX", "MPI_DOUBLE, MPI_SUM")
     assert "MPI_Iallreduce" not in changed(rewrite(read_c_text(sums), Options()))
     assert "MPI_Iallreduce" in changed(rewrite(read_c_text(sums), Options(reassociate=True)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("v[i][j] = 0.25", "s += v[i][j] = 0.25", "depends on the order of s += v[i][j]"),
+        ("v[i][j] = 0.25", "v[0][j] += 0.25", "turns of the loop over i depend on each other"),
+        ("i <= 64; i++)", "i <= 64; i += 2)", "the loop over i is not seen to count plainly"),
+        (
+            "v[i][j] = 0.25",
+            "v[i][j] = u[i * j % 66][j] + 0.25",
+            "no turns of the loop over i, j are known to keep away from u",
+        ),
+    ],
+)
+def test_work_that_needs_a_message_and_stays_whole_is_reported(old: str, new: str, found: str) -> None:
+    text = STENCIL.replace(old, new).replace("v[66][66];", "v[66][66], s;")
+    outcome = rewrite(read_c_text(text), Options())
+    refusals = [r for c in outcome.communications if c.call == "MPI_Waitall" for r in c.refusals]
+    assert any(r.motion == "split-loop" and found in r.found and r.advice for r in refusals)
+
+
+def test_nothing_is_said_of_work_that_was_divided() -> None:
+    outcome = rewrite(read_c_text(STENCIL), Options())
+    assert not any(r.motion == "split-loop" for c in outcome.communications for r in c.refusals)
+
+
+def test_rows_of_a_flat_array_that_is_declared() -> None:
+    flat = re.sub(r"([uv])\[([^][]+)\]\[([^][]+)\]", r"\1[(\2) * 66 + \3]", STENCIL)
+    flat = flat.replace("u[(66) * 66 + 66], v[(66) * 66 + 66]", "u[66 * 66], v[66 * 66]")
+    text = changed(rewrite(read_c_text(flat), Options(progress_calls=False)))
+    assert text.index("for (i = 1 + 1; i <= 64 - 1; i++)") < text.index("MPI_Waitall")
+    # 67 elements from u[1] on reach to the second one of row 1.
+    longer = flat.replace("&u[(0) * 66 + 1], 64", "&u[(0) * 66 + 1], 67")
+    assert "for (j = 1 + 1; j <= 64; j++)" in changed(rewrite(read_c_text(longer), Options()))

@@ -67,6 +67,14 @@ PROGRAMS = {
         "a request of an array, of which it is not known which, taken for the one before",
         in_order=(("call MPI_Waitall(2, r(1)", "c(i) + 0.5d0"), ("call MPI_Waitall(2, r(1)", "y(i) + a(")),
     ),
+    "accumulated.c": Trap(
+        "sums of floating-point numbers, and places of maxima, taken for the same in any order",
+        waits=("sum += u[i - 1][j] * v[i][j]", "where = 1000 * i + j"),
+    ),
+    "accumulated.f90": Trap(
+        "the same in Fortran, and MAX of what may be a NaN", waits=("most_of_all = max(", "total = total +")
+    ),
+    "bounds_in_struct.c": Trap("a struct's member taken for the same after it was changed"),
     "persistent_request.f90": Trap(
         "MPI_Start taken for a call that starts nothing", in_order=(("call MPI_Wait(rr", "+ z(1)"),)
     ),

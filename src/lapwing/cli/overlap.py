@@ -137,7 +137,9 @@ def _path(**settings: bool) -> click.Path:
 )
 @click.option("--no-progress-calls", is_flag=True, help="Insert no calls of MPI into long loops.")
 @click.option(
-    "--reassociate", is_flag=True, help="Overlap floating-point reductions, too: their last digits may change."
+    "--reassociate",
+    is_flag=True,
+    help="Overlap floating-point reductions, too, and divide loops with sums: last digits may change.",
 )
 @click.option(
     "--only", callback=_motions, multiple=True, metavar="MOTION", help="Make this motion only; may be repeated."

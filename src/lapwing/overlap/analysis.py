@@ -26,6 +26,7 @@ from lapwing.overlap.program import (
     Expression,
     Invocation,
     Loop,
+    Member,
     Name,
     Number,
     Procedure,
@@ -74,12 +75,14 @@ class Walked:
 class Analysis:
     """A program with what the analyses of this package found out about it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, reassociates: bool = False) -> None:
         self.program = program
+        self.reassociates = reassociates  # sums of floating-point numbers may be rounded otherwise
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()
         self.terms.unchanging = unchanging(program)
+        self.terms.memory_of = self._memory_of_member
         self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
         self._open: set[str] = set()
@@ -101,6 +104,7 @@ class Analysis:
         self._first: dict[str, tuple[Statement, ...]] = {}  # what procedures do on entry
         self._on_entry: dict[int, tuple[Expression, Linear | None]] = {}
         self._names: dict[int, tuple[Expression, frozenset[str]]] = {}
+        self._members: dict[Expression, frozenset[str] | None] = {}  # by what they are members of
 
     def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
@@ -239,6 +243,24 @@ class Analysis:
                 members = (s for s in self.program.globals.values() if s.key.startswith(f"{block}::"))
                 found |= {Memory(symbol.key, symbol) for symbol in members}
         return frozenset(found)
+
+    def _memory_of_member(self, member: Member) -> frozenset[str] | None:
+        """C: keys of the memory that a member of a struct lies in, and of what may be that; None if it may be any, or changes
+        unseen. Remembered."""
+        if member.base not in self._members:
+            memory = self.aliases.objects(member, self._any_in_c)
+            symbols = [m.symbol for m in memory if m.symbol is not None]
+            hidden = any(s.volatile or s.overlay is not None for s in symbols)
+            lost = any(m.symbol is None and m.heap is None for m in memory)
+            others = {ANYTHING, UNKNOWN} if any(map(self.aliases.escaped, memory)) else {ANYTHING}
+            self._members[member.base] = None if hidden or lost else frozenset(m.key for m in memory | others)
+        return self._members[member.base]
+
+    @cached_property
+    def _any_in_c(self) -> Procedure:
+        """Members that have a type are C's."""
+        c = (p for p in self._read.procedures.values() if self._read.sources[p.source].language != "fortran")
+        return next(c)
 
     @cached_property
     def _keeps_addresses(self) -> bool:
@@ -401,7 +423,8 @@ class Analysis:
         entry = self._names.get(id(expression))
         if entry is None:
             names = (e.symbol for e in expression.walk() if isinstance(e, Name))
-            keys = frozenset(s.key for s in names if s.storage is not Storage.CONSTANT)
+            members = (self._memory_of_member(e) or frozenset() for e in expression.walk() if isinstance(e, Member))
+            keys = frozenset(s.key for s in names if s.storage is not Storage.CONSTANT).union(*members)
             entry = self._names[id(expression)] = expression, keys.difference(self.terms.unchanging)
         return entry[1]
 

@@ -101,12 +101,14 @@ class Apart(Protocol):
     def __call__(self, statement: Statement, chosen: Chosen | None = (), /) -> bool: ...
 
 
-# Divides work that conflicts with what it would pass; see motions/split_loop.py and split_procedure.py.
-DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | None]
+# Divides work that conflicts with what it would pass, or says why not; see motions/split_loop.py and split_procedure.py.
+DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | Conflict | None]
 # Divides work that a start needs a part of: that part, and the rest, of which the callable is true; or why not.
 # See motions/split_producer.py.
 DivideProducer = Callable[[Statement, Procedure, Ends, Apart], Halves | Conflict | None]
 Refused = Callable[[Statement, Conflict], None]
+# Of a wait: work after it, for this reason, could not be divided.
+RefusedWork = Callable[[Statement, Conflict], None]
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Arranger:
     divide_against: DivideAgainst
     divide_producer: DivideProducer
     refused: Refused
+    refused_work: RefusedWork
     fences: Fences
     allowed: Callable[[str], bool]  # motions, by name
     lean: bool = True
@@ -306,7 +309,11 @@ class Arranger:
             return False
         along, passed = self._coming_along(part, passed, private)
         halved = self._divided(part, passed, private)
-        if halved is None:
+        if isinstance(halved, Conflict):
+            for other, reason in self._blocking(part, passed, private):
+                if reason.kind == "data" and _waits(other.effects):
+                    self.refused_work(other.statement, halved)
+        if not isinstance(halved, tuple):
             return False
         self._move_up([*along, halved[0]], order, passed[0], "split-loop")
         order.append(halved[1])
@@ -502,8 +509,8 @@ class Arranger:
 
     def _divided(
         self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
-    ) -> tuple[Item, Item] | None:
-        """A piece of work of which some is independent of what it would pass."""
+    ) -> tuple[Item, Item] | Conflict | None:
+        """A piece of work of which some is independent of what it would pass; or why none is."""
         assert part.values is not None
         ends = Ends([p.effects for p in passed], [p.statement for p in passed], part.values)
         # A list is gone through once for itself and once more as part of each that holds it: of the same objects.
@@ -511,9 +518,9 @@ class Arranger:
         if asked in self._whole:
             return None
         halves = self.divide_against(part.statement, ends, self.procedure)
-        if halves is None:
+        if not isinstance(halves, Halves):
             self._whole[asked] = part.statement, ends
-            return None
+            return halves
         one, two = Item(halves.first[0], values=part.values), Item(halves.last[0], late=True)
         one.effects, two.effects = self.analysis.after(part.values, [one.statement, two.statement], self.procedure)
         private[id(one)] = private[id(two)] = private[id(part)]

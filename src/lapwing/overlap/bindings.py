@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lapwing.overlap.aliases import UNKNOWN, Memory
+from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Memory
 from lapwing.overlap.effects import Access, Anchor, Effects, MessageOperation
 from lapwing.overlap.environment import INT, Terms
 from lapwing.overlap.program import (
@@ -20,12 +20,15 @@ from lapwing.overlap.program import (
     Span,
     Storage,
     Symbol,
+    Type,
     without_casts,
 )
 from lapwing.overlap.sections import Linear, Section
 
 if TYPE_CHECKING:
     from lapwing.overlap.walk import Walker
+
+_QUALIFIERS = frozenset({"const", "struct"})
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ class Asked:
         whole = {s.key for s in symbols if s.dimensions is None and s.type.base in ("integer", "logical")}
         for name in names:
             keys |= terms.origin.get(name, frozenset())
+            keys |= {UNKNOWN.key, ANYTHING.key} if name in terms.members else set()  # what the caller's struct may be
             whole |= {terms.variable[name]} if name in terms.variable else set()
         return Asked(tuple(keys), tuple(whole), tuple({s.key for s in symbols if s.pointer}))
 
@@ -379,6 +383,9 @@ class Bindings:
         environment = self.walker.environment
         terms = environment.terms
         key = terms.variable.get(name)
+        if name in terms.members and self._is_in_argument(terms.members[name]):
+            place = self._place_here(terms.members[name])
+            return None if place is None else environment.linear(place)
         if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
             depends = terms.origin.get(name, frozenset())
             theirs = self.actual.keys() | terms.unchanging.keys()
@@ -395,6 +402,27 @@ class Bindings:
         if environment.lost or key in environment.changed:
             return None
         return Linear.term(name)
+
+    def _is_in_argument(self, member: Member) -> bool:
+        return member.type is not None and any(
+            isinstance(e, Name) and e.symbol.key in self.actual for e in member.walk()
+        )
+
+    def _place_here(self, member: Member) -> Member | None:
+        """The caller's name for a member of the struct that a dummy argument is or points to."""
+        match member.base:
+            case Deref(Name(dummy)):
+                actual = self.actual[dummy.key]
+                match actual:
+                    case AddressOf(Name(given) as base) if _same_struct(dummy.type.target, given.type):
+                        return replace(member, base=base)
+                    case Name(given) if _same_struct(dummy.type.target, given.type.target):
+                        return replace(member, base=Deref(actual))
+            case Name(dummy):
+                actual = self.actual[dummy.key]
+                if isinstance(actual, Name) and _same_struct(dummy.type, actual.symbol.type):
+                    return replace(member, base=actual)
+        return None
 
     def _takes(self, key: str, name: str, value: Linear) -> bool:
         """Whether a dummy argument is worth what it is given: not one without a sign that is given a number below zero."""
@@ -424,6 +452,12 @@ def is_place(expression: Expression) -> bool:
     return isinstance(expression, Name | Element | Member | Deref) and not (
         isinstance(expression, Name) and expression.symbol.storage is Storage.CONSTANT
     )
+
+
+def _same_struct(one: Type | None, other: Type | None) -> bool:
+    """Whether both are certainly the same struct: a member of its base class may have the same name."""
+    words = [None if kind is None else [w for w in kind.text.split() if w not in _QUALIFIERS] for kind in (one, other)]
+    return words[0] is not None and words[0] == words[1]
 
 
 def _same_elements(dummy: Symbol, actual: Symbol) -> bool:

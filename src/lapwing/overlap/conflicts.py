@@ -16,8 +16,9 @@ from lapwing.overlap.sections import Chosen, Condition
 
 @dataclass(frozen=True)
 class Conflict:
-    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown". ``what``: in words.
-    ``name``: the variable.
+    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown"; of a loop or a procedure that is
+    not divided also "turns", "rounding" (of what they add up), "bounds", "interior" (there is none), "parts" (of a procedure).
+    ``what``: in words. ``name``: the variable.
     """
 
     kind: str

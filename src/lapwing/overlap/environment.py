@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.overlap.effects import Access
 from lapwing.overlap.program import (
     Cast,
     Constant,
+    Deref,
     Element,
     Expression,
     Invocation,
@@ -54,6 +55,9 @@ class Terms:
         self.redefined = frozenset[str]()  # names of the program's own procedures
         # What variables are worth as long as a call of their procedure lasts; None: always the same.
         self.unchanging: Mapping[str, Expression | None] = {}
+        # Keys of the memory that a member of a C struct lies in, and of what may be that, if it is known.
+        self.memory_of: Callable[[Member], frozenset[str] | None] = lambda _: None
+        self.members: dict[str, Member] = {}  # by terms for what they are worth
         self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
@@ -335,6 +339,8 @@ class Environment:
             return None if looked_up is None else self.terms.look_up(*looked_up)
         text, depends = found
         name = self.terms.of_expression(text, depends)
+        if isinstance(expression, Member):
+            self.terms.members[name] = expression
         if looked_up is not None:
             self.terms.origins.setdefault(name, Lookup(name, *looked_up))
         return Linear.term(name)
@@ -368,8 +374,10 @@ class Environment:
                 if self._stale(symbol) or symbol.pointer:
                     return None
                 return self._joined(f"{symbol.key}", indices, frozenset({symbol.key}))
-            case Member(base=Name(symbol=symbol), field_name=name):
-                return None if self._stale(symbol) else (f"{symbol.key}.{name}", frozenset({symbol.key}))
+            case Member(base=Name(symbol=symbol), field_name=name) if not self._stale(symbol):
+                return f"{symbol.key}.{name}", frozenset({symbol.key})
+            case Member(type=kind) if kind is not None and kind.base in ("integer", "logical"):
+                return self._of_member(expression)
             case Operation(operator="sizeof"):
                 return None  # how it is reckoned is not read
             case Operation(operator=operator, arguments=arguments):
@@ -393,6 +401,20 @@ class Environment:
                 found = self._canonical(inner)
                 return None if found is None else (f"({_named(kind)}) {found[0]}", found[1])
         return None
+
+    def _of_member(self, place: Member) -> tuple[str, frozenset[str]] | None:
+        """The same of a member of a struct that others may write, too, by its address; or that a pointer leads to."""
+        match place.base:
+            case Name(symbol=symbol) if not (symbol.pointer or symbol.volatile or symbol.overlay):
+                depends, text = frozenset({symbol.key}), f"{symbol.key}.{place.field_name}"
+            case Deref(pointer=Name(symbol=symbol)) if symbol.pointer and not self._stale(symbol):
+                depends, text = frozenset({symbol.key}), f"{symbol.key}->{place.field_name}"
+            case _:
+                return None
+        memory = self.terms.memory_of(place)
+        if memory is None or self.lost or not self.changed.isdisjoint(depends | memory):
+            return None
+        return text, depends | memory
 
     def _stale(self, symbol: Symbol) -> bool:
         shared = symbol.overlay is not None or symbol.volatile or symbol.target or _is_fortran_pointer(symbol)
@@ -429,7 +451,7 @@ class Environment:
                 crossed = tuple((*p, *q) for p in one for q in other)
                 return crossed if len(crossed) <= _MOST_CHOICES**2 else None
             case Operation(operator=operator, arguments=(left, right), wraps=0) if operator in _MIRRORED:
-                if any(isinstance(e, Member) for side in (left, right) for e in side.walk()):
+                if any(isinstance(e, Member) and e.type is None for side in (left, right) for e in side.walk()):
                     return None  # of a type that is not known
                 a, b = self.linear(left), self.linear(right)
                 if a is None or b is None:
@@ -472,6 +494,8 @@ def _is_unsigned(expression: Expression) -> bool:
             return kind.unsigned
         case Name(symbol) | Element(Name(symbol)):
             return symbol.element.unsigned
+        case Member(type=kind) if kind is not None:
+            return kind.unsigned
     return isinstance(expression, Member | Invocation)  # of a type that is not known
 
 
@@ -494,6 +518,8 @@ def _is_whole(expression: Expression) -> bool:
             return symbol.type.base in ("integer", "logical")
         case Cast(type=kind):
             return kind.base == "integer"
+        case Member(type=kind) if kind is not None:
+            return kind.base in ("integer", "logical")
         case Operation(operator="?:", arguments=(_, one, other)):
             return _is_whole(one) and _is_whole(other)
         case Operation(arguments=arguments):

@@ -219,10 +219,12 @@ class Element(Expression):
 
 @dataclass(frozen=True)
 class Member(Expression):
-    """``base%field``, ``base.field``, ``base->field`` (there base is a Deref)."""
+    """``base%field``, ``base.field``, ``base->field`` (there base is a Deref). ``type``: of what is not volatile, where it
+    is known."""
 
     base: Expression
     field_name: str
+    type: Type | None = field(default=None, compare=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         return (self.base,)

@@ -60,7 +60,7 @@ def rewrite(program: Program, options: Options) -> Outcome:
 class _Rewriter:
     def __init__(self, program: Program, options: Options) -> None:
         self.read = program
-        self.context = Context(Analysis(program), options)
+        self.context = Context(Analysis(program, reassociates=options.reassociate), options)
         self.splits = SplitProcedures(self.context)
         self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
@@ -122,12 +122,17 @@ class _Rewriter:
                 if site is not None:
                     self.context.refuse(
                         site.span,
-                        "split-producer" if reason.kind == "turns" else "start-earlier",
+                        "split-producer" if reason.kind in ("turns", "rounding") else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
                         _advice(reason, site),
                         reason.where,
                     )
+
+        def refused_work(wait: Statement, reason: Conflict) -> None:
+            obligation, advice = _WORK[reason.kind]
+            for site in self._sites(wait, procedure):
+                self.context.refuse(site, "split-loop", obligation, reason.what, advice, reason.where)
 
         arranger = Arranger(
             self.context.analysis,
@@ -136,6 +141,7 @@ class _Rewriter:
             self.splits.divide_against,
             self.splits.divide_producer,
             refused,
+            refused_work,
             Fences(self.read, self.read.procedures[procedure.key]),
             self.context.allowed,
         )
@@ -592,6 +598,30 @@ _OBLIGATIONS = {
     "control": "control cannot leave in between",
     "unknown": "everything in between is known",
     "turns": "turns of the loop that makes what is sent may change places",
+    "rounding": "what turns of a loop add up does not depend on their order",
+}
+# The same of work after a wait that could not be divided.
+_WORK = {
+    "turns": (
+        "turns of the loop that needs the message may change places",
+        "compute what one turn hands to another, or the last one leaves, in a loop of its own",
+    ),
+    "rounding": (
+        "what turns of a loop add up does not depend on their order",
+        "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
+    ),
+    "bounds": (
+        "the loop counts by one between bounds that stay",
+        "let it count a signed integer, up or down by one, to variables that it does not change",
+    ),
+    "interior": (
+        "most of the loop keeps away from what the message brings",
+        "receive into an array of its own, or into rows that the loop's bounds are made of",
+    ),
+    "control": ("no turn ends the loop", "leave the loop at its end"),
+    "order": ("turns do nothing but compute", "print, communicate and allocate in a loop of its own"),
+    "unknown": ("all that turns do is known", "give the source of what is called there"),
+    "parts": ("the procedure that needs the message can be divided", "return what it gives by an argument, at its end"),
 }
 _ADVICE_ON_PRODUCERS = (
     "nothing: this computes what the call needs, and nothing independent stands between the two; if it is about other elements, "
@@ -603,4 +633,5 @@ _ADVICE = {
     "order": "nothing: the order is part of what the program does",
     "control": "leave the procedure at one place, at its end",
     "turns": "compute what is sent in a loop of its own, before the rest",
+    "rounding": "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
 }

@@ -20,6 +20,7 @@ from lapwing.overlap.program import (
     If,
     Invocation,
     Loop,
+    Member,
     Name,
     Number,
     Operation,
@@ -29,6 +30,7 @@ from lapwing.overlap.program import (
     Statement,
     Storage,
     Symbol,
+    Type,
     While,
 )
 
@@ -191,9 +193,22 @@ def is_intrinsic(name: str, program: Program, procedure: Procedure) -> bool:
     return name not in procedure.symbols and program.resolve(name, procedure) is None
 
 
-def is_spelled_signed(symbol: Symbol) -> bool:
-    """C: whether the words of its type say that it has a sign; what a typedef stands for is not looked up."""
-    return _SIGNED.issuperset(symbol.type.text.split())
+def is_spelled_signed(kind: Type) -> bool:
+    """C: whether the words of the type say that it has a sign; what a typedef stands for is not looked up."""
+    return _SIGNED.issuperset(kind.text.split())
+
+
+def types_in(expression: Expression) -> Iterator[Type | None]:
+    """C: the types of the scalars and of the structs' members in the expression; None where one is not known."""
+    match expression:
+        case Member(type=kind):
+            yield kind
+        case Name(symbol):
+            if symbol.dimensions is None:
+                yield symbol.type
+        case _:
+            for part in expression.operands():
+                yield from types_in(part)
 
 
 def is_default_integer(symbol: Symbol) -> bool:

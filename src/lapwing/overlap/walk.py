@@ -199,8 +199,7 @@ class Walker:
         lower, upper = self.environment.ends(loop)
         step = self.environment.linear(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
-        bounds = {e.symbol.key for e in (*loop.upper.walk(), *loop.step.walk()) if isinstance(e, Name)}
-        if self.language() != "fortran" and (everything or bounds & keys):
+        if self.language() != "fortran" and (everything or self._kept_in((loop.upper, loop.step)) & keys):
             upper = None  # C evaluates its bound at every turn
         self.environment.forget(keys - {loop.variable.key}, everything)
         terms = self.environment.terms
@@ -236,6 +235,12 @@ class Walker:
             body = _perhaps(body)
         accesses = tuple(self._in_turns(a, name, exact) for a in body.accesses)
         return together([head, replace(body, accesses=accesses, leaves=leaves)])
+
+    def _kept_in(self, expressions: Iterable[Expression]) -> frozenset[str]:
+        """Keys of the variables in the expressions, and of the memory that members in them lie in."""
+        parts = [e for expression in expressions for e in expression.walk()]
+        memory = (self.environment.terms.memory_of(e) or frozenset() for e in parts if isinstance(e, Member))
+        return frozenset(e.symbol.key for e in parts if isinstance(e, Name)).union(*memory)
 
     def _in_turns(self, access: Access, name: str, exact: bool) -> Access:
         """An access of a loop's body. What does not depend on the turn happens only if there is one."""

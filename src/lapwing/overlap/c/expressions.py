@@ -288,11 +288,13 @@ class Expressions:
             return Member(Deref(Name(self.this)), name) if self.this is not None else self._unread(node)
         if is_reference(self._clang.clang_getCursorType(cursor)):
             return Deref(Member(self.read(parts[0]), name))
+        given = self._clang.clang_getCursorType(node.cursor)
+        kind = None if self._declarations.is_volatile(given) else self._declarations.type(given)
         if self._type_kind(parts[0]) == TypeKind.POINTER:
-            return Member(_dereferenced(self.read(parts[0])), name)
+            return Member(_dereferenced(self.read(parts[0])), name, type=kind)
         if not name:  # an anonymous struct or union inside: its fields are the outer's
             return self.read(parts[0])
-        return Member(self.read(parts[0]), name)
+        return Member(self.read(parts[0]), name, type=kind)
 
     def assigned_in(self, node: Node) -> list[Node]:
         """What the node itself assigns."""

@@ -193,7 +193,7 @@ class Declarations:
             value=None if value is None else Number(value),
             pointer=pointer,
             by_value=argument and not reference,
-            volatile=self._is_volatile(clang_type) or self._is_volatile(element),
+            volatile=self.is_volatile(clang_type) or self.is_volatile(element),
             where=None if source is None else Span(source, start, end),
             rows=rows,
             restricted=bool(clang.clang_isRestrictQualifiedType(clang.clang_getCanonicalType(shown))),
@@ -206,7 +206,7 @@ class Declarations:
             return ()
         return self.dimensions(self._clang.clang_getPointeeType(canonical)) or ()
 
-    def _is_volatile(self, clang_type: ClangType) -> bool:
+    def is_volatile(self, clang_type: ClangType) -> bool:
         canonical = self._clang.clang_getCanonicalType(clang_type)
         return bool(self._clang.clang_isVolatileQualifiedType(canonical)) or canonical.kind == TypeKind.ATOMIC
 

@@ -4,7 +4,8 @@ before:  do i = 1, n ; … ; end do
 after:   do i = 2, n-1 ; … ; end do   |   do i = 1, n ; if (i >= 2 .and. i <= n-1) cycle ; … ; end do
 
 Obligations. Interior and shell may change places: turns do not conflict with each other (turns.py), and no scalar is needed after
-the loop. Bounds do not change in the loop, no turn ends it, and none communicates or does I/O.
+the loop but those that turns accumulate in whatever order (accumulations.py). Bounds do not change in the loop, no turn ends it,
+and none communicates or does I/O.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lapwing.overlap.conflicts import Conflict, data_conflict
 from lapwing.overlap.effects import Access
 from lapwing.overlap.emit import c_ends
 from lapwing.overlap.environment import Environment, is_pure
+from lapwing.overlap.motions.accumulations import Accumulations, accumulations
 from lapwing.overlap.motions.turns import counters, turns_commute, written_in
 from lapwing.overlap.phases import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.program import (
@@ -48,6 +50,7 @@ from lapwing.overlap.tree import (
     is_intrinsic,
     is_seen_by_its_name,
     is_spelled_signed,
+    types_in,
 )
 
 _WIDEST = 3  # planes left for the boundary on each side
@@ -121,28 +124,33 @@ class Edges:
         return self._axes[id(procedure.body)][1]
 
 
-def may_be_split(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
-    """Whether its turns may be divided at all: bounds stay, no turn ends it, and none communicates or does I/O."""
-    # A label cannot stand in both parts.
-    if any(isinstance(s, Jump) or s.label is not None for s in loop.walk()):
-        return False
+def in_the_way(analysis: Analysis, loop: Loop, procedure: Procedure) -> Conflict | None:
+    """Why its turns may not be divided at all; None if bounds stay, no turn ends it, and none communicates or does I/O."""
+    for jump in loop.walk():
+        # A label cannot stand in both parts.
+        if isinstance(jump, Jump) or jump.label is not None:
+            return Conflict("control", f"turns of the loop over {loop.variable.name} jump", jump.span)
     effects = analysis.plain(loop, procedure)
-    if effects.barrier or effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
-        return False
+    if effects.barrier:
+        return Conflict("unknown", effects.barrier, effects.where)
+    if effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
+        return Conflict("order", f"turns of the loop over {loop.variable.name} do more than compute", loop.span)
+    changing = Conflict("bounds", f"bounds of the loop over {loop.variable.name} may change in it", loop.span)
     head = loop.every_expression()
     if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
-        return False  # both parts would ask
+        return changing  # both parts would ask
     bounds = {e.symbol.key for e in head if isinstance(e, Name)}
     written, everything = analysis.written(loop.body, procedure)
     if everything or bounds & (written | {loop.variable.key}):
-        return False
+        return changing
     # What the bounds are read from may have other names, too.
     read = [
         analysis.plain(Evaluate(e, span=loop.span), procedure)
         for e in loop.expressions()
         if not isinstance(e, Name | Number)
     ]
-    return all(data_conflict(one, effects, analysis.aliases) is None for one in read)
+    stay = all(data_conflict(one, effects, analysis.aliases) is None for one in read)
+    return None if stay else changing
 
 
 def interior(
@@ -164,13 +172,15 @@ def interior(
     nest = _nest(analysis, loop, procedure)
     if limited and not any(_holds_rows(analysis, inner) for inner in nest):
         return None
-    if not nest or not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
-        return None
+    if not nest:
+        return Conflict("bounds", f"the loop over {loop.variable.name} is not seen to count plainly", loop.span)
+    if not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
+        return _is_near(nest, edges)
     found = None if limited else _from_the_ends(analysis, nest, procedure, apart, edges)
     if found is None:
         found = _within(analysis, nest, procedure, apart, edges)
     if found is None:
-        return None
+        return _is_near(nest, edges)
     box, share = found
     if not any(level.divides for level in box):
         return None  # nothing, or all of it
@@ -183,18 +193,40 @@ def interior(
         return None
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
+    summed = accumulations(analysis, loop, procedure)
+    needed -= summed.keys
     names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
     if inside_last or analysis.program.sources[procedure.source].language == "fortran":
         # An interior, and a shell in two loops, may leave another number in their variables than the whole.
         counting = [level.loop.variable for level in box]
         names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
     if names:
-        return Conflict("turns", f"{', '.join(sorted(names))} may be needed after the loop", loop.span)
+        why = f"{', '.join(sorted(names))} may be needed after the loop"
+        return _rounds(analysis, summed) or Conflict("turns", why, loop.span)
     for b in box:
         statements = b.loop.body.statements
-        if not turns_commute(analysis, b.loop, procedure, statements, statements, statements):
-            return Conflict("turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span)
+        if not turns_commute(analysis, b.loop, procedure, statements, statements, statements, accumulated=summed.keys):
+            return _rounds(analysis, summed) or Conflict(
+                "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
+            )
     return Parts(_inside(box), _shell(box))
+
+
+def _is_near(nest: Sequence[Loop], edges: Edges) -> Conflict:
+    """That no interior of the nest is known to keep away from the edges."""
+    arrays = {a.symbol.name for a in edges.accesses if a.symbol is not None and a.symbol.index_space is not None}
+    named = {e.base.symbol.name for e in _elements(nest[0]) if isinstance(e.base, Name)} & arrays
+    loops = ", ".join(loop.variable.name for loop in nest)
+    what = ", ".join(sorted(named)) or "what stands before it"
+    return Conflict("interior", f"no turns of the loop over {loops} are known to keep away from {what}", nest[0].span)
+
+
+def _rounds(analysis: Analysis, summed: Accumulations) -> Conflict | None:
+    """That the turns' order shows in how a sum is rounded."""
+    for statement, name in summed.rounding:
+        text = " ".join(analysis.program.sources[statement.span.source].text(statement.span).split())
+        return Conflict("rounding", f"what {name} is in the end depends on the order of {text}", statement.span, name)
+    return None
 
 
 def _holds_rows(analysis: Analysis, loop: Loop) -> bool:
@@ -227,7 +259,7 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
         if _may_wrap(loop) if c else not is_seen_by_its_name(loop.variable, procedure):
             break
-        if nest and not may_be_split(analysis, loop, procedure):
+        if nest and in_the_way(analysis, loop, procedure) is not None:
             break
         source = analysis.program.sources[procedure.source]
         if source.language != "fortran" and c_ends(source, loop) is None:
@@ -247,9 +279,8 @@ def _may_wrap(loop: Loop) -> bool:
     high = loop.upper if loop.step == Number(1) else loop.lower
     # A number may stand for a macro or a sizeof, of any type.
     near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
-    names = [e.symbol for e in loop.every_expression() if isinstance(e, Name)]
-    counted = [s for s in (loop.variable, *names) if s.dimensions is None]
-    return near or not all(map(is_spelled_signed, counted))
+    kinds = [kind for e in loop.expressions() for kind in types_in(e)]
+    return near or not all(kind is not None and is_spelled_signed(kind) for kind in (loop.variable.type, *kinds))
 
 
 # ---- the largest box ----------------------------------------------------------------------------------------------------
@@ -469,7 +500,8 @@ def _is_in_flat_array(element: Element) -> bool:
         return False
     products = (e for e in element.indices[0].walk() if isinstance(e, Operation) and e.operator == "*")
     pointed = isinstance(element.base, Name) and element.base.symbol.pointer
-    return pointed or any(not any(isinstance(a, Number) for a in e.arguments) for e in products)
+    # A few times a number is no row.
+    return pointed or any(not any(isinstance(a, Number) and a.value <= _DEEPEST for a in e.arguments) for e in products)
 
 
 def _elements(statement: Statement) -> Iterable[Element]:
@@ -571,7 +603,9 @@ def _spelled(
 
     def stays(expression: Expression) -> bool:
         symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
-        return all(is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s)) for s in symbols)
+        return all(
+            is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s.type)) for s in symbols
+        )
 
     found: list[Expression] = [
         Name(symbol)

@@ -23,8 +23,9 @@ from dataclasses import replace
 
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Apart, Halves
-from lapwing.overlap.conflicts import conflict
-from lapwing.overlap.motions.interior import Edges, Parts, interior, may_be_split
+from lapwing.overlap.conflicts import Conflict, conflict
+from lapwing.overlap.motions.accumulations import accumulations
+from lapwing.overlap.motions.interior import Edges, Parts, in_the_way, interior
 from lapwing.overlap.motions.turns import turns_commute, written_in
 from lapwing.overlap.phases import PartialLoop
 from lapwing.overlap.program import Declare, Loop, Procedure, Statement
@@ -43,16 +44,20 @@ def split_loop(
     edges: Edges,
     *,
     limited: bool = False,
-) -> Halves | None:
-    """The loop's early part and the rest; None if there is none. Without the edges' limits, what is simple: an interior that is
-    a few turns away from the loops' own ends, or statements as they are.
+) -> Halves | Conflict | None:
+    """The loop's early part and the rest; None, or why, if there is none. Without the edges' limits, what is simple: an interior
+    that is a few turns away from the loops' own ends, or statements as they are.
     """
-    if isinstance(loop, PartialLoop) or not may_be_split(analysis, loop, procedure):
+    if isinstance(loop, PartialLoop):
         return None
+    reason = in_the_way(analysis, loop, procedure)
+    if reason is not None:
+        return reason
     parts = interior(analysis, loop, procedure, early, edges, limited=limited)
     if isinstance(parts, Parts):
         return Halves((parts.inside,), (parts.shell,))
-    return _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
+    apart = _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
+    return apart or parts
 
 
 def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Apart, edges: Edges) -> Halves | None:
@@ -77,20 +82,23 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
     pieces: list[Statement] = []
     for statement in loop.body.statements:
         if not works([statement], analysis.program, procedure):
-            halves = None
+            halves: Halves | Conflict | None = None
         elif len(loop.body.statements) > 1 and within(statement):  # alone it is what the loop is
             halves = Halves((statement,), ())
         elif isinstance(statement, Loop) and edges.limits and not edges.spent:
             halves = split_loop(analysis, statement, procedure, within, edges, limited=True)
         else:
             halves = None
-        halves = halves or Halves((), (statement,))
+        halves = halves if isinstance(halves, Halves) else Halves((), (statement,))
         first += halves.first
         last += halves.last
         pieces += [*halves.first, *halves.last]
-    if not first or not last or not turns_commute(analysis, loop, procedure, pieces, last, first, backwards=True):
+    if not first or not last:
         return None
-    if not _carries_nothing(analysis, procedure, loop, first, last):
+    summed = accumulations(analysis, loop, procedure).keys
+    if not turns_commute(analysis, loop, procedure, pieces, last, first, backwards=True, accumulated=summed):
+        return None
+    if not _carries_nothing(analysis, procedure, loop, first, last, summed):
         return None
     one = replace(loop, body=replace(loop.body, statements=tuple(first)))
     two = replace(loop, body=replace(loop.body, statements=tuple(last)))
@@ -132,9 +140,15 @@ def _blocked(
 
 
 def _carries_nothing(
-    analysis: Analysis, procedure: Procedure, loop: Loop, first: Sequence[Statement], last: Sequence[Statement]
+    analysis: Analysis,
+    procedure: Procedure,
+    loop: Loop,
+    first: Sequence[Statement],
+    last: Sequence[Statement],
+    summed: frozenset[str],
 ) -> bool:
-    """No local variable takes a value from one part of a turn to the other, or out of the loop."""
+    """No local variable takes a value from one part of a turn to the other, or out of the loop, but those that all turns
+    accumulate in whatever order."""
     liveness = analysis.liveness(procedure)
     if liveness.everything:
         return False
@@ -143,7 +157,7 @@ def _carries_nothing(
     after = liveness.after(loop)
     gone = written & (needed | (after if after is not None else liveness.followed))
     back = written_in(analysis, procedure, last) & frozenset().union(*(liveness.exposed(s) for s in first))
-    return not (gone | back) & (liveness.followed - {loop.variable.key})
+    return not (gone | back) & (liveness.followed - summed - {loop.variable.key})
 
 
 def _scalars(

@@ -176,6 +176,7 @@ class SplitProcedures:
                 self.divide_against,
                 self.divide_producer,
                 lambda *_: None,
+                lambda *_: None,
                 fences,
                 self.context.allowed,
                 lean=lean,
@@ -400,8 +401,8 @@ class SplitProcedures:
 
     # ---- against what must come last ----------------------------------------------------------------------------------
 
-    def divide_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Halves | None:
-        """Work of which a part is independent of ``ends``: that part, and the rest."""
+    def divide_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Halves | Conflict | None:
+        """Work of which a part is independent of ``ends``: that part, and the rest; or why there is none."""
         analysis = self.context.analysis
         # Text in two versions pays where it runs again and again.
         once = analysis.graph.runs_once(statement, analysis.origin(caller))
@@ -419,11 +420,15 @@ class SplitProcedures:
         """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
         return split_producer(self.context.analysis, statement, caller, start, apart)
 
-    def _divide_call_against(self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges) -> Halves | None:
+    def _divide_call_against(
+        self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges
+    ) -> Halves | Conflict | None:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
-        if callee is None or not self._may_be_divided(callee) or not _may_be_two(call):
+        if callee is None:
             return None
+        if not self._may_be_divided(callee) or not _may_be_two(call):
+            return Conflict("parts", f"{callee.name} gives a result, or ends at several places", call.span)
         if not self._sees_halves(caller, callee):
             return None
 
@@ -447,6 +452,7 @@ class SplitProcedures:
 
         first: list[Statement] = []
         rest: list[Statement] = []
+        reason: Conflict | None = None
         for inner in callee.body.statements:
             if any(hidden_name(r, inner) for r in rest):
                 rest.append(inner)
@@ -465,13 +471,14 @@ class SplitProcedures:
                 rest.append(inner)
                 continue
             halves = split_loop(analysis, inner, callee, early, edges) if isinstance(inner, Loop) else None
-            if halves is not None:
+            if isinstance(halves, Halves):
                 first += halves.first
                 rest += halves.last
             else:
                 rest.append(inner)
+                reason = reason or halves
         if not works(first, analysis.program, callee) or not rest:
-            return None
+            return reason
         key = (callee.key, tuple(first), tuple(rest))
         parts = self.by_conflict.get(key) or self._register(callee, Halves(tuple(first), tuple(rest)))
         if parts is None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Apart, Ends, Halves
 from lapwing.overlap.conflicts import Conflict
-from lapwing.overlap.motions.interior import Edges, Parts, interior, may_be_split
+from lapwing.overlap.motions.interior import Edges, Parts, in_the_way, interior
 from lapwing.overlap.phases import PartialLoop
 from lapwing.overlap.program import Loop, Procedure, Statement
 
@@ -31,10 +31,10 @@ def split_producer(
     """The loop's boundary and its interior, of which ``apart`` (it may come after the start) is true; or why they may not change
     places. None if it has no such interior.
     """
-    if not isinstance(loop, Loop) or isinstance(loop, PartialLoop) or not may_be_split(analysis, loop, procedure):
+    if not isinstance(loop, Loop) or isinstance(loop, PartialLoop) or in_the_way(analysis, loop, procedure):
         return None
     read = [a for e in start.effects for a in e.accesses if not a.writes]
     parts = interior(analysis, loop, procedure, apart, Edges(read, start.values, procedure), inside_last=True)
     if not isinstance(parts, Parts):
-        return parts
+        return parts if parts is not None and parts.kind in ("turns", "rounding") else None
     return Halves((replace(parts.shell, sent=True),), (replace(parts.inside, sent=True),))

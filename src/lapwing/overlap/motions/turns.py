@@ -1,7 +1,7 @@
 """May turns of a loop change places?
 
 Obligation. What one turn does conflicts with nothing that another does, where arrays and scalars that every turn writes before it
-reads, and that nobody needs afterwards, do not count.
+reads, and that nobody needs afterwards, do not count; nor do scalars that turns accumulate in whatever order (accumulations.py).
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ def turns_commute(
     others: Sequence[Statement],
     *,
     backwards: bool = False,
+    accumulated: frozenset[str] = frozenset(),
 ) -> bool:
     """Whether ``ones`` of one turn conflict with ``others`` of another turn (``backwards``: of a later turn) in nothing.
 
-    ``body``: what a turn does, all of them in order.
+    ``body``: what a turn does, all of them in order. ``accumulated``: keys of scalars of which the order does not matter.
     """
     terms = analysis.terms
     here = terms.of_variable(loop.variable)
     there = f"{here}_there"
     by_statement = dict(zip(map(id, body), analysis.walk(body, procedure), strict=True))
-    private = _private(analysis, loop, procedure)
+    private = _private(analysis, loop, procedure) | accumulated
     a, b = Linear.term(here), Linear.term(there)
     varying = analysis.written(loop.body, procedure)[0] | {loop.variable.key}
     one = Linear.number(1)
