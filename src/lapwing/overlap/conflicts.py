@@ -63,7 +63,7 @@ def barrier_advice(barrier: str) -> str:
     """What to do where nothing may pass ``barrier``, in the words of ``Effects``."""
     if barrier.endswith(" calls itself"):
         return "nothing: what a procedure that calls itself does is not followed"
-    if barrier.endswith(" begins or ends MPI"):
+    if " begins or ends MPI" in barrier:
         return "nothing: messages stay between the begin and the end of MPI"
     if re.search(r"\bstd::\S+ is not in the sources$", barrier):
         return "C++'s library is not followed: compute with plain arrays and pointers there"
