@@ -10,6 +10,10 @@ import pytest
 from _running import PLAIN, STRICTLY, Reference, language_of, overlap, toolchain, write
 from _transformed import Transformed, transformed
 
+from lapwing.overlap.c import read_c
+from lapwing.overlap.report import Options
+from lapwing.overlap.rewrite import rewrite
+
 C = """\
 #include <mpi.h>
 #include <stdio.h>
@@ -217,6 +221,15 @@ LINKED = {
     "c++": {"work.cpp": f"namespace {{ int unused; }}\n{DECLARED}{WORK}", "a.cpp": MAIN},
     "fortran": {"shapes.f90": MODULE, "a.f90": FORTRAN},
 }
+
+
+def test_in_another_folder(tmp_path: Path) -> None:
+    sources = write({"work.c": DECLARED + WORK, "a.c": MAIN}, tmp_path / "before")
+    common = tmp_path / "common"
+    common.mkdir()
+    shared = sources[0].rename(common / "work.c")
+    outcome = rewrite(read_c([shared, sources[1]]), Options())
+    assert [change.path for change in outcome.changes] == [sources[1]]
 
 
 @pytest.mark.mpi

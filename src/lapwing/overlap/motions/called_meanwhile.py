@@ -5,7 +5,7 @@ after:   the same                           work: do i … ; do j … ; progress
 
 Obligations. Nobody but the program's one thread runs the procedure, and not from within MPI: nothing else calls it, as MPI does
 an operation's function, qsort a comparison, or a file that is not among the sources. The language lets it call what changes
-something else. Where its file does not use MPI itself, it calls the progress procedure of one that does.
+something else. Where its file does not use MPI itself, it calls the progress procedure of one in the same folder that does.
 """
 
 from __future__ import annotations
@@ -66,9 +66,11 @@ class CalledMeanwhile:
 
     def _lender(self, procedure: Procedure, under_way: UnderWay) -> int | None:
         sources = self.context.analysis.program.sources
-        fortran = sources[procedure.source].language == "fortran"
+        own = sources[procedure.source]
         found = {site.source for site in _sites(under_way)} - self.left
-        return min((n for n in found if (sources[n].language == "fortran") is fortran), default=None)
+        # A file of another folder may be one that other programs are built of, too.
+        near = (n for n in found if sources[n].path.parent == own.path.parent)
+        return min((n for n in near if (sources[n].language == "fortran") is (own.language == "fortran")), default=None)
 
     @cached_property
     def _communicating(self) -> frozenset[int]:
@@ -110,7 +112,8 @@ class CalledMeanwhile:
                 "name all sources; give the work that hides messages a procedure of its own",
             )
         if procedure.source not in self._communicating and self._lender(procedure, under_way) is None:
-            return ("a file that uses MPI is changed", f"none that could help {name}", "move it to such a file")
+            found = f"none in its folder that could help {name}"
+            return ("a file that uses MPI is changed", found, "move it to such a file or its folder")
         return None
 
 
