@@ -202,7 +202,14 @@ class C(Writer):
         )
 
     def files(self) -> dict[str, str]:
-        head = ["#include <mpi.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <string.h>", ""]
+        head = [
+            "#include <math.h>",
+            "#include <mpi.h>",
+            "#include <stdint.h>",
+            "#include <stdio.h>",
+            "#include <string.h>",
+            "",
+        ]
         head += [f"#define {name.upper()} {value}" for name, value in self.constants.items()]
         head += ["", *(self.declaration(variable, "static ") for variable in self.shared.values()), ""]
         return {"program.c": "\n".join([*head, *self.finished])}

@@ -165,7 +165,29 @@ class Computations:
         with self.w.loop(J, margin, lift("ny") + (1 - margin)), self.w.loop(I, 1, "nx"):
             around = x[J - 1, I] + x[J + 1, I] + x[J, I - 1] + x[J, I + 1]
             self.w.assign(y[J, I], 0.125 * around + 0.25 * x[J, I] + 0.0625)
+            self.accumulate(x[J, I] - y[J, I])
         self.look_at(J)
+
+    RESIDUALS = ("none", "none", "count", "sum", "largest", "largest", "where", "added")
+
+    def accumulate(self, change: Term) -> None:
+        """Sometimes what all turns leave in a scalar: most of it is the same in any order, places and sums of doubles are not."""
+        sort, scalar = self.aside.choice(self.RESIDUALS), self.aside.choice((S1, S2))
+        if sort == "none" or scalar.name in self.busy_writes | self.busy_reads:
+            return
+        size = Term("call", ("fabs" if isinstance(self.w, C) else "abs", change))
+        if sort == "sum":
+            self.w.assign(SEEN, SEEN + (2 * I + ME))
+        elif sort == "added":
+            self.w.assign(scalar, scalar + change)
+        elif sort == "count":
+            with self.w.when(change > 0.125, followed=True):
+                self.w.assign(SEEN, SEEN + 1)
+        else:
+            with self.w.when(size > scalar, followed=True):
+                self.w.assign(scalar, size)
+                if sort == "where":
+                    self.w.assign(SEEN, 100 * J + I)
 
     def nests(self) -> None:
         """Rows in which several loops follow one another; the next takes what the one before makes."""
