@@ -43,6 +43,9 @@ class C(Writer):
     def show_call(self, name: str, *arguments: Any) -> str:
         return f"{name}({', '.join(map(self.show, arguments))})"
 
+    def show_abs(self, value: Any) -> str:
+        return f"fabs({self.show(value)})"
+
     def show_double(self, value: Any) -> str:
         return f"(double){self.inside(value, '*')}"
 

@@ -175,7 +175,7 @@ class Computations:
         sort, scalar = self.aside.choice(self.RESIDUALS), self.aside.choice((S1, S2))
         if sort == "none" or scalar.name in self.busy_writes | self.busy_reads:
             return
-        size = Term("call", ("fabs" if isinstance(self.w, C) else "abs", change))
+        size = Term("abs", (change,))
         if sort == "sum":
             self.w.assign(SEEN, SEEN + (2 * I + ME))
         elif sort == "added":

@@ -64,6 +64,9 @@ class Fortran(Writer):
             self.body.functions[name] = "double precision"
         return f"{name}({', '.join(map(self.show, arguments))})"
 
+    def show_abs(self, value: Any) -> str:
+        return f"abs({self.show(value)})"
+
     def show_double(self, value: Any) -> str:
         return f"dble({self.show(value)})"
 

@@ -52,7 +52,7 @@ class Arithmetic:
 @dataclass(frozen=True)
 class Term(Arithmetic):
     """``operator``: a binary one, "mod", "number", "constant", "at" (array, indices), "call" (name, arguments), "double", "int"
-    (truncation), "pick" (a status, its field)."""
+    (truncation), "abs" (of a double), "pick" (a status, its field)."""
 
     operator: str
     parts: tuple[Any, ...]
