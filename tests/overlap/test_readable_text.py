@@ -161,6 +161,8 @@ end subroutine
         ("  integer :: i, &\n    j", None),
         ("  include 'shapes.h'\n  integer :: j", None),
         ("  type(grid) :: g\n  external f", "  external f"),
+        ("  type pair\n  integer :: a\n  end type\n  type(pair) :: x(4)", None),
+        ("  type, bind(c) :: pair\n  integer :: a\n  end type\n  type(pair) :: x(4)", None),
     ],
 )
 def test_fortran_declarations(declared: str, left: str | None) -> None:

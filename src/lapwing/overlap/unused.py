@@ -153,7 +153,7 @@ def _replaced(text: str, old: str, new: str) -> str:
 def without_unused_fortran(text: str, source: Source) -> str:
     """A procedure's text without variables that it declares, each on one line, and does not name."""
     lines = text.split("\n")
-    if any(_HIDES.match(line) and not _MPIF.match(line) for line in lines):
+    if any((_HIDES.match(line) and not _MPIF.match(line)) or _COMPONENTS.match(line) for line in lines):
         return text
     while True:
         words = Counter(word.lower() for line in lines for word in re.findall(r"[A-Za-z]\w*", _code(line, source)))
@@ -200,6 +200,8 @@ def _is_continued(lines: Sequence[str], number: int, source: Source) -> bool:
 
 # Lines that may name more than can be seen; mpif.h uses no variable of the program's.
 _HIDES = re.compile(r"\s*(?:#|include\b)", re.IGNORECASE)
+# Components that are not named have their place in a type all the same.
+_COMPONENTS = re.compile(r"\s*(?:type\s*(?:,|::|&|$|\s[a-z])|structure\b|union\b|enum\b)", re.IGNORECASE)
 _MPIF = re.compile(r"\s*include\s*['\"]mpif\.h['\"]\s*$", re.IGNORECASE)
 _BOUNDS = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
 _DECLARATION = re.compile(

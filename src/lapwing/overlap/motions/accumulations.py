@@ -158,10 +158,18 @@ class _Updates:
                 return self._kept(operator, one, other, symbol, chosen, before) if operator in _SORTS else None
             case Invocation(str(name), (one, other)) if _plain_name(name) in _CHOOSING:
                 return self._chosen(_plain_name(name), one, other, symbol, before)
-            case Number(constant) | Text(constant):
-                return _Update(symbol, f"given {constant!r}", ())
+            case Number() | Text():
+                constant = self._constant(value)
+                return None if constant is None else _Update(symbol, f"given {constant}", ())
         added = _added(value, symbol)
         return None if added is None else self._sum(symbol, added)
+
+    def _constant(self, value: Number | Text) -> str | None:
+        """What tells a constant from others: of an integer its value; else how it is written, for numbers have precisions."""
+        if _is_whole_number(value):
+            return f"{value.value}"
+        text = "" if value.span is None else self.analysis.program.sources[value.span.source].text(value.span)
+        return text if text[:1].isdigit() or text[:1] in ("-", ".", "'", '"') else None
 
     def _sum(self, symbol: Symbol, added: Sequence[Expression]) -> _Update | None:
         if symbol.type.base == "integer":
