@@ -126,6 +126,13 @@ def test_what_a_macro_names_stays(tmp_path: Path) -> None:
     assert "here = rank; /* a neighbour */" in first
 
 
+@pytest.mark.parametrize("macro", ["#define LENGTH sizeof(here)", "#define NAMED(x) he##x"])
+def test_what_a_macro_may_name_stays(macro: str, tmp_path: Path) -> None:
+    text = transformed(PROGRAM.replace("static double u", f"{macro}\nstatic double u"), "program.c", tmp_path).text
+    for half in ("first", "last"):
+        assert "here = rank; /* a neighbour */" in text.split(f"static void exchange_{half}(void)")[1].split("\n}")[0]
+
+
 def test_own_requests_that_became_slots_go(tmp_path: Path) -> None:
     calls = PROGRAM[PROGRAM.index("    MPI_Irecv(u[0]") : PROGRAM.index("}\n\nint main")]
     own = """\

@@ -89,6 +89,12 @@ WHOLE = {
         "double *a, double n",
         "#define real double\nvoid exchange(real *a, real n);\n#undef real\n",
     ),
+    "a parameter's name, which a header makes a macro": (
+        'void exchange(double *a, double count);\n#include "x.h"',
+        "",
+        "double *a, double n",
+        "#define count 0x7\n",
+    ),
     "a macro that is another": (
         '#define real double\n#include "x.h"\n#undef real\ntypedef float real;',
         '#define real double\n#include "x.h"',

@@ -49,6 +49,7 @@ PROGRAMS = {
     "type_declared_later.c": Trap("halves declared before the types that their own heads name"),
     "calls_itself.c": Trap("halves of a procedure that calls itself", lacks=("exchange_first",)),
     "inline_definition.c": Trap("halves that are inline, and defined nowhere", lacks=("exchange_first",)),
+    "struct_of_its_own.c": Trap("halves whose heads declare other types", lacks=("exchange_first",)),
     "own_name.c": Trap("halves that say another name", lacks=("exchange_first",)),
     "copied_request.f90": Trap(
         "requests related to their buffers by the first variable only",

@@ -639,11 +639,12 @@ class Procedure:
 @dataclass(frozen=True)
 class Declaration:
     """A C function's as a source sees it, without body. ``start``: where its words stand in that source, or the #include of the
-    header that has them."""
+    header that has them. ``macros``: those among its words."""
 
     source: int
     start: int
     text: str
+    macros: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -44,7 +44,7 @@ from lapwing.overlap.tree import called_in, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
 from lapwing.overlap.unsuitable import Unsuitable
-from lapwing.overlap.unused import without_unused_c, without_unused_fortran
+from lapwing.overlap.unused import named_by_macros, without_unused_c, without_unused_fortran
 
 
 def rewrite(program: Program, options: Options) -> Outcome:
@@ -375,7 +375,7 @@ class _Rewriter:
                 text = renderer.block(now.body)
                 if source.language != "fortran" and not self.insertions:
                     before = named_words(source.data[original.body.span.start : original.body.span.end])
-                    text = without_unused_c(text, source, now.body, before)
+                    text = without_unused_c(text, source, now.body, self._named_by_macros, before)
                 edits.setdefault(number, []).append(Edit(original.body.span.start, original.body.span.end, text))
         for inserted in self.insertions:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
@@ -389,6 +389,10 @@ class _Rewriter:
         self._prototypes(edits)
         every = (self._changed(number, edits, emitters) for number in sorted(edits))
         return tuple(change for change in every if change.after != change.before)
+
+    @cached_property
+    def _named_by_macros(self) -> Collection[str] | None:
+        return named_by_macros(self.read)
 
     def _emitter(self, number: int) -> Emitter:
         needs = Needs(self._stem(number), drained_here=self._finalizing == {number})
@@ -415,7 +419,7 @@ class _Rewriter:
         for part, body in self._with_halves(original, divisions):
             inner = renderer.block(body)
             if source.language != "fortran":
-                inner = without_unused_c(inner, source, body)
+                inner = without_unused_c(inner, source, body, self._named_by_macros)
             text = _fitting(renamed(head, original.name, part.name), source) + inner
             text += _ended(foot, original.name, part.name)
             texts.append(without_unused_fortran(text, source) if source.language == "fortran" else text)

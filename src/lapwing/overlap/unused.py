@@ -21,6 +21,7 @@ from lapwing.overlap.program import (
     Loop,
     Name,
     Opaque,
+    Program,
     Source,
     Storage,
     Symbol,
@@ -28,10 +29,22 @@ from lapwing.overlap.program import (
 )
 
 
-def without_unused_c(text: str, source: Source, body: Block, once_used: Counter[str] | None = None) -> str:
-    """``text``, which is made of ``body``, without what it declares and does not name. ``once_used``: only what was named more
-    than once in a text with these words."""
-    if any(isinstance(statement, Opaque) for statement in body.walk()):
+def named_by_macros(program: Program) -> Collection[str] | None:
+    """The words that C's macros may put into a text that does not show them; None where they may make any."""
+    texts = [*(s.data for s in program.sources if s.language != "fortran"), *program.included]
+    if any(b"##" in text for text in texts):
+        return None
+    # What is given from outside is a value by itself.
+    bodies = [line for text in texts for line in (_MACRO.findall(text) if b"\n" in text else [text])]
+    return {word.decode("latin-1") for line in bodies for word in _WORD.findall(line)}
+
+
+def without_unused_c(
+    text: str, source: Source, body: Block, hidden: Collection[str] | None, once_used: Counter[str] | None = None
+) -> str:
+    """``text``, which is made of ``body``, without what it declares and does not name. ``hidden``: of ``named_by_macros``.
+    ``once_used``: only what was named more than once in a text with these words."""
+    if hidden is None or any(isinstance(statement, Opaque) for statement in body.walk()):
         return text
     declarations = [s for s in body.walk() if isinstance(s, Declare) and not s.names and s.label is None]
     texts = [source.text(declaration.span) for declaration in declarations]
@@ -45,6 +58,7 @@ def without_unused_c(text: str, source: Source, body: Block, once_used: Counter[
                 for symbol, value in kept
                 if words[symbol.name] == 1
                 and symbol.key not in named
+                and symbol.name not in hidden
                 and (once_used is None or once_used[symbol.name] > 1)
                 and _may_go(symbol, value)
             }
@@ -145,6 +159,10 @@ def _replaced(text: str, old: str, new: str) -> str:
     if rest is not None and not text[line:start].strip():
         return text[:line] + text[rest.end() :]
     return text[:start] + text[end:].lstrip(" \t")
+
+
+_MACRO = re.compile(rb"^[ \t]*#[ \t]*define\b((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
 # ---- Fortran ------------------------------------------------------------------------------------------------------------

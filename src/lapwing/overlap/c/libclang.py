@@ -354,6 +354,12 @@ class Uses:
         found = bisect.bisect_right(self.starts, offset) - 1
         return found if found >= 0 and offset < self.ends[found] else -1
 
+    def within(self, start: int, end: int) -> frozenset[str]:
+        """The macros that are used from ``start`` to ``end``."""
+        outer = zip(self.starts, self.names, strict=True)
+        inner = ((at, name) for at, (_, name, _) in self.inner.items())
+        return frozenset(name for at, name in (*outer, *inner) if start <= at < end)
+
 
 class Unit:
     """A translation unit. Close it (``with``) when its trees are no longer used.

@@ -7,6 +7,7 @@ another meaning meanwhile.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from lapwing.overlap.c import toolchain
@@ -14,7 +15,9 @@ from lapwing.overlap.c.text import Text
 from lapwing.overlap.program import Procedure, Program
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_UNDEFINED = re.compile(rb"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
+_DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(define|undef)[ \t]+(\w+)", re.MULTILINE)
+_TAG = re.compile(rb"\b(struct|union|enum)\s+(\w+)\b")
+_OF_SYSTEM = frozenset({"I", "bool", "complex", "imaginary"})  # that C's headers define
 _TIED = frozenset({"asm", "__asm", "__asm__", "alias", "__alias__", "weakref", "__weakref__", "ifunc", "__ifunc__"})
 
 
@@ -25,9 +28,25 @@ def redeclared(program: Program, function: Procedure, number: int, place: int) -
         return None
     last = max(before, key=lambda declaration: declaration.start)
     words = frozenset(_WORD.findall(last.text))
-    headers = (*program.included, *(s.data for s in program.sources if toolchain.is_header(s.path)))
-    changed = _redefined(program.sources[number].data, last.start, place).union(*map(_undefined, headers))
-    return None if words & (changed | _TIED) else last.text
+    headers = _headers(program)
+    changed = _redefined(program.sources[number].data, last.start, place).union(*(_named(d, "undef") for d in headers))
+    # What was no macro may have become one in a header that came later.
+    later = _OF_SYSTEM if not toolchain.is_cpp(program.sources[number].path) else frozenset[str]()
+    later = later.union(*(_named(d, "define") for d in headers)) - last.macros
+    return None if words & (changed | later | _TIED) or _has_own_tags(program, function) else last.text
+
+
+def _headers(program: Program) -> Sequence[bytes]:
+    return (*program.included, *(s.data for s in program.sources if toolchain.is_header(s.path)))
+
+
+def _has_own_tags(program: Program, function: Procedure) -> bool:
+    """Whether a struct, union or enum may be mentioned for the first time in the function's head, and so be another type in each
+    that has these words."""
+    data = program.sources[function.source].data
+    before = (*_headers(program), data[: function.span.start])
+    tags = _TAG.findall(data[function.span.start : function.body.span.start])
+    return not all(any(re.search(rb"\b%b\s+%b\b" % tag, text) for text in before) for tag in tags)
 
 
 def _redefined(data: bytes, start: int, end: int) -> frozenset[str]:
@@ -37,8 +56,9 @@ def _redefined(data: bytes, start: int, end: int) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _undefined(data: bytes) -> frozenset[str]:
-    return frozenset(name.decode("latin-1") for name in _UNDEFINED.findall(data))
+def _named(data: bytes, directive: str) -> frozenset[str]:
+    """The macros that a header defines, or undefines."""
+    return frozenset(m[2].decode("latin-1") for m in _DIRECTIVE.finditer(data) if m[1].decode() == directive)
 
 
 @lru_cache(maxsize=64)

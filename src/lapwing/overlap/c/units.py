@@ -355,7 +355,9 @@ class _UnitReader:
         if self._unit.name(cursor) in _WORD.findall(text):
             at = start if path == self._main else _inclusion(file.text, path)
             found = self._program._declarations.setdefault(self._unit.identity(cursor), [])
-            found.append(Declaration(file.number, at, linkage + text))
+            uses = self._uses.get(path)
+            macros = frozenset[str]() if uses is None else uses.within(start, end)
+            found.append(Declaration(file.number, at, linkage + text, macros))
 
     def _function(self, cursor: Cursor, path: Path) -> None:
         file = self._program._file(path)

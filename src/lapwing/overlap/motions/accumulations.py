@@ -166,7 +166,7 @@ class _Updates:
 
     def _constant(self, value: Number | Text) -> str | None:
         """What tells a constant from others: of an integer its value; else how it is written, for numbers have precisions."""
-        if _is_whole_number(value):
+        if isinstance(value, Number) and isinstance(value.value, int):
             return f"{value.value}"
         text = "" if value.span is None else self.analysis.program.sources[value.span.source].text(value.span)
         return text if text[:1].isdigit() or text[:1] in ("-", ".", "'", '"') else None
