@@ -15,6 +15,7 @@ from lapwing.overlap.message_buffers import section_of, slots_of
 from lapwing.overlap.phases import Part, Phase
 from lapwing.overlap.program import AddressOf, Call, Constant, Element, Expression, Name, Number, Text, without_casts
 from lapwing.overlap.shapes import shape_of
+from lapwing.overlap.sites import COMMUNICATING
 
 if TYPE_CHECKING:
     from lapwing.overlap.walk import Walker
@@ -305,17 +306,4 @@ _SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
 _BOUNDS_OF_MPI = frozenset({"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Comm_disconnect"})
 _ENDINGS = frozenset({Part.ARRIVE, Part.END})
 _BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
-_TRAFFIC = frozenset(
-    {
-        mpi.Kind.SEND,
-        mpi.Kind.RECV,
-        mpi.Kind.SENDRECV,
-        mpi.Kind.COLLECTIVE,
-        mpi.Kind.BARRIER,
-        mpi.Kind.COMPLETION,
-        mpi.Kind.PROBE,
-        mpi.Kind.ONE_SIDED,
-        mpi.Kind.PERSISTENT,
-        mpi.Kind.IO,
-    }
-)
+_TRAFFIC = COMMUNICATING | {mpi.Kind.IO}
