@@ -40,7 +40,7 @@ from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.settle import settled
 from lapwing.overlap.survey import survey
-from lapwing.overlap.tree import called_in, message_of
+from lapwing.overlap.tree import called_in, has_messages, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
 from lapwing.overlap.unsuitable import Unsuitable
@@ -544,13 +544,9 @@ class _Rewriter:
         if source.language == "fortran":
             return len(source.data)
         starts = [edit.start for edit in edits] or [
-            p.span.start for p in self.read.procedures.values() if p.source == number and self._has_messages(p)
+            p.span.start for p in self.read.procedures.values() if p.source == number and has_messages(p)
         ]
         return after_includes(source.data, min(starts, default=0), toolchain.is_cpp(source.path))
-
-    @staticmethod
-    def _has_messages(procedure: Procedure) -> bool:
-        return any(message_of(statement) is not None for statement in procedure.body.walk())
 
 
 def _fitting(head: str, source: Source) -> str:

@@ -16,6 +16,11 @@ def spellings(program: Program) -> Iterator[bytes]:
     yield from map(_spliced, program.included)
 
 
+def macros(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The macros that a text with joined lines defines: names, and what follows them, parameters included."""
+    return ((found[1], found[2]) for found in _DEFINE.finditer(text))
+
+
 def joined(source: Source) -> tuple[bytes, ...]:
     """The source's text with its lines joined: as if none ended within a name, and in Fortran also as if all did."""
     return (_spliced(source.data),) if source.language != "fortran" else _joined(source.data, source.form)
@@ -33,6 +38,7 @@ def _spliced(text: bytes) -> bytes:
     return text.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
 
 
+_DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _COLUMNS = 72
 _BETWEEN = rb"(?:[ \t]*(?:![^\n]*)?\r?\n)*"  # comments and empty lines
 _FREE = re.compile(rb"&[ \t]*(?:![^\n]*)?\r?\n" + _BETWEEN + rb"[ \t]*&?")

@@ -115,6 +115,10 @@ def _has_components(symbol: Symbol) -> bool:
     return symbol.type.base in ("struct", "other") and symbol.type.bytes is None
 
 
+def has_messages(procedure: Procedure) -> bool:
+    return any(message_of(statement) is not None for statement in procedure.body.walk())
+
+
 def message_of(statement: Statement) -> mpi.MpiCall | None:
     """What MPI call the statement is, if it is one by itself."""
     if isinstance(statement, Call) and statement.name is not None and mpi.is_mpi_name(statement.name):

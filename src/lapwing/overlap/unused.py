@@ -27,16 +27,17 @@ from lapwing.overlap.program import (
     Symbol,
     Unread,
 )
+from lapwing.overlap.spelling import macros, spellings
 
 
 def named_by_macros(program: Program) -> Collection[str] | None:
     """The words that C's macros may put into a text that does not show them; None where they may make any."""
-    texts = [*(s.data for s in program.sources if s.language != "fortran"), *program.included]
+    texts = [*spellings(program)]
     if any(b"##" in text for text in texts):
         return None
     # What is given from outside is a value by itself.
-    bodies = [line for text in texts for line in (_MACRO.findall(text) if b"\n" in text else [text])]
-    return {word.decode("latin-1") for line in bodies for word in _WORD.findall(line)}
+    found = (b" ".join(macro) for text in texts for macro in (macros(text) if b"\n" in text else [(text,)]))
+    return {word.decode("latin-1") for line in found for word in _WORD.findall(line)}
 
 
 def without_unused_c(
@@ -161,7 +162,6 @@ def _replaced(text: str, old: str, new: str) -> str:
     return text[:start] + text[end:].lstrip(" \t")
 
 
-_MACRO = re.compile(rb"^[ \t]*#[ \t]*define\b((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 
 

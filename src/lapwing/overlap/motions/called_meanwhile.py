@@ -19,6 +19,7 @@ from lapwing.overlap.callgraph import Target
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.under_way import UnderWay
 from lapwing.overlap.program import Loop, Procedure, Source, Span, While
+from lapwing.overlap.spelling import joined, macros
 
 MOTION = "progress-calls"
 Found = tuple[str, str, str]
@@ -153,11 +154,10 @@ def _is_tied(procedure: Procedure, source: Source) -> bool:
 
 def _pieces_without_name(source: Source) -> list[str]:
     """Where a procedure is given another name, or none, by which it may be called."""
-    text = source.data.decode("latin-1")
+    text = joined(source)[0]
     if source.language != "fortran":
-        return _MACRO.findall(_JOINED["c"].sub(" ", text))
-    form = "fixed" if source.form == "fixed" else "free"
-    return _WITHOUT_NAME.findall(_JOINED[form].sub(" ", text))
+        return [body.decode("latin-1") for _, body in macros(text)]
+    return _WITHOUT_NAME.findall(text.decode("latin-1"))
 
 
 def _head(procedure: Procedure, source: Source) -> str:
@@ -166,12 +166,6 @@ def _head(procedure: Procedure, source: Source) -> str:
 
 _KIND = re.compile(r"(?is)(.*?)\b(?:subroutine|function|procedure)\b")
 _COMMENT = {"free": re.compile(r"!.*"), "fixed": re.compile(r"(?m)^[cC*!].*|!.*|^     [^ 0]|\n")}
-_JOINED = {
-    "c": re.compile(r"\\\r?\n"),
-    "free": re.compile(r"&[ \t\r]*(?:![^\n]*)?\n(?:[ \t\r]*(?:![^\n]*)?\n)*[ \t]*&?"),
-    "fixed": re.compile(r"\r?\n     [^ 0\r\n]"),
-}
-_MACRO = re.compile(r"(?m)^[ \t]*#[ \t]*define\b(.*)$")
 _WITHOUT_NAME = re.compile(
     r"(?ims)^[ \t]*interface[ \t]+(?:operator|assignment|read|write)\b.*?^[ \t]*end[ \t]*interface\b"
     r"|^[ \t]*(?:(?:procedure|generic|final)\b[^\n]*(?:::|=>)|final\b)[^\n]*"

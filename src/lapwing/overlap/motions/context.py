@@ -26,7 +26,7 @@ from lapwing.overlap.program import (
     without_casts,
 )
 from lapwing.overlap.report import Options
-from lapwing.overlap.tree import message_of
+from lapwing.overlap.tree import has_messages, message_of
 
 
 @dataclass(frozen=True)
@@ -154,5 +154,5 @@ def argument_of(call: Call, *roles: mpi.Role) -> Expression | None:
 
 def procedures_with_messages(analysis: Analysis) -> Iterable[Procedure]:
     for procedure in analysis.program.procedures.values():
-        if any(message_of(s) is not None for s in procedure.body.walk()):
+        if has_messages(procedure):
             yield procedure
