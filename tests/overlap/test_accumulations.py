@@ -47,6 +47,7 @@ subroutine step(up, down, d, n)
   integer :: up, down, n, i, j, ierr
   real(8) :: u(0:601, 0:65), v(0:601, 0:65), d, e
   real(4) :: single
+  complex(8) :: z
   common /fields/ u, v
   call MPI_Sendrecv(u(1, 64), 600, MPI_DOUBLE_PRECISION, down, 1, u(1, 0), 600, MPI_DOUBLE_PRECISION, up, 1, &
       MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
@@ -177,6 +178,8 @@ def test_a_maximum_by_function_of_what_is_no_nan_before() -> None:
         ("d = d + v(i, j)", False),
         ("e = abs(i - j); if (e > d) d = e", False),
         ("if (abs(v(i, j)) > single) single = abs(v(i, j))", False),
+        ("e = v(i, j) * v(i, j); if (e > d) d = e", True),
+        ("e = z * z; if (e > d) d = e", False),
         ("if (abs(v(i, j) - 1.0d0) > d) d = abs(v(i, j) - 1.0d0)", False),
     ],
 )

@@ -315,7 +315,7 @@ class _Updates:
             case Cast(type=kind, value=inner):
                 return kind.base == "real" and self._has_no_sign(inner, before)
             case Operation("*", (one, other)) if one == other and self._is_floating(one):
-                return self._is_pure(one)
+                return _is_made_of_reals(one)
             case Operation("+" | "*" | "/", (one, other)):
                 return self._has_no_sign(one, before) and self._has_no_sign(other, before)
             case Invocation(str(name), arguments) if arguments and self._is_function(name):
@@ -353,6 +353,16 @@ class _Updates:
             case Operation(operator, arguments) if operator in _ARITHMETIC:
                 return any(map(self._is_floating, arguments))
         return False
+
+
+def _is_made_of_reals(value: Expression) -> bool:
+    """Whether it is arithmetic of real and whole numbers: the square of a complex one has any sign."""
+    return all(
+        e.symbol.element.base in ("real", "integer")
+        if isinstance(e, Name)
+        else isinstance(e, Element | Number | Operation)
+        for e in value.walk()
+    )
 
 
 def _within(statement: Statement, before: Sequence[Statement]) -> Sequence[Statement]:
