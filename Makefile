@@ -7,11 +7,14 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX PYTEST_ADDOPTS
 # (scripts/setup.sh says when); not :=, because .venv may not exist before `setup` has run.
 IN_VENV = env PATH="$(realpath .venv)/bin:$$PATH"
 
-TEST_LIMIT := 1380
+# Which random cases the long tests try; a run says it, so that it can be repeated.
+SEED := $(shell date +%Y%m%d)
+
 # Two at a time, a file's tests in one process, for they share what they have built. Files in the order of their names: by
 # number of tests, those that take longest would come last. A process that dies is a failure and is not started again: it
-# would run the same test again.
-IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+# would run the same test again. A test stuck in compiled code, which nothing can interrupt, ends its process.
+PYTEST = $(IN_VENV) python -m pytest -q -n 2 --max-worker-restart=0
+BY_FILE := --dist loadfile --no-loadscope-reorder
 C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
 
 # Of the lab.
@@ -37,11 +40,14 @@ demo: setup ## align two genomes on 2 ranks with all engines, check the result, 
 		--repeat 3 --json out/alignment.json --timeline out/alignment.html
 	@$(IN_VENV) python examples/alignment.py --picture out/alignment.png
 
-test: setup ## the tests, a few minutes
-	@$(IN_VENV) python -m pytest -q -m "not long" $(IN_PARALLEL) -o session_timeout=$(TEST_LIMIT)
+test: ## the tests, six minutes on two cores; as root on Debian it first installs what they need
+	@scripts/setup.sh --tests
+	@$(PYTEST) -m "not long" $(BY_FILE) -o faulthandler_timeout="$$(.venv/bin/python tests/limits.py 900)"
 
-test-long: setup ## all tests, with thousands of random nests: an hour or more
-	@$(IN_VENV) python -m pytest -q -o timeout=7200 -o faulthandler_timeout=0
+test-long: ## thousands of random cases, for hours: MINUTES=40 begins none later, SEED=20261122 repeats a day's
+	@scripts/setup.sh --tests
+	@echo "long tests, SEED=$(SEED)"
+	@LAPWING_SEED=$(SEED) $(PYTEST) -m long --dist worksteal -o faulthandler_timeout=0 -o timeout=7200 $(MINUTES:%=--minutes %)
 
 lint: setup ## style and types, changing nothing
 	@$(IN_VENV) ruff check

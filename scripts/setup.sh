@@ -2,6 +2,7 @@
 # Makes .venv: Lapwing from this tree, MPI, and the tools that test it; installs the system packages these need.
 #
 #   scripts/setup.sh [EXTRA]     EXTRA: one more extra of pyproject.toml, such as bench
+#   scripts/setup.sh --tests     also, as root on Debian, the packages that only tests need
 #   scripts/setup.sh --remove    removes .venv
 #
 # Runs again only after pyproject.toml or this file changed. PYTHON=... names the Python to use.
@@ -9,7 +10,10 @@ set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 root=$PWD
-extras=mpich,examples,dev${1:+,$1}
+extra=${1:-}
+for_tests=no
+[ "$extra" != --tests ] || { for_tests=yes && extra=; }
+extras=mpich,examples,dev${extra:+,$extra}
 stamp=.venv/.ready-${extras//,/-}
 
 say() { printf 'set-up: %s\n' "$*"; }
@@ -84,6 +88,22 @@ can_make_venv() {
     "$python" -c 'import venv, ensurepip' || "$python" -m virtualenv --version || "$python" -m pip --version
 } &>/dev/null
 
+# apt_install PACKAGE...: as root, by $as_root where this user is not; quiet unless it fails
+apt_install() {
+    say "installing system packages with apt-get: $*"
+    local bundle=/etc/ssl/certs/ca-certificates.crt status=0
+    cp "$bundle" "$work/bundle" 2>/dev/null || true
+    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300)
+    # A source that cannot be reached need not be the one that has these packages.
+    "${apt[@]}" update &>"$work/update" || true
+    "${apt[@]}" install --no-install-recommends "$@" &>"$work/log" || status=$?
+    # The package ca-certificates, if it came along, has rewritten the bundle without what was added to it by hand.
+    if [ -s "$work/bundle" ] && ! cmp -s "$bundle" "$work/bundle" && [ "${PIP_CERT:-$bundle}" = "$bundle" ]; then
+        export PIP_CERT=$work/bundle
+    fi
+    return "$status"
+}
+
 install_system_packages() {
     local packages=() as_root=()
     has_compilers || packages+=(g++)
@@ -99,18 +119,26 @@ install_system_packages() {
             "Debian, Ubuntu: as root, apt-get install ${packages[*]}" \
             "elsewhere: a C++20 compiler found as c++ (gcc 11, clang 14 or later) with cc beside it, and Python's venv module"
     fi
-    say "installing system packages with apt-get: ${packages[*]}"
-    local bundle=/etc/ssl/certs/ca-certificates.crt
-    cp "$bundle" "$work/bundle" 2>/dev/null || true
-    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300)
-    # A source that cannot be reached need not be the one that has these packages.
-    "${apt[@]}" update &>"$work/update" || true
-    quietly "${apt[@]}" install --no-install-recommends "${packages[@]}" || die "apt-get update said:" "$(cat "$work/update")"
-    # The package ca-certificates, if it came along, has rewritten the bundle without what was added to it by hand.
-    if [ -s "$work/bundle" ] && ! cmp -s "$bundle" "$work/bundle" && [ "${PIP_CERT:-$bundle}" = "$bundle" ]; then
-        export PIP_CERT=$work/bundle
-    fi
+    apt_install "${packages[@]}" ||
+        die "apt-get could not install ${packages[*]}:" "$(cat "$work/log")" "apt-get update said:" "$(cat "$work/update")"
     has_compilers || die "c++ or cc is installed but cannot build a C++20 or C17 library:" "$(cat "$work/log")"
+}
+
+# What is missing for want of rights, or cannot be had, some tests are skipped for: each says so. Tried once for what is
+# missing, since apt-get takes its time to find that something cannot be had.
+install_test_packages() {
+    local packages as_root=() tried=$root/.venv/.tried-for-tests
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+    read -ra packages <<<"$(.venv/bin/python tests/needs.py)"
+    [ ${#packages[@]} -gt 0 ] && [ "$(cat "$tried" 2>/dev/null)" != "${packages[*]}" ] || return 0
+    say "tests need more than Lapwing does: ${packages[*]}"
+    if ! apt_install "${packages[@]}"; then
+        local package
+        for package in "${packages[@]}"; do
+            apt_install "$package" || say "apt-get could not install $package: $(grep -m 1 '^E:' "$work/log" || tail -n 1 "$work/log")"
+        done
+    fi
+    .venv/bin/python tests/needs.py >"$tried"
 }
 
 # MPICH's compiler wrappers cannot live under a path with a space: there .venv is a link to a directory elsewhere.
@@ -161,24 +189,29 @@ install_lapwing() {
 }
 
 forget_other_environments
-if [ "${1:-}" = --remove ]; then
+if [ "$extra" = --remove ]; then
     remove_venv
     exit
 fi
-if is_ready; then exit; fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+finish() {
+    [ "$for_tests" = no ] || install_test_packages
+    exit
+}
+if is_ready; then finish; fi
 
 # One set-up at a time; the one that waited finds it done.
 if command -v flock >/dev/null; then
     exec 9<"$root/scripts/setup.sh"
     flock -n 9 || { say "waiting for another set-up of this tree" && flock 9; }
-    if is_ready; then exit; fi
+    if is_ready; then finish; fi
 fi
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 find_python
 install_system_packages
 venv_is_usable || make_venv
 install_lapwing
 fingerprint >"$stamp"
 say "done in $SECONDS s"
+finish

@@ -8,22 +8,22 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-INSTALL = "apt-get install --no-install-recommends chromium"
-LIMIT = 60  # seconds for one answer, or for a page to get ready
+from limits import scaled
+from needs import CHROMIUM
+
+LIMIT = scaled(60)  # seconds for one answer, or for a page to get ready
 
 Answer = dict[str, Any]
 
 
 def find_chromium() -> str | None:
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    return CHROMIUM.programs_here[0] if CHROMIUM.is_here else None
 
 
 def _place(commands: int, answers: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import scaled
 
 from lapwing.cli.lab import find_lab
 from lapwing.errors import LapwingError
@@ -23,7 +24,9 @@ BENCH = Path(__file__).parents[1] / "bench"
 def run(program: str, *options: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     command = [sys.executable, str(BENCH / program), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "PATH": path})
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=scaled(240), env={**os.environ, "PATH": path}
+    )
 
 
 def quick(program: str, folder: Path, *options: str) -> dict[str, Any]:

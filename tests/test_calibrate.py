@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 import lapwing as lw
 from lapwing.calibrate import disk, nests
@@ -32,7 +33,7 @@ from lapwing.machine.document import from_document, links_document, links_from
 from lapwing.machine.machine import Curve, Quantity
 from lapwing.trace.events import EVENT, PHASES
 
-LIMIT = 200  # seconds for one command, builds included
+LIMIT = scaled(200)  # seconds for one command, builds included
 
 
 # -- statistics ------------------------------------------------------------------------------------------------------
@@ -415,7 +416,7 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
         time.sleep(0.1)
     assert len(_workers(mark)) == 2
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=scaled(30)) == 130
     assert process.stderr is not None
     assert "interrupted" in process.stderr.read()
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 from lapwing import check
 from lapwing.api import Nest
@@ -27,8 +28,8 @@ from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, LapwingError, RefusedError
 from lapwing.trace.metrics import hidden
 
-LIMIT = 120  # seconds for one command, builds included
-GONE = 10  # seconds in which every rank must have ended
+LIMIT = scaled(120)  # seconds for one command, builds included
+GONE = scaled(10)  # seconds in which every rank must have ended
 
 SMOOTH = """
 import numpy as np

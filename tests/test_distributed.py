@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 import lapwing as lw
 
-SECONDS = 120
+SECONDS = scaled(120)
 TOGETHER = 270  # all scenarios in turn: as long as a test may take
 SCENARIOS: dict[str, Callable[[], None]] = {}
 

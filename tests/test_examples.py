@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 import lapwing as lw
 
@@ -329,7 +330,7 @@ def mpiexec(ranks: int) -> list[str]:
 
 
 def run(command: list[str], folder: Path | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=scaled(120))
     assert done.returncode == status, done.stdout + done.stderr
     return done
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
+from needs import CMAKE, SIMGRID
 
 import lapwing as lw
 from lapwing.api import Nest
@@ -35,7 +37,7 @@ from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.runtime import native
 
-SECONDS = 120
+SECONDS = scaled(120)
 CLUSTER = Cluster(
     name="sixteen",
     hosts=16,
@@ -47,9 +49,7 @@ CLUSTER = Cluster(
 )
 OBJECTS = ("main", "mpi")  # the same for all nests
 
-needs_simgrid = pytest.mark.skipif(
-    shutil.which("smpirun") is None or shutil.which("smpicxx") is None, reason="SimGrid is not installed"
-)
+needs_simgrid = pytest.mark.skipif(not SIMGRID.is_here, reason=SIMGRID.reason)
 
 
 # -- nests -------------------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_the_program_computes_on_other_arrays(tmp_path: Path, objects: Path) -> 
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no cmake")
+@pytest.mark.skipif(not CMAKE.is_here, reason=CMAKE.reason)
 def test_cmake_builds_the_same_program(tmp_path: Path) -> None:
     case = CASES["three dimensions"]
     folder = tmp_path / "program"

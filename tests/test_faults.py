@@ -19,14 +19,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import scaled
+from needs import TASKSET
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime import execute, segments
 from lapwing.runtime.tuning import Tuning, allowed_cpus, patience_seconds
 
-SECONDS = 120  # for a run that ends by itself, on a machine that is busy
-GONE = 60  # for a run to end after something has happened to it
+SECONDS = scaled(120)  # for a run that ends by itself, on a machine that is busy
+GONE = scaled(60)  # for a run to end after something has happened to it
 SCENARIOS: dict[str, Callable[..., None]] = {}
 
 
@@ -247,7 +249,7 @@ class TestInMidRun:
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(shutil.which("taskset") is None, reason="no taskset here")
+@pytest.mark.skipif(not TASKSET.is_here, reason=TASKSET.reason)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_one_core(engine: str) -> None:
     done = start(2, "short", engine, before=("taskset", "-c", str(allowed_cpus()[0])))

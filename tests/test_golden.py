@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 import lapwing as lw
 from lapwing.codegen import tile
@@ -168,7 +169,7 @@ def test_golden_file_compiles_without_warnings(name: str, compiler: str, tmp_pat
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=scaled(120),
         check=False,
     )
     assert done.stderr == ""

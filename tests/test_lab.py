@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from limits import scaled
+from needs import LAB
 
 from lapwing.cli import lab as finding
 from lapwing.cli import launch
@@ -31,8 +33,8 @@ PROGRAM = ROOT / "lab" / "lab.py"
 GAUSS_SEIDEL = str(ROOT / "examples" / "gauss_seidel.py")
 PREFIX = f"labtest{os.getpid()}"
 H0, H1, SWITCH = f"{PREFIX}-h0", f"{PREFIX}-h1", f"{PREFIX}-switch"
-LIMIT = 120  # seconds for one command, builds included
-GONE = 20  # seconds in which a run must have ended: far less than TCP takes to give up
+LIMIT = scaled(120)  # seconds for one command, builds included
+GONE = scaled(20)  # seconds in which a run must have ended: far less than TCP takes to give up
 
 LINE = """
 import socket, sys, time
@@ -97,9 +99,8 @@ def machine() -> None:
     """Skips where this machine cannot have a lab."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
-    missing = [name for name in ("ip", "tc", "ethtool") if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"the lab needs {', '.join(missing)}")
+    if not LAB.is_here:
+        pytest.skip(LAB.reason)
     # What a container may forbid, or a kernel leave out. Not by lab.py: a fault of its own must not skip the tests.
     probe = f"{PREFIX}-probe"
     try:

@@ -16,11 +16,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from limits import scaled
+from needs import SIMGRID
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "papers"
 PAGE = ROOT / "docs" / "papers.md"
-needs_simgrid = pytest.mark.skipif(shutil.which("smpirun") is None, reason="SimGrid is not installed")
+needs_simgrid = pytest.mark.skipif(not SIMGRID.is_here, reason=SIMGRID.reason)
 
 
 def run(program: str, *options: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -29,7 +31,7 @@ def run(program: str, *options: str, path: str | None = None) -> subprocess.Comp
         [sys.executable, str(PROGRAMS / program), *options],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=scaled(280),
         env={**os.environ, "PATH": path or own},
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 import lapwing as lw
 from lapwing.api import ArrayShape
@@ -405,7 +406,7 @@ def test_planning_is_pure(tmp_path: Path) -> None:
         "assert not loaded, loaded\n"
     )
     done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=scaled(120), check=False,
         env={**os.environ, "LAPWING_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)},
     )  # fmt: skip
     assert done.stderr == ""

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 
 import lapwing as lw
 
@@ -1168,7 +1169,9 @@ def test_paths_are_relative_below_the_working_directory(tmp_path: Path, monkeypa
 
 def test_typed_at_a_prompt() -> None:
     typed = "import lapwing as lw\n@lw.nest\ndef f(u):\n    for i in range(5):\n        u[i] = 1.0\n\n"
-    done = subprocess.run([sys.executable, "-i"], input=typed, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-i"], input=typed, capture_output=True, text=True, timeout=scaled(120), check=False
+    )
     assert "RefusedError: " in done.stderr
     assert "the source of f cannot be read" in done.stderr
     assert "Define the function in a file or a notebook cell" in done.stderr

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import INSTALL, Chromium, find_chromium
+from chromium import Chromium, find_chromium
 from made_traces import pipeline, run_of
+from needs import CHROMIUM
 from test_trace import many_events, two_ranks
 
 from lapwing.trace.timeline import timeline_page
 
 PROGRAM = find_chromium()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=f"no Chromium here (Debian: {INSTALL})")
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=CHROMIUM.reason)
 
 SHIFT = 8
 COLOURS = """(() => {

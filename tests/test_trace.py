@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import scaled
 from made_traces import event, pipeline, rank_of, run_of
 
 from lapwing.codegen.toolchain import find_mpi
@@ -334,7 +335,7 @@ def problem(n=40):
 def lapwing_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "smooth.py").write_text(NEST)
     command = [sys.executable, "-m", "lapwing", "run", "smooth.py", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=scaled(120), check=False)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import scaled
+from needs import ADDR2LINE, FORTRAN_MPI
 
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
 
-LIMIT = 100  # seconds for one command, the library's build included
+LIMIT = scaled(100)  # seconds for one command, the library's build included
 NAP = 0.2  # seconds that programs sleep
 SEEN = NAP / 2  # what must be seen of it: the rank that waits may come late itself
 
@@ -57,7 +59,7 @@ def _mpi_tools() -> tuple[str, str] | None:
 TOOLS = _mpi_tools()
 pytestmark = pytest.mark.mpi
 needs_mpi = pytest.mark.skipif(TOOLS is None, reason="no MPI with mpicc here")
-needs_lines = pytest.mark.skipif(shutil.which("addr2line") is None, reason="no addr2line here")
+needs_lines = pytest.mark.skipif(not ADDR2LINE.is_here, reason=ADDR2LINE.reason)
 
 
 @dataclass(frozen=True)
@@ -447,7 +449,7 @@ def _fortran_tools() -> tuple[str, str] | None:
 def test_fortran(tmp_path: Path, binding: str) -> None:
     tools = _fortran_tools()
     if tools is None:
-        pytest.skip("no mpifort with gfortran here")
+        pytest.skip(FORTRAN_MPI.reason)
     source = FORTRAN.format(
         use="" if binding == "mpif.h" else f"  use {binding}",
         include="  include 'mpif.h'" if binding == "mpif.h" else "",

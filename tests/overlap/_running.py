@@ -18,6 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+from limits import scaled
+from needs import FORTRAN_MPI
+
 HERE = Path(__file__).parent
 STRICT = HERE / "strict_mpi.c"
 CHECKS = {
@@ -33,8 +37,8 @@ CHECKS = {
 }
 SANITIZER = "detect_leaks=0:detect_stack_use_after_return=1"  # MPICH itself leaks
 FORTRAN_SUFFIXES = {".f", ".for", ".f77", ".f90", ".f95", ".f03", ".f08"}
-RUN_SECONDS = 60
-BUILD_SECONDS = 120
+RUN_SECONDS = scaled(60)
+BUILD_SECONDS = scaled(120)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,14 @@ def toolchain(language: str) -> Toolchain | None:
     if None in beside:
         return None
     return Toolchain((compiler, "-O2", "-w"), (str(beside[1]), "-O2"), str(beside[0]))
+
+
+def required(language: str) -> Toolchain:
+    """The MPI of this language; skips the test that asks where there is none."""
+    tools = toolchain(language)
+    if tools is None:
+        pytest.skip("no MPI for C here: pip install mpich" if language == "c" else FORTRAN_MPI.reason)
+    return tools
 
 
 @functools.cache
@@ -330,7 +342,7 @@ def overlap(
     sources: Sequence[Path],
     directory: Path,
     arguments: Sequence[str] = (),
-    seconds: float = 300,
+    seconds: float = scaled(300),
     strip: int | None = None,
 ) -> Rewritten:
     """Copy the directory of the sources and let the tool rewrite the copy; long loops in strips of ``strip`` turns."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-from _running import PLAIN, STRICTLY, Reference, language_of, toolchain, write
+from _running import PLAIN, STRICTLY, Reference, language_of, required, write
 
 from lapwing.overlap.c import read_c
 from lapwing.overlap.fortran import read_fortran
@@ -37,8 +36,7 @@ class Transformed:
         return [f"{r.obligation}: {r.found}" for r in self.at(piece).refusals if r.motion == motion]
 
     def assert_behaves_as_before(self, folder: Path, ranks: tuple[int, ...] = (2, 3, 4)) -> None:
-        if toolchain(language_of(self.before)) is None:
-            pytest.skip(f"no MPI for {language_of(self.before)} here")
+        required(language_of(self.before))
         original = Reference([self.before], folder)
         assert original.outcome(ranks[0], PLAIN).ended_well
         assert not original.differences([self.after], ranks, (PLAIN, STRICTLY))

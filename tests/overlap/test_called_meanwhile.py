@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, language_of, overlap, toolchain, write
+from _running import PLAIN, STRICTLY, Reference, language_of, overlap, required, write
 from _transformed import Transformed, transformed
 
 from lapwing.overlap.c import read_c
@@ -236,8 +236,7 @@ def test_in_another_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("language", LINKED)
 def test_in_another_file(language: str, tmp_path: Path) -> None:
     sources = write(LINKED[language], tmp_path / "before")
-    if toolchain(language_of(sources[0])) is None:
-        pytest.skip(f"no MPI for {language} here")
+    required(language_of(sources[0]))
     result = overlap(sources, tmp_path / "after")
     assert result.status == 0, result.messages
     text = result.sources[0].read_text()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
+from limits import scaled
+from needs import GIT, PATCH
 
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.overlap.c import read_c
@@ -19,8 +20,8 @@ from lapwing.overlap.fortran import read_fortran
 from lapwing.overlap.report import FileChange, Options
 from lapwing.overlap.rewrite import rewrite
 
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
-needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="no patch here")
+needs_git = pytest.mark.skipif(not GIT.is_here, reason=GIT.reason)
+needs_patch = pytest.mark.skipif(not PATCH.is_here, reason=PATCH.reason)
 
 BEFORE = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
 CASES = {
@@ -51,7 +52,7 @@ def written(folder: Path, name: str, before: bytes, after: bytes) -> FileChange:
 
 
 def apply(command: list[str], folder: Path, diff: bytes) -> None:
-    done = subprocess.run(command, cwd=folder, input=diff, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=folder, input=diff, capture_output=True, timeout=scaled(60), check=False)
     assert done.returncode == 0, (done.stdout, done.stderr, diff)
 
 

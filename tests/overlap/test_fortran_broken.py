@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from _fortran import opaques, short, subroutine
+from randomness import seeds
 
 from lapwing.overlap.fortran import read_fortran, read_text
 from lapwing.overlap.fortran.skeleton import Kind, kind_of
@@ -147,7 +148,7 @@ def test_damage_never_raises_and_is_never_passed_over(seed: int) -> None:
 
 @pytest.mark.long
 def test_much_damage() -> None:
-    for seed in range(60, 3000):
+    for seed in seeds(3000):
         check(read_text(damage(HEALTHY, random.Random(seed)), "a.f"))
 
 

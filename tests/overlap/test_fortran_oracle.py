@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from needs import GFORTRAN
 
 from lapwing.overlap.fortran import read_fortran
 from lapwing.overlap.program import Assign, Call, Jump, Loop, Program
 
-pytestmark = pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")
+pytestmark = pytest.mark.skipif(not GFORTRAN.is_here, reason=GFORTRAN.reason)
 
 FIXED = """\
       subroutine s(a, b, n)

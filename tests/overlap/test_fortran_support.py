@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, Reference, toolchain
+from _running import PLAIN, Reference, required
 from _transformed import transformed
 
 from lapwing.overlap.report import Options
@@ -106,9 +106,7 @@ def _in_form(line: str, form: str) -> str:
 
 def _strict_compiler() -> list[str]:
     """The compiler behind the wrapper, which refuses calls that pass different types; skips where there is none."""
-    tools = toolchain("fortran")
-    if tools is None:
-        pytest.skip("no Fortran MPI here")
+    tools = required("fortran")
     shown = subprocess.run([tools.compile[0], "-show"], capture_output=True, text=True, check=False)
     words = shown.stdout.split()
     if shown.returncode != 0 or not words or "gfortran" not in words[0]:
@@ -140,8 +138,7 @@ def test_compiles_where_the_original_does(calls: str, interface: str, form: str,
 def test_behaves_as_before(calls: str, tmp_path: Path) -> None:
     result = transformed(_program("use mpi", calls, "free"), "p.f90", tmp_path, Options(reassociate=True))
     assert re.search(r"call lapwing_p_\w+\(", result.text)
-    if toolchain("fortran") is None:
-        pytest.skip("no Fortran MPI here")
+    required("fortran")
     # Not with the strict MPI: in it the original's sends wait for receives that come later.
     original = Reference([result.before], tmp_path / "built")
     assert original.outcome(2, PLAIN).ended_well

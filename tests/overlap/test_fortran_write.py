@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from _fortran import body, short, subroutine
 from hypothesis import given
 from hypothesis import strategies as st
+from needs import GFORTRAN
 
 from lapwing.errors import RefusedError
 from lapwing.overlap.fortran.write import comment_line, declaration, expression_text, fresh_name, statement_lines
@@ -122,7 +122,7 @@ def test_what_only_the_source_can_spell_is_refused(value: Number | Unread) -> No
         expression_text(value)
 
 
-@pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")
+@pytest.mark.skipif(not GFORTRAN.is_here, reason=GFORTRAN.reason)
 @pytest.mark.parametrize(("form", "name"), [("fixed", "a.f"), ("free", "a.f90")])
 def test_gfortran_accepts_what_is_written(form: str, name: str, tmp_path: Path) -> None:
     lines = [

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, overlap, toolchain
+from _running import PLAIN, STRICTLY, Reference, overlap, required
 
 pytestmark = pytest.mark.mpi
 HARD = Path(__file__).parent / "hard"
@@ -49,8 +49,7 @@ def test_behaves_as_before(name: str, tmp_path: Path) -> None:
     source.parent.mkdir()
     shutil.copy(HARD / name, source)
     language = "c" if source.suffix in (".c", ".cpp") else "fortran"
-    if toolchain(language) is None:
-        pytest.skip(f"no MPI for {language} here")
+    required(language)
     options = ["-ffree-line-length-none"] if source.suffix == ".f90" else ["-pthread"] if language == "c" else []
     original = Reference([source], tmp_path, options)
     rewritten = overlap([source], tmp_path / "rewritten")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from limits import scaled
 
 from lapwing.cli import overlap_core, verifying
 from lapwing.cli.main import main
@@ -122,7 +123,7 @@ def test_a_patch_and_nothing_else_on_standard_output(core: Core, capfdbinary: py
     assert Path("hello.f").read_bytes() == FORTRAN
     assert lapwing(capfdbinary, "--diff", "hello.f").output == done.output
     if shutil.which("patch"):
-        subprocess.run(["patch", "-p1"], input=done.output, check=True, timeout=60, capture_output=True)
+        subprocess.run(["patch", "-p1"], input=done.output, check=True, timeout=scaled(60), capture_output=True)
         assert Path("hello.f").read_bytes() == SHOUTED
 
 
@@ -463,7 +464,7 @@ def test_help_teaches_and_imports_little() -> None:
         "try: main(['overlap', '--help'])\n"
         "finally: print(sorted({'numpy', 'islpy', 'tree_sitter', 'clang'} & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=scaled(60), check=False)
     assert done.returncode == 0
     assert done.stderr.strip() == "[]"
     for word in ("Examples:", "--verify", "patch -p1", "Exit status", "--in-place"):

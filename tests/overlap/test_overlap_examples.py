@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, Rewritten, language_of, overlap, toolchain
+from _running import PLAIN, STRICTLY, Reference, Rewritten, language_of, overlap, required
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"
@@ -92,8 +92,7 @@ def test_marked_calls(name: str, rewritten: Callable[[str], Rewritten]) -> None:
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", NAMES)
 def test_behaves_as_before(name: str, rewritten: Callable[[str], Rewritten], tmp_path: Path) -> None:
-    if toolchain(language_of(name)) is None:
-        pytest.skip(f"no MPI for {language_of(name)} here")
+    required(language_of(name))
     original = Reference([EXAMPLES / name], tmp_path, COMPILER_OPTIONS.get(name, ()))
     for ranks, schedule in ((2, PLAIN), (3, STRICTLY)):
         outcome = original.outcome(ranks, schedule)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from _running import STRICTLY, Reference, toolchain, write
+from _running import STRICTLY, Reference, required, write
 
 from lapwing.overlap.c import read_c
 from lapwing.overlap.report import Options, Outcome
@@ -529,8 +529,7 @@ def refused(outcome: Outcome, obligation: str, found: str) -> bool:
 
 
 def assert_same(text: str, folder: Path, after: list[Path]) -> None:
-    if toolchain("c") is None:
-        pytest.skip("no MPI for C here")
+    required("c")
     original = Reference([folder / "before" / "sort.c"], folder)
     assert original.outcome(3, STRICTLY).ended_well
     assert original.differences(after, ranks=(3,), schedules=(STRICTLY,)) == []
@@ -593,9 +592,7 @@ def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_pat
 @pytest.mark.mpi
 @pytest.mark.parametrize("flags", ["-std=c90", "-std=c11", "-xc++"])
 def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
-    found = toolchain("c")
-    if found is None:
-        pytest.skip("no MPI for C here")
+    found = required("c")
     _, after = rewritten(SORT, tmp_path)
     errors = ("-Werror=implicit-function-declaration", "-Werror=unused")
     command = [found.compile[0], flags, "-Wall", "-Wextra", "-Werror=unused-parameter", *errors, "-c", str(after[0])]
@@ -654,8 +651,7 @@ def test_files_with_missing_includes_stay(tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 def test_loop_and_procedure_in_different_files(tmp_path: Path) -> None:
-    if toolchain("c") is None:
-        pytest.skip("no MPI for C here")
+    required("c")
     cut = SORT.index("int main(")
     head = "#include <mpi.h>\n#include <stdio.h>\n#define KEYS 2000\n#define LARGEST 256\n#define BUCKETS 16\n#define TURNS 5\n"
     head += "extern int *keys, *buffer, *received, rank, size, room, found, checks;\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, toolchain, write
+from _running import PLAIN, STRICTLY, Reference, required, write
 
 from lapwing.overlap.c import read_c
 from lapwing.overlap.report import Options
@@ -127,8 +127,7 @@ def test_text(case: str, tmp_path: Path) -> None:
 @pytest.mark.mpi
 @pytest.mark.parametrize("case", CASES)
 def test_behaves_as_before(case: str, tmp_path: Path) -> None:
-    if toolchain("c") is None:
-        pytest.skip("no MPI for c here")
+    required("c")
     before, after = rewritten(case, tmp_path)
     original = Reference(before, tmp_path)
     assert original.outcome(2, PLAIN).ended_well

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, overlap, toolchain, write
+from _running import PLAIN, STRICTLY, Reference, overlap, required, write
 from _transformed import transformed
 
 pytestmark = pytest.mark.mpi
@@ -390,8 +390,7 @@ def check(files: dict[str, str], directory: Path) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_c(name: str, tmp_path: Path) -> None:
-    if toolchain("c") is None:
-        pytest.skip("no MPI for C here")
+    required("c")
     body, functions = PROGRAMS[name]
     check({"program.c": C.replace("@functions@", functions).replace("@body@", body)}, tmp_path)
 
@@ -407,8 +406,7 @@ FORTRAN = {
 
 @pytest.mark.parametrize("name", FORTRAN)
 def test_fortran(name: str, tmp_path: Path) -> None:
-    if toolchain("fortran") is None:
-        pytest.skip("no MPI for Fortran here")
+    required("fortran")
     check({name: FORTRAN[name]}, tmp_path)
 
 

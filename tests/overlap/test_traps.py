@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, language_of, toolchain
+from _running import PLAIN, STRICTLY, Reference, language_of, required
 from _transformed import transformed
 
 TRAPS = Path(__file__).parent / "traps"
@@ -422,8 +422,7 @@ def test_messages_under_way_are_seen(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_behaves_as_before(name: str, tmp_path: Path) -> None:
     language = language_of(Path(name))
-    if toolchain(language) is None:
-        pytest.skip(f"no MPI for {language} here")
+    required(language)
     result = transformed((TRAPS / name).read_text(), name, tmp_path)
     if not result.outcome.changes:
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import scaled
+from needs import MAKE
 
 from lapwing.cli.overlap_copies import Project, copy_project, find_project, put
 from lapwing.cli.overlap_outputs import Comparison, by_rank, compare
@@ -28,7 +29,7 @@ from lapwing.overlap.report import FileChange
 from lapwing.trace.pmpi.callsites import CallSite
 from lapwing.trace.pmpi.exposure import SiteMetrics, Summary
 
-LIMIT = 200  # seconds for one command, the recording library's build included
+LIMIT = scaled(200)  # seconds for one command, the recording library's build included
 
 
 def _mpi_tools() -> tuple[str, str] | None:
@@ -44,7 +45,7 @@ def _mpi_tools() -> tuple[str, str] | None:
 
 TOOLS = _mpi_tools()
 needs_mpi = pytest.mark.skipif(TOOLS is None, reason="no MPI with mpicc here")
-needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
+needs_make = pytest.mark.skipif(not MAKE.is_here, reason=MAKE.reason)
 
 
 # ---- outputs ------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from _programs import random_program
-from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, toolchain, write
+from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, required, write
 
 pytestmark = pytest.mark.mpi
 
@@ -189,8 +189,7 @@ def broken(form: str, name: str) -> str:
 
 def needs(form: str) -> None:
     language = "c" if form == "c" else "fortran"
-    if toolchain(language) is None:
-        pytest.skip(f"no MPI for {language} here")
+    required(language)
 
 
 @pytest.fixture(scope="module")

@@ -278,10 +278,16 @@ def lead(comm: Any, directory: Path, examples: int, start: int, node: int) -> No
         leader.check(case, data.draw(st.lists(cut, min_size=RUNS, max_size=RUNS), label="cuts"))
 
     begin = time.perf_counter()
+    complete = False
     try:
-        search(check, examples, start)
+        complete = search(check, examples, start)
     finally:
-        report = {**leader.count, "ranks of this node": node, "seconds": round(time.perf_counter() - begin, 1)}
+        report = {
+            "complete": complete,
+            **leader.count,
+            "ranks of this node": node,
+            "seconds": round(time.perf_counter() - begin, 1),
+        }
         (directory / "report.json").write_text(json.dumps(report))
         for rank in range(1, comm.Get_size()):
             comm.send(None, dest=rank)

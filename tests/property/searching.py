@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.internal.conjecture import engine
+from randomness import time_is_left
 
 # hypothesis has no setting for it, and its own limit of five minutes is longer than a test may take.
 engine.MAX_SHRINKING_SECONDS = 40
 
 
-def wanted(examples: int) -> int:
-    """The number of examples, unless LAPWING_EXAMPLES gives another."""
-    return int(os.environ.get("LAPWING_EXAMPLES", examples))
+def search(check: Callable[[st.DataObject], None], examples: int, start: int) -> bool:
+    """Call ``check`` with random data; raise its error for the simplest data found that makes it fail.
 
-
-def first_seed() -> int:
-    return int(os.environ.get("LAPWING_SEED", "0"))
-
-
-def search(check: Callable[[st.DataObject], None], examples: int, start: int) -> None:
-    """Call ``check`` with random data; raise its error for the simplest data found that makes it fail."""
+    Returns whether there was time for all examples.
+    """
+    goes_on = time_is_left()
+    complete, failed = True, False
 
     @seed(start)
     @settings(
@@ -32,6 +29,15 @@ def search(check: Callable[[st.DataObject], None], examples: int, start: int) ->
     )  # fmt: skip
     @given(st.data())
     def property_holds(data: st.DataObject) -> None:
-        check(data)
+        nonlocal complete, failed
+        if not failed and not goes_on():
+            complete = False
+            return
+        try:
+            check(data)
+        except Exception as error:
+            failed = failed or not isinstance(error, UnsatisfiedAssumption)
+            raise
 
     property_holds()
+    return complete

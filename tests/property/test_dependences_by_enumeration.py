@@ -10,7 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from loading import load
 from random_nests import FARTHEST, Case, cases
-from searching import first_seed, search, wanted
+from randomness import first_seed, wanted
+from searching import search
 
 import lapwing as lw
 from lapwing.loopnest import ir

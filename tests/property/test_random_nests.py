@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from searching import first_seed, wanted
+from limits import scaled
+from randomness import IN_WORKERS, first_seed, wanted
 
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
@@ -71,12 +72,15 @@ def check(variant: Variant, directory: Path) -> None:
     """Run the worker; a rank that hangs or dies is a failure that shows the nest at hand."""
     ranks, nests = variant.ranks, variant.nests
     worker = Path(__file__).with_name("nest_worker.py")
-    limit = 120 + SECONDS_A_NEST * nests
+    limit = round(scaled(120 + SECONDS_A_NEST * nests))
     command = [mpiexec(), "-n", ranks, sys.executable, worker, directory, nests, first_seed() + variant.seed, limit]
     log = directory / "log.txt"
     with log.open("w") as stream:
         process = subprocess.Popen(
-            list(map(str, command)), stdout=stream, stderr=subprocess.STDOUT, env={**os.environ, **variant.settings}
+            list(map(str, command)),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **IN_WORKERS, **variant.settings},
         )
         try:
             status = process.wait(limit + 30)
@@ -94,6 +98,8 @@ def check(variant: Variant, directory: Path) -> None:
     print(f"{ranks} ranks: {report}")
     if variant.to_a_node not in (None, report["ranks of this node"]):
         pytest.skip("this MPI does not let ranks of one machine stand for several nodes")
+    if not report["complete"]:
+        return
     assert report["run"] >= 0.9 * nests
     if nests >= ENOUGH:
         assert report.get("skewed", 0), "no nest was skewed"

@@ -20,7 +20,8 @@ import pytest
 from comparing import differing
 from hypothesis import strategies as st
 from loading import load
-from searching import first_seed, search, wanted
+from randomness import first_seed, wanted
+from searching import search
 
 import lapwing as lw
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler

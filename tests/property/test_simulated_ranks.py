@@ -15,7 +15,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from loading import load
 from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
-from searching import first_seed, search, wanted
+from randomness import first_seed, wanted
+from searching import search
 from simulated_ranks import Body, Simulation
 
 from lapwing.errors import RefusedError

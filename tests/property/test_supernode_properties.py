@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from searching import first_seed, search, wanted
+from randomness import first_seed, wanted
+from searching import search
 
 from lapwing.errors import RefusedError
 from lapwing.schedule import linear

@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from searching import first_seed, wanted
+from limits import scaled
+from randomness import IN_WORKERS, first_seed, wanted
 
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
@@ -124,9 +125,9 @@ def works(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def run(directory: Path, examples: int, kind: str, seconds: int, **more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(WORKER), str(directory), str(examples), str(first_seed()), kind]
-    own = environment(directory) if kind == "sanitized" else dict(os.environ)
+    own = {**(environment(directory) if kind == "sanitized" else os.environ), **IN_WORKERS}
     return subprocess.run(
-        command, env={**own, **more}, capture_output=True, text=True, timeout=seconds, check=False
+        command, env={**own, **more}, capture_output=True, text=True, timeout=scaled(seconds), check=False
     )  # fmt: skip
 
 

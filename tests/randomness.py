@@ -1,0 +1,44 @@
+"""Which random cases the tests try, and for how long.
+
+LAPWING_SEED says which ones (each number gives others), LAPWING_EXAMPLES how many; LAPWING_SECONDS_A_TEST ends a long test's search
+sooner: it then has tried as many as that time holds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+IN_WORKERS = {"PYTHONPATH": str(Path(__file__).parent)}  # what programs need that search on behalf of a test
+
+
+def first_seed() -> int:
+    return int(os.environ.get("LAPWING_SEED", "0"))
+
+
+def wanted(examples: int) -> int:
+    """The number of examples, unless LAPWING_EXAMPLES gives another."""
+    return int(os.environ.get("LAPWING_EXAMPLES", examples))
+
+
+def seconds_a_test() -> float:
+    """Seconds after which a search tries nothing new."""
+    return float(os.environ.get("LAPWING_SECONDS_A_TEST", "inf"))
+
+
+def time_is_left() -> Callable[[], bool]:
+    """Whether a search that begins now should go on."""
+    end = time.monotonic() + seconds_a_test()
+    return lambda: time.monotonic() < end
+
+
+def seeds(number: int) -> Iterator[int]:
+    """Seeds of a long search by LAPWING_SEED, no two searches' alike, as long as there is time."""
+    start = 1_000_000 * (1 + first_seed())
+    goes_on = time_is_left()
+    for seed in range(start, start + number):
+        if not goes_on():
+            return
+        yield seed
