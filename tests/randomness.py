@@ -1,6 +1,6 @@
 """Which random cases the tests try, and for how long.
 
-LAPWING_SEED says which ones (each number gives others), LAPWING_EXAMPLES how many; LAPWING_SECONDS_A_TEST ends a long test's search
+LAPWING_SEED says which ones (each number gives others), LAPWING_EXAMPLES how many; LAPWING_SECONDS_A_TEST ends each search
 sooner: it then has tried as many as that time holds.
 """
 

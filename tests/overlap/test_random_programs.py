@@ -18,11 +18,8 @@ from randomness import first_seed
 pytestmark = pytest.mark.mpi
 # The last ones were wrong once: a receive whose end is also in another half; a local variable laid over a COMMON block.
 EVERYDAY = [*((form, 6) for form in FORMS), ("c", 62), ("c", 308), ("fixed", 65)]
-LONG = [
-    (form, 1000 * first_seed() + seed)
-    for seed in range(1000, 1220)
-    for form in (("c", "flat")[seed % 2], FORMS[2 + seed % 3])
-]
+FIRST = 1000 * (1 + first_seed())
+LONG = [(form, seed) for seed in range(FIRST, FIRST + 220) for form in (("c", "flat")[seed % 2], FORMS[2 + seed % 3])]
 
 
 def reference(form: str, seed: int, directory: Path) -> Reference:
