@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from limits import scaled
+from processes import default_signals
 
 import lapwing as lw
 from lapwing.calibrate import disk, nests
@@ -410,7 +411,9 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "lapwing", "calibrate", "--seconds", "300", "-o", "here.json"]
     mark = f"LAPWING_TEST_MARK={uuid.uuid4()}"
     environment = {**os.environ, "LAPWING_TEST_MARK": mark.partition("=")[2]}
-    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=default_signals
+    )
     deadline = time.monotonic() + LIMIT
     while len(_workers(mark)) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)

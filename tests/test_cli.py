@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from limits import scaled
+from processes import default_signals
 
 from lapwing import check
 from lapwing.api import Nest
@@ -756,8 +757,7 @@ class Started:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # A background job of a shell ignores Ctrl-C, and so would all it starts.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=default_signals,
         )
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -863,7 +863,7 @@ def test_ctrl_c_in_this_process(folder: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=default_signals,
     )
     assert process.stdout is not None
     for line in process.stdout:

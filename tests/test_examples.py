@@ -1,6 +1,6 @@
 """The examples give the bits of their plain loops, alone and on ranks, and the answers of other methods.
 
-Started by mpiexec as a program, this file compares the examples on the ranks of that run.
+Started by mpiexec as a program, this file compares the examples on the ranks of that run, or runs those it is given.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import heapq
 import importlib.util
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 from limits import scaled
 
 import lapwing as lw
+from lapwing.runtime.communicator import launcher_rank
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = {
@@ -262,29 +264,40 @@ def test_advection_is_pipelined_over_time() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", SMALL)
-def test_program_says_the_same_alone_and_on_two_ranks(name: str, tmp_path: Path) -> None:
-    if name == "eikonal":
-        pytest.importorskip("matplotlib")
-    program = [str(EXAMPLES / f"{name}.py"), *SMALL[name]]
-    alone, together = (run([*launcher, *program], tmp_path) for launcher in ([sys.executable], mpiexec(2)))
-    assert alone.stdout
+def test_programs_say_the_same_alone_and_on_two_ranks(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    alone, together = (run([*launcher, __file__, *SMALL], tmp_path) for launcher in ([sys.executable], mpiexec(2)))
+    assert alone.stdout.count("== ") == len(SMALL)
     assert untimed(together.stdout) == untimed(alone.stdout)
+
+
+def run_programs(names: list[str]) -> None:
+    """Run as the programs they are, one after the other in this process: to start one takes longer than to run it."""
+    for name in names:
+        if not launcher_rank():
+            print(f"== {name}", flush=True)
+        sys.argv = [str(EXAMPLES / f"{name}.py"), *SMALL[name]]
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("sqrt3d", ["k=2048"]),
         ("gauss_seidel", []),  # rows a power of two apart
-        ("gauss_seidel9", ["n=300"]),
         ("heat1d", ["n=301", "steps=400"]),
-        ("sor3d", ["n=40"]),
-        ("advection2d", ["n=200"]),
-        ("advection3d", ["n=40"]),
         ("alignment", ["bases=900"]),
-        ("eikonal", []),
+        *(
+            pytest.param(name, parameters, marks=pytest.mark.long)
+            for name, parameters in (
+                ("sqrt3d", ["k=2048"]),
+                ("gauss_seidel9", ["n=300"]),
+                ("sor3d", ["n=40"]),
+                ("advection2d", ["n=200"]),
+                ("advection3d", ["n=40"]),
+                ("eikonal", []),
+            )
+        ),
     ],
 )
 def test_lapwing_run_finds_it_identical(name: str, parameters: list[str], tmp_path: Path) -> None:
@@ -300,13 +313,17 @@ def test_lapwing_run_finds_it_identical(name: str, parameters: list[str], tmp_pa
 
 
 @pytest.mark.parametrize("name", ["alignment", "eikonal", "advection2d"])
-def test_picture_is_made(name: str, tmp_path: Path) -> None:
+def test_picture_is_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    run([sys.executable, str(EXAMPLES / f"{name}.py"), *SMALL[name], "--picture", "new/picture.png"], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLES / f"{name}.py"), *SMALL[name], "--picture", "new/picture.png"])
+    runpy.run_path(sys.argv[0], run_name="__main__")
     assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", ["alignment", "eikonal", "advection2d"])
+@pytest.mark.parametrize(
+    "name", ["alignment", *(pytest.param(n, marks=pytest.mark.long) for n in ("eikonal", "advection2d"))]
+)
 def test_without_matplotlib_a_picture_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     program = str(EXAMPLES / f"{name}.py")
     start = f"import runpy, sys; sys.modules['matplotlib'] = None; runpy.run_path({program!r}, {{}}, '__main__')"
@@ -336,4 +353,4 @@ def run(command: list[str], folder: Path | None = None, status: int = 0) -> subp
 
 
 if __name__ == "__main__":
-    sys.exit(compare_on_ranks())
+    sys.exit(run_programs(sys.argv[1:]) if sys.argv[1:] else compare_on_ranks())

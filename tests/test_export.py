@@ -237,11 +237,13 @@ def check_results(folder: Path, arrays: dict[str, Any], reductions: dict[str, An
 
 @pytest.fixture(scope="session")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the objects that all programs share: compiling them takes longest."""
+    """A folder with the objects that all programs share: compiling them takes longest, so it is not optimised."""
     folder = tmp_path_factory.mktemp("objects") / "any"
     exported(CASES["one rank"], folder)
+    makefile = (folder / "Makefile").read_text()
+    flags = re.search(r"^RUNTIME_FLAGS := (.*)$", makefile, re.MULTILINE)[1]  # type: ignore[index]
     for prefix in ("", "smpi-") if shutil.which("smpicxx") else ("",):
-        make(folder, *(f"build/{prefix}{name}.o" for name in OBJECTS))
+        make(folder, f"RUNTIME_FLAGS={flags} -O0", *(f"build/{prefix}{name}.o" for name in OBJECTS))
     return folder / "build"
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from limits import scaled
 from needs import TASKSET
+from processes import default_signals
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
@@ -72,8 +73,9 @@ def check(nest: lw.Nest) -> None:
 
 
 @scenario
-def short(engine: str) -> None:
-    check(smooth.using(engine=engine, tile=4))
+def short(*engines: str) -> None:
+    for engine in engines:
+        check(smooth.using(engine=engine, tile=4))
 
 
 @scenario
@@ -163,8 +165,7 @@ class Endless:
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                # A background job of a shell ignores Ctrl-C, and so would all it starts.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+                preexec_fn=default_signals,
             )
         deadline = time.monotonic() + SECONDS
         files = [directory / f"rank{number}" for number in range(ranks)]
@@ -173,7 +174,7 @@ class Endless:
             assert time.monotonic() < deadline, self.output.read_text()
             time.sleep(0.05)
         self.ranks = [int(file.read_text()) for file in files]
-        time.sleep(1.5)
+        time.sleep(0.5)
 
     def end(self) -> str:
         """What it said, once it has failed and no rank is left."""
@@ -215,14 +216,22 @@ def endless_run(tmp_path: Path) -> Iterator[Callable[..., Endless]]:
         run.clean_up()
 
 
+def engines(*everyday: str) -> pytest.MarkDecorator:
+    """These engines, whose way of waiting is another; all of them in the long tests."""
+    return pytest.mark.parametrize(
+        "engine", [e if e in everyday else pytest.param(e, marks=pytest.mark.long) for e in ENGINES]
+    )
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("engine", ENGINES)
 class TestInMidRun:
+    @engines("overlap")
     def test_a_rank_is_killed(self, engine: str, endless_run: Callable[..., Endless]) -> None:
         run = endless_run(engine, 3)
         os.kill(run.ranks[1], signal.SIGKILL)
         assert "KILLED BY SIGNAL: 9" in run.end() or "signal 9" in run.end()
 
+    @engines(*ENGINES)
     def test_a_rank_stands_still(self, engine: str, endless_run: Callable[..., Endless]) -> None:
         run = endless_run(engine, 2, LAPWING_PATIENCE="2")
         os.kill(run.ranks[1], signal.SIGSTOP)
@@ -230,16 +239,19 @@ class TestInMidRun:
         assert "lapwing: rank 0: waited 2 s for " in said
         assert "LAPWING_PATIENCE=SECONDS allows longer waits" in said
 
+    @engines("blocking")
     def test_ctrl_c(self, engine: str, endless_run: Callable[..., Endless]) -> None:
         run = endless_run(engine, 2)
         run.process.send_signal(signal.SIGINT)
         run.end()
 
+    @engines("onesided", "helper")
     def test_one_rank_is_interrupted(self, engine: str, endless_run: Callable[..., Endless]) -> None:
         run = endless_run(engine, 2)
         os.kill(run.ranks[1], signal.SIGINT)
         assert "lapwing: rank 1: interrupted" in run.end()
 
+    @engines("overlap")
     def test_the_plain_loop_would_raise(self, engine: str) -> None:
         done = start(3, "traps", engine)
         assert done.returncode != 0
@@ -250,11 +262,10 @@ class TestInMidRun:
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not TASKSET.is_here, reason=TASKSET.reason)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_one_core(engine: str) -> None:
-    done = start(2, "short", engine, before=("taskset", "-c", str(allowed_cpus()[0])))
+def test_one_core() -> None:
+    done = start(2, "short", *ENGINES, before=("taskset", "-c", str(allowed_cpus()[0])))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("done") == 2
+    assert done.stdout.count("done") == 2 * len(ENGINES)
 
 
 @pytest.mark.mpi

@@ -20,6 +20,7 @@ from types import ModuleType
 import pytest
 from limits import scaled
 from needs import LAB
+from processes import default_signals
 
 from lapwing.cli import lab as finding
 from lapwing.cli import launch
@@ -477,8 +478,7 @@ class Started:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A background job of a shell ignores Ctrl-C, and so would all it starts.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=default_signals,
         )
         assert self.process.stdout is not None
         for line in self.process.stdout:

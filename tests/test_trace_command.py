@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from limits import scaled
 from needs import ADDR2LINE, FORTRAN_MPI
+from processes import default_signals
 
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
@@ -594,7 +595,13 @@ def test_an_interrupt_still_gives_the_report(tmp_path: Path) -> None:
     compile_c(tmp_path, 'if (rank == 0) { puts("ready"); fflush(stdout); } MPI_Barrier(MPI_COMM_WORLD); sleep(60);')
     words = [sys.executable, "-m", "lapwing", "trace", "--", TOOLS[1], "-n", "2", "./program"]
     with subprocess.Popen(
-        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        words,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        preexec_fn=default_signals,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

@@ -213,16 +213,19 @@ def run(texts: Iterable[str], directory: Path) -> list[str]:
 
 
 def test_one_operand(tmp_path: Path) -> None:
-    refused = run(unary_expressions(), tmp_path)
-    print(*refused, sep="\n")
+    """One in 13, which meets every operation and every operand; the rest in the long tests."""
+    print(*run(itertools.islice(unary_expressions(), 0, None, 13), tmp_path), sep="\n")
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_two_operands(part: int, tmp_path: Path) -> None:
-    """Four in 97 of all pairs; the rest in the long tests."""
-    texts = list(binary_expressions())
-    refused = run(texts[part * 24 :: 97], tmp_path)
-    print(*refused, sep="\n")
+def test_two_operands(tmp_path: Path) -> None:
+    """One in 97; the rest in the long tests."""
+    print(*run(itertools.islice(binary_expressions(), 0, None, 97), tmp_path), sep="\n")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_one_operand_of_all_kinds(tmp_path: Path) -> None:
+    print(*run(unary_expressions(), tmp_path), sep="\n")
 
 
 @pytest.mark.long
@@ -257,7 +260,7 @@ def check_nested(data: st.DataObject) -> None:
 
 
 def test_nested_expressions() -> None:
-    search(check_nested, min(wanted(25), 25), first_seed())
+    search(check_nested, min(wanted(8), 8), first_seed())
 
 
 @pytest.mark.long

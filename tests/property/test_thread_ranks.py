@@ -143,12 +143,12 @@ def check(directory: Path, examples: int, kind: str, seconds: int = SECONDS) -> 
 
 
 def test_threads_with_delays(tmp_path: Path) -> None:
-    check(tmp_path, wanted(30), "plain")
+    check(tmp_path, wanted(10), "plain")
 
 
 @pytest.mark.usefixtures("works")
 def test_no_races(tmp_path: Path) -> None:
-    check(tmp_path, wanted(40), "sanitized")
+    check(tmp_path, wanted(12), "sanitized")
 
 
 @pytest.mark.long
