@@ -78,6 +78,7 @@ def test_p0_overlap_is_faster_as_in_figure_5(tmp_path: Path) -> None:
     assert best["timeline_overlap"] == pytest.approx(best["overlap"], rel=0.02)
 
 
+@pytest.mark.long
 @needs_simgrid
 def test_p1_runs_as_its_equation_says(tmp_path: Path) -> None:
     rows = quick("p1.py", tmp_path)["spaces"]["12x12x512K"]
@@ -91,6 +92,7 @@ def test_p1_runs_as_its_equation_says(tmp_path: Path) -> None:
     assert rows[0]["computing"] > rows[1]["computing"] > pure  # fewer interrupts where tiles are higher
 
 
+@pytest.mark.long
 @needs_simgrid
 def test_p4_the_papers_two_schedules_are_alike(tmp_path: Path) -> None:
     (row,) = quick("p4.py", tmp_path)["spaces"]["128x128x128"]
