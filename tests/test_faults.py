@@ -174,7 +174,7 @@ class Endless:
             assert time.monotonic() < deadline, self.output.read_text()
             time.sleep(0.05)
         self.ranks = [int(file.read_text()) for file in files]
-        time.sleep(0.5)
+        time.sleep(scaled(1.0))  # from the files to the middle of the run
 
     def end(self) -> str:
         """What it said, once it has failed and no rank is left."""
