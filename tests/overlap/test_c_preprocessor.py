@@ -288,12 +288,24 @@ def test_the_compilers_own_command_decides_all(tmp_path) -> None:  # type: ignor
 @pytest.mark.parametrize(
     ("body", "opaque"),
     [
-        ("if (n) n = 1;\n#if __GNUC__ < 2\nelse n = 2;\n#endif\nn = 3;", "if (n) n = 1;\n#if __GNUC__ < 2\nelse n = 2;\n#endif"),
+        (
+            "if (n) n = 1;\n#if __GNUC__ < 2\nelse n = 2;\n#endif\nn = 3;",
+            "if (n) n = 1;\n#if __GNUC__ < 2\nelse n = 2;\n#endif",
+        ),
         ("#if __GNUC__ < 2\nif (n)\n#endif\nn = 1;\nn = 3;", "#if __GNUC__ < 2\nif (n)\n#endif\nn = 1;"),
         ("#if __GNUC__ < 2\nif (n) {\n#else\nif (!n)\n#endif\nn = 1;\nn = 3;", None),
-        ("called(n,\n#if __GNUC__ < 2\n1\n#else\n2\n#endif\n);\nn = 3;", "called(n,\n#if __GNUC__ < 2\n1\n#else\n2\n#endif\n);"),
-        ("if (n\n#if __GNUC__ < 2\n&& 1\n#endif\n) { n = 1; }\nn = 3;", "if (n\n#if __GNUC__ < 2\n&& 1\n#endif\n) { n = 1; }"),
-        ("if (n)\n#if __GNUC__ < 2\nn = 1;\n#else\nn = 2;\n#endif\nn = 3;", "if (n)\n#if __GNUC__ < 2\nn = 1;\n#else\nn = 2;\n#endif"),
+        (
+            "called(n,\n#if __GNUC__ < 2\n1\n#else\n2\n#endif\n);\nn = 3;",
+            "called(n,\n#if __GNUC__ < 2\n1\n#else\n2\n#endif\n);",
+        ),
+        (
+            "if (n\n#if __GNUC__ < 2\n&& 1\n#endif\n) { n = 1; }\nn = 3;",
+            "if (n\n#if __GNUC__ < 2\n&& 1\n#endif\n) { n = 1; }",
+        ),
+        (
+            "if (n)\n#if __GNUC__ < 2\nn = 1;\n#else\nn = 2;\n#endif\nn = 3;",
+            "if (n)\n#if __GNUC__ < 2\nn = 1;\n#else\nn = 2;\n#endif",
+        ),
         ("#if __GNUC__ < 2\n#define B 1\n#endif\nn = 3;", "#if __GNUC__ < 2\n#define B 1\n#endif"),
         ("#if __GNUC__ < 2\n#ifdef A\n}\n#endif\n{\n#endif\nn = 3;", None),
     ],

@@ -153,7 +153,7 @@ program p
   implicit none
   INCLUDE
   integer, parameter :: n = 300
-  real(8) :: grid(n, n), out(n), in(n)
+  real(8) :: moved(9), grid(n, n), out(n), in(n)
   integer :: rank, np, i, j, ierr
   REQUESTS
   call MPI_Init(ierr)
@@ -172,6 +172,9 @@ program p
 10 continue
   call MPI_Wait(one, MPI_STATUS_IGNORE, ierr)
   call MPI_Wait(two, MPI_STATUS_IGNORE, ierr)
+  do i = 1, 9
+    moved(i) = i ! a reason to wait later
+  end do
   print '(i3,z17.16)', rank, sum(grid) + sum(in)
   call MPI_Finalize(ierr)
 end program p
@@ -251,7 +254,7 @@ STRIPPED = """\
 #include <stdio.h>
 #include <stdlib.h>
 
-static double *out, *in, *a, sum;
+static double moved[9], *out, *in, *a, sum;
 static int rank, size, n, m;
 static long far;
 /* before main */
@@ -279,6 +282,7 @@ int main(int argc, char **argv)
     MPI_Isend(out, n, MPI_DOUBLE, (rank + 1) % size, 0, MPI_COMM_WORLD, &requests[1]);
     WORK
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (i = 0; i < 9; i++) moved[i] = i; /* a reason to wait later */
     for (i = 0; i < n; i++) sum = 0.9 * sum + in[i] + a[i];
     printf("%d %d %d %a\\n", rank, j, k, sum);
     MPI_Finalize();

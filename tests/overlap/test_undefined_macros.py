@@ -10,6 +10,7 @@ import pytest
 from _transformed import transformed
 
 from lapwing.overlap.c import read_c_text
+from lapwing.overlap.c.text import Text, conditional_definitions
 from lapwing.overlap.fortran import read_text
 from lapwing.overlap.fortran.condition import UNKNOWN, evaluate
 from lapwing.overlap.program import Program
@@ -130,6 +131,16 @@ def test_what_the_text_defines_is_checked_before_it_does() -> None:
     defined = C.replace("#define N 400", "#define N 400\n#define LOUD 0")
     text, _ = changed(read_c_text(defined.replace("/* between */", '#if LOUD\n    printf("halo");\n#endif')))
     assert text.startswith("#if defined(LOUD)\n#error ")
+
+
+def test_what_a_definition_rests_on_is_checked_too() -> None:
+    defined = "#ifdef ALL\n#define LEVEL 9\n#else\n#define LEVEL 1\n#endif\n"
+    text = C.replace("/* between */", TRACED.replace("defined(TRACE) && ", ""))
+    assert changed(read_c_text(defined + text))[1].undefined == ("ALL", "LEVEL")
+    guarded = f"#ifndef A_H\n#define A_H\n{defined}#endif\n"
+    assert conditional_definitions(Text(guarded.encode())) == {"LEVEL": frozenset({"ALL"})}
+    fortran = FORTRAN.replace("#ifdef TRACE", "#if LEVEL > 5")
+    assert changed(read_text(defined + fortran, "a.F90"))[1].undefined == ("ALL", "SMALL")
 
 
 @pytest.mark.parametrize("condition", ["MPI_VERSION < 2", "__GNUC__ < 2"])

@@ -213,7 +213,7 @@ class CallGraph:
 
     @cached_property
     def _given_to_libraries(self) -> frozenset[str]:
-        """The procedures that functions of the system's, whose sources are not here, may have been given to call, once for all."""
+        """The procedures that functions of the system's, whose sources are not here, may have been given to call."""
         sites = [site for found in self.sites.values() for site in found if self.program.libraries.get(site.name or "")]
         return self.address_taken if any(site.target is Target.UNKNOWN for site in sites) else frozenset()
 

@@ -658,8 +658,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Conditional compilation, from ``#if`` to ``#endif``, of which something is not compiled. ``pieces``: what is not. ``whole``:
-    nothing is compiled there, so its lines mean no more than a comment. ``macros``: those that decide."""
+    """Conditional compilation, from ``#if`` to ``#endif``, of which something is not compiled. ``pieces``: what is not.
+    ``whole``: nothing is compiled there, so its lines mean no more than a comment. ``macros``: those that decide."""
 
     span: Span
     pieces: tuple[Span, ...]
@@ -681,9 +681,9 @@ class Program:
     """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
     declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for. ``included``: the
     text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
-    ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them. ``left_out``: what
-    conditional compilation leaves out of what was read, from each ``#if`` to its ``#endif``. ``undefined``: the macros that are
-    taken as undefined, with the numbers of the files in which that leaves something out. ``libraries``: C's functions that
+    ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them. ``left_out``:
+    what conditional compilation leaves out of what was read, from each ``#if`` to its ``#endif``. ``undefined``: the macros that
+    are taken as undefined, with the numbers of the files in which that leaves something out. ``libraries``: C's functions that
     headers of the system's declare, but for MPI's, and whether they may be given functions to call.
     """
 
@@ -718,7 +718,7 @@ class Program:
 
     @cached_property
     def _emptied(self) -> Mapping[int, Sequence[Span]]:
-        """From ``#if`` to ``#endif``, where nothing between is compiled, by files and in order; inner ones belong to the outer."""
+        """From ``#if`` to ``#endif``, where nothing is compiled, by files and in order; inner ones belong to the outer."""
         found: dict[int, list[Span]] = {number: [] for number in range(len(self.sources))}
         for one in sorted(self.left_out, key=lambda one: (one.span.source, one.span.start)):
             spans = found[one.span.source]

@@ -108,7 +108,8 @@ def _counts(outcome: Outcome, most: int | None = None) -> list[str]:
     if made:
         lines.append("Done: " + ", ".join(f"{name} {count}" for name, count in made.items()) + ".")
     if outcome.progress_calls:
-        lines.append(f"Progress calls: in {_number(outcome.progress_calls, 'loop')} that run{'s' * (outcome.progress_calls == 1)} meanwhile.")
+        runs = "runs" if outcome.progress_calls == 1 else "run"
+        lines.append(f"Progress calls: in {_number(outcome.progress_calls, 'loop')} that {runs} meanwhile.")
     for obligation, count in list(failed.items())[:most]:
         lines.append(f"Left, {count} ×: not proved: {clean(obligation)}.")
     if most is not None and len(failed) > most:

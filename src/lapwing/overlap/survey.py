@@ -206,18 +206,22 @@ class _Surveyor:
                         span = part.span or statement.span
                         yield from self._tokens(span, procedure, "an expression that is not understood")
         for one in self._program.left_out:
-            procedure = self._around(one.span)
+            around = self._around(one.span)
             names = ", ".join(sorted(one.macros)) or "what is given"
-            note = f"conditional compilation leaves it out, by {names}: -D NAME, as the compiler has it, may bring it in"
-            for piece in one.pieces if procedure is not None else ():
-                yield from self._tokens(piece, procedure, note)
+            note = (
+                f"conditional compilation leaves it out, by {names}: -D NAME, as the compiler has it, may bring it in"
+            )
+            for piece in one.pieces:
+                yield from self._tokens(piece, around, note)
 
     def _around(self, span: Span) -> Procedure | None:
         """The innermost procedure that holds the place."""
         found = [p for p in self._program.procedures.values() if p.span.contains(span)]
         return min(found, key=lambda p: p.span.end - p.span.start, default=None)
 
-    def _tokens(self, span: Span, procedure: Procedure, reason: str) -> Iterator[Communication]:
+    def _tokens(self, span: Span, procedure: Procedure | None, reason: str) -> Iterator[Communication]:
+        if procedure is None:
+            return
         source = self._program.sources[span.source]
         for name, offset in _names(source, span):
             message = mpi.lookup(name)

@@ -3,8 +3,9 @@
 before:  #ifdef DEBUG / print what came / #endif            after:  the same, elsewhere, with the statement below it
                                                                     #if defined(DEBUG) / #error … / #endif
 
-What such a macro leaves out was not read, so what is proved holds only while it stays out. That is asked where a file is compiled,
-with the flags it gets: in all files that change or, if the preprocessor sees none of them (Fortran), in those with the lines.
+What such a macro leaves out was not read, so what is proved holds only while it stays out. That is asked where a file is
+compiled, with the flags it gets: in all files that change or, if the preprocessor sees none of them (Fortran), in those with
+the lines.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ token between statements is looked at, too: what no statement covers is Opaque.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.c.expressions import Expressions, mark_targets
@@ -89,13 +89,15 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Given:
-    """What is known of macros. ``macros``: those that are said to be defined, or not to be. ``all``: every one is certain, for the
-    compiler's own command is known. ``installed``: those that the compiler or a header of the system's defines; another one may
-    define others. All else is defined in the program's own text or not at all: see ``assumed``."""
+    """What is known of macros. ``macros``: those that are said to be defined, or not to be. ``all``: every one is certain, for
+    the compiler's own command is known. ``installed``: those that the compiler or a header of the system's defines; another one
+    may define others. All else is defined in the program's own text or not at all: see ``assumed``. ``because``: of what that
+    text defines, the macros by which it does."""
 
     macros: frozenset[str]
     all: bool = False
     installed: frozenset[str] = frozenset()
+    because: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def decide(self, region: Region) -> bool:
         """Whether it is known what is compiled of the region."""
@@ -106,7 +108,13 @@ class Given:
         return frozenset() if self.all else self._open(region)
 
     def _open(self, region: Region) -> frozenset[str]:
-        return region.macros() - self.macros
+        found: set[str] = set()
+        waiting = set(region.macros())
+        while waiting:
+            name = waiting.pop()
+            found.add(name)
+            waiting |= self.because.get(name, frozenset()) - found
+        return frozenset(found - self.macros)
 
 
 class Tangled(Exception):

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 
 _PATIENCE = 300.0  # seconds that a file may take
 _DONE = b"read\n"
@@ -57,7 +56,8 @@ class _Reader:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # both are pipes
+        assert stdin is not None  # both are pipes
+        assert stdout is not None
         try:
             stdin.write(request)
             stdin.flush()

@@ -17,7 +17,7 @@ from lapwing.overlap.c.fallback import Found, functions_in
 from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Linkage, Node, Unit, Uses
 from lapwing.overlap.c.statements import Given, Statements
 from lapwing.overlap.c.symbols import Declarations, Table, give_bounds
-from lapwing.overlap.c.text import Text
+from lapwing.overlap.c.text import Text, conditional_definitions
 from lapwing.overlap.c.trial import Trial, survives
 from lapwing.overlap.program import (
     Block,
@@ -54,8 +54,8 @@ def read_c(
 ) -> Program:
     """Read C and C++ files as one program.
 
-    ``defines``: macros, with None for ``-DNAME``; ``undefines``: those that are certainly not defined from outside. What could not
-    be read is in the program as Opaque statements, and among its problems.
+    ``defines``: macros, with None for ``-DNAME``; ``undefines``: those that are certainly not defined from outside. What could
+    not be read is in the program as Opaque statements, and among its problems.
 
     Raises:
         RefusedError: a file is not there, or ``compile_commands`` is no compilation database.
@@ -126,6 +126,7 @@ class _Reader:
         self._undefines = undefines
         self._tries = tries
         self._omitted: list[LeftOut] = []
+        self._definitions: dict[Path, Mapping[str, frozenset[str]]] = {}
         self._include_dirs = [folder.resolve() for folder in include_dirs]
         self._defines = defines
         self._commands = commands
@@ -225,9 +226,15 @@ class _Reader:
             )
         )
 
-    def given(self, path: Path, installed: frozenset[str]) -> Given:
+    def given(self, path: Path, installed: frozenset[str], because: Mapping[str, frozenset[str]]) -> Given:
         """What is certain of a file's macros."""
-        return Given(self._undefines.union(self._defines), path in self._commands, installed)
+        return Given(self._undefines.union(self._defines), path in self._commands, installed, because)
+
+    def definitions(self, path: Path) -> Mapping[str, frozenset[str]]:
+        """The macros that a file defines under conditions, with those that decide."""
+        if path not in self._definitions:
+            self._definitions[path] = conditional_definitions(Text(self._read_bytes(path)))
+        return self._definitions[path]
 
     def _problem(self, path: Path, line: int, message: str) -> None:
         self._problems.append(Problem(path, line, message))
@@ -305,6 +312,7 @@ class _UnitReader:
             self._program._problem(self._shown, 1, message)
         self._program._file(self._main).left_out = self._skipped(self._main)
         self._installed = frozenset(self._names_of_system(cursors))
+        self._because = self._conditional_definitions()
         self._definitions(cursors)
 
     def _is_ours(self, path: Path | None) -> bool:
@@ -339,6 +347,14 @@ class _UnitReader:
             if path is not None and self._is_ours(path):
                 found.setdefault(path, []).append((start, end, self._unit.name(cursor), cursor))
         self._uses = {path: Uses(uses) for path, uses in found.items()}
+
+    def _conditional_definitions(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for path, _ in self._unit.included():
+            if path not in self._of_mpi and not toolchain.is_of_system(path):
+                for name, macros in self._program.definitions(path).items():
+                    found[name] = found.get(name, frozenset()) | macros
+        return found
 
     def _names_of_system(self, cursors: Sequence[Cursor]) -> Iterator[str]:
         """The macros that the compiler itself, or a header of the system's, defines."""
@@ -456,7 +472,7 @@ class _UnitReader:
             uses,
             self._errors.get(path, ()),
             self._skipped(path),
-            self._program.given(path, self._installed),
+            self._program.given(path, self._installed, self._because),
         )
         body = statements.body(bodies[-1])
         if cursor.kind in (Kind.CONSTRUCTOR, Kind.DESTRUCTOR):

@@ -70,7 +70,11 @@ def parse_file(data: bytes, form: str, known: Known, wrap: bool = False) -> Pars
     def parse(holes: list[Piece]) -> Node:
         return parse_text(prefix + _changed(view.text, [*holes, *dropped], repaired) + suffix)
 
-    unreadable = [*outside(view.unreadable, dropped), *_conditional_holes(view, decided.open), *_with_lines_inside(view)]
+    unreadable = [
+        *outside(view.unreadable, dropped),
+        *_conditional_holes(view, decided.open),
+        *_with_lines_inside(view),
+    ]
     holes = _merged(unreadable)
     root = parse(holes)
     if root.has_error:

@@ -11,6 +11,7 @@ from lapwing.overlap.fortran.view import Piece, View
 
 _DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)(\()?(?:[ \t]+(.*))?")
 _UNDEFINE = re.compile(r"#\s*undef\s+([A-Za-z_]\w*)")
+_DEFINING = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)")
 _INCLUDE = re.compile(r"#\s*include\s*[\"<]([^\">]+)[\">]")
 _CONDITIONAL = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", re.DOTALL)
 
@@ -69,25 +70,32 @@ class Conditions:
 
 @dataclass
 class Known:
-    """Macros as they are at a line. ``values``: text, UNKNOWN or, of those that are certainly not defined, None. ``includes``: what
-    an #include may define. ``all``: no other macro is defined; else a file was not found that may define any."""
+    """Macros as they are at a line. ``values``: text, UNKNOWN or, of those that are certainly not defined, None. ``includes``:
+    what an #include may define. ``all``: no other macro is defined; else a file was not found that may define any."""
 
     values: dict[str, str | None]
     includes: Included = lambda _: ()
     all: bool = True
+    _because: dict[str, frozenset[str]] = field(default_factory=dict)  # macros taken as undefined that values rest on
 
     def copy(self) -> Known:
         return Known(dict(self.values), self.includes, self.all)
 
-    def take(self, line: str, around: Sequence[bool | None]) -> None:
-        """A line that defines or undefines. ``around``: whether the branches that it stands in are compiled."""
-        if any(value is False for value in around):
+    def take(self, line: str, around: Sequence[_Region]) -> None:
+        """A line that defines or undefines. ``around``: the regions that it stands in the last branch of."""
+        values = [region.branches[-1].value for region in around]
+        because = frozenset[str]().union(*(region.macros for region in around))
+        for left_out in _DEFINING.findall(line) if any(value is False for value in values) else ():
+            # That it is left out may rest on others, too.
+            self._because[left_out] = self._because.get(left_out, frozenset()) | because
+        if any(value is False for value in values):
             return
-        certain = all(around)
+        certain = all(values)
         define, undefine, name = _DEFINE.match(line), _UNDEFINE.match(line), included_name(line)
         if define:
             value = UNKNOWN if define[2] or not certain else (define[3] or "").strip()
             self.values[define[1]] = value
+            self._because[define[1]] = because
         elif undefine:
             self.values[undefine[1]] = None if certain else UNKNOWN
         elif name is not None:
@@ -100,6 +108,7 @@ class Known:
         missing: set[str] = set()
 
         def lookup(name: str) -> str | None:
+            missing.update(self._because.get(name, ()))
             if name in self.values:
                 return self.values[name]
             missing.add(name)
@@ -180,7 +189,7 @@ def _regions(view: View, known: Known) -> list[_Region]:
     for line in view.preprocessor:
         match = _CONDITIONAL.match(line.text)
         if match is None:
-            known.take(line.text, [region.branches[-1].value for region in stack])
+            known.take(line.text, stack)
             continue
         word, condition = match.group(1), match.group(2).strip()
         if word.startswith("if"):

@@ -11,10 +11,10 @@ So it is with the loops of procedures that are called between start and end and 
 An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (strips.py), but in
 procedures that may be called for very little, too.
 
-Obligations. A transfer that was moved may be under way, for the program's own order is its author's business; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
-Opaque), nor the procedure it is in, unless that communicates itself. The progress call looks whether MPI is there, for what is
-called while it is may be called before and after, too. Of strips: the loop's bound stays the same while it runs, and no turn
-leaves it.
+Obligations. A transfer that was moved may be under way, for what the program itself overlaps is its author's business; the loop
+calls no MPI itself; no directive makes threads run it (front ends give those as Opaque), nor the procedure it is in, unless that
+communicates itself. The progress call looks whether MPI is there, for what is called while it is may be called before and after,
+too. Of strips: the loop's bound stays the same while it runs, and no turn leaves it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class ProgressCalls:
     meanwhile: dict[str, UnderWay] = field(default_factory=dict)
     _found: set[Span] = field(default_factory=set)
     _inserts: bool = True
-    _starts: dict[Key, Span] = field(default_factory=dict)  # where what is under way was started, as far as that is here
+    _starts: dict[Key, Span] = field(
+        default_factory=dict
+    )  # where what is under way was started, as far as that is here
 
     def follow(self, block: Block, under_way: UnderWay) -> None:
         """Only finds out what is under way when procedures are called, and what waits complete."""
