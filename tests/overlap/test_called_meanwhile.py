@@ -19,7 +19,7 @@ C = """\
 #include <stdio.h>
 #include <stdlib.h>
 #define N 200
-double grid[N][N], other[N][N], out[N * N], in[N * N];
+double moved[9], grid[N][N], other[N][N], out[N * N], in[N * N];
 int rank, size, n = N;
 /* procedures */
 int main(int argc, char **argv)
@@ -141,6 +141,7 @@ RAW = """\
     MPI_Isend(out, N * N, MPI_DOUBLE, (rank + size - 1) % size, 1, MPI_COMM_WORLD, &r[1]);
     work(n);
     for (int k = 0; k < 2; k++) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
+    for (int k = 0; k < 9; k++) moved[k] = k; /* a reason to wait later */
 """
 
 
@@ -200,7 +201,7 @@ program a
   use mpi
   use shapes
   implicit none
-  double precision :: sent(n * n), found(n * n)
+  double precision :: moved(9), sent(n * n), found(n * n)
   integer :: rank, ranks, ierr, m
   call MPI_Init(ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
@@ -277,6 +278,7 @@ EXCHANGE = """\
   call MPI_Send(sent, n * n, MPI_DOUBLE_PRECISION, mod(rank + 1, ranks), 1, MPI_COMM_WORLD, ierr)
   total = work(m)
   call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
+  moved = 1 ! a reason to wait later
 """
 
 

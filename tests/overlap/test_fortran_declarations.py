@@ -132,7 +132,7 @@ def test_implicit_typing() -> None:
 
 
 def test_what_is_declared_in_two_ways_is_not_known() -> None:
-    declaration = "#ifdef SINGLE\n  real*4 a(3)\n#else\n  real*8 a(4)\n#endif"
+    declaration = "#if SINGLE(1)\n  real*4 a(3)\n#else\n  real*8 a(4)\n#endif"
     found = symbol(declaration)
     assert found.type.bytes is None
     assert bounds(found) == [":"]

@@ -279,10 +279,11 @@ def test_callees_and_keywords() -> None:
 
 
 def test_conditional_compilation_among_statements() -> None:
-    lines = "x = 1\n#ifdef DEBUG\ndo i = 1, 3\n#else\ndo i = 1, 4\n  call f\nend do\n#endif\nx = 2"
+    # What a macro with arguments is worth is not known.
+    lines = "x = 1\n#if DEBUG(1)\ndo i = 1, 3\n#else\ndo i = 1, 4\n  call f\nend do\n#endif\nx = 2"
     program, procedure = subroutine(lines)
     assert short(procedure.body) == ["x = 1", "opaque: conditional compilation", "x = 2"]
-    assert program.sources[0].text(procedure.body.statements[1].span).startswith("#ifdef DEBUG\n")
+    assert program.sources[0].text(procedure.body.statements[1].span).startswith("#if DEBUG(1)\n")
     assert program.sources[0].text(procedure.body.statements[1].span).endswith("#endif")
 
 
@@ -301,9 +302,10 @@ def test_code_that_is_switched_off_is_a_comment() -> None:
         ("#if ZERO", "second"),
         ("#if 1", "first"),
         ("# if 0", "second"),
-        ("#ifdef B", None),
-        ("#if LEVEL > 1", None),
-        ("#if defined(A) && defined(B)", None),
+        ("#ifdef B", "second"),
+        ("#if LEVEL > 1", "first"),
+        ("#if defined(A) && defined(B)", "second"),
+        ("#if B(2)", None),
     ],
 )
 def test_what_is_given_decides_conditions(condition: str, taken: str | None) -> None:
@@ -320,7 +322,7 @@ def test_what_is_given_decides_conditions(condition: str, taken: str | None) -> 
 def test_conditions_inside_conditions() -> None:
     lines = "#ifdef A\n#ifdef B\n x = 1\n#endif\n x = 2\n#elif C\n x = 3\n#endif\n x = 4"
     program = read_text(f"subroutine s\n{lines}\nend\n", defines={"A": "1"})
-    assert short(program.procedures["s"].body) == ["opaque: conditional compilation", "x = 2", "x = 4"]
+    assert short(program.procedures["s"].body) == ["x = 2", "x = 4"]
 
 
 def test_an_if_without_its_end() -> None:
@@ -330,8 +332,8 @@ def test_an_if_without_its_end() -> None:
     assert program.problems
 
 
-def test_conditional_declarations_are_all_read() -> None:
-    program = read_text("subroutine s\n#ifdef A\n  real a(2)\n#endif\n  a(1) = 1\nend\n")
+def test_declarations_under_a_condition_that_is_not_certain_are_all_read() -> None:
+    program = read_text("subroutine s\n#if A(1)\n  real a(2)\n#endif\n  a(1) = 1\nend\n")
     procedure = program.procedures["s"]
     assert short(procedure.body) == ["a[1] = 1"]
     assert program.sources[0].data[: procedure.declarations_end].endswith(b"#endif\n")

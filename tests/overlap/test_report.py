@@ -148,6 +148,7 @@ def test_the_document() -> None:
         "left": 1,
         "files_changed": 1,
         "motions": {"nonblocking": 1, "wait-later": 1},
+        "progress_calls": 0,
         # Of the rewritten one nothing counts as left.
         "obligations": {"every call that can match changes, too": 1, "the buffer's producer is known": 1},
     }

@@ -40,7 +40,7 @@ been rewritten already.
 """
 _EXAMPLES = """\b
 Examples:
-  lapwing overlap src -I include -D N=512 --report overlap.txt > overlap.patch
+  lapwing overlap src -I include -D N=512 -U DEBUG --report overlap.txt > overlap.patch
   lapwing overlap heat.c --explain heat.c:120
   lapwing overlap src --in-place --verify "make -s && mpiexec -n 4 ./heat 100"
 """
@@ -55,6 +55,13 @@ def _defines(ctx: click.Context, parameter: click.Parameter, values: tuple[str, 
             raise click.BadParameter(f"{value!r}: expected NAME or NAME=VALUE, such as N=512.", ctx, parameter)
         defines.append((name, text if equals else "1"))
     return tuple(defines)
+
+
+def _undefines(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if not re.fullmatch(r"[A-Za-z_]\w*", value):
+            raise click.BadParameter(f"{value!r}: expected the name of a macro, such as DEBUG.", ctx, parameter)
+    return values
 
 
 def _line(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[Path, int] | None:
@@ -94,6 +101,14 @@ def _path(**settings: bool) -> click.Path:
 )
 @click.option(
     "-D", "defines", callback=_defines, multiple=True, metavar="NAME[=VALUE]", help="A macro, as for the compiler."
+)
+@click.option(
+    "-U",
+    "undefines",
+    callback=_undefines,
+    multiple=True,
+    metavar="NAME",
+    help="A macro that is not defined, as for the compiler; of others that are not, the result is checked when it is compiled.",
 )
 @click.option(
     "-p",
@@ -151,6 +166,7 @@ def _path(**settings: bool) -> click.Path:
 def command(
     includes: tuple[Path, ...],
     defines: tuple[tuple[str, str], ...],
+    undefines: tuple[str, ...],
     compile_commands: Path | None,
     diff: bool,
     folder: Path | None,
@@ -191,6 +207,9 @@ def command(
     wanted = Options(
         progress_calls=not no_progress_calls, reassociate=reassociate, motions=motions if only or skip else None
     )
-    request = Request(found.files, includes, defines, compile_commands, wanted)
+    both = sorted({name.partition("(")[0] for name, _ in defines}.intersection(undefines))
+    if both:
+        raise click.UsageError(f"-D and -U both name {', '.join(both)}: leave one out.")
+    request = Request(found.files, includes, defines, compile_commands, wanted, undefines)
     wishes = Wishes(folder, in_place, explain, report, json_path, sarif, verify, project, timeout)
     return overlap(request, found.problems, wishes)

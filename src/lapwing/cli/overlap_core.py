@@ -24,7 +24,8 @@ _SUPPORT = re.compile(rf"^[ \t]*(?:/\*|!) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})
 class Request:
     """The files, how to read them as a compiler would, and what may be done.
 
-    ``defines``: a name and its value each, as for a compiler's -D. ``compile_commands``: the file of that name.
+    ``defines``: a name and its value each, as for a compiler's -D; ``undefines``: names, as for its -U. ``compile_commands``: the
+    file of that name.
     """
 
     files: tuple[Path, ...]
@@ -32,6 +33,7 @@ class Request:
     defines: tuple[tuple[str, str], ...]
     compile_commands: Path | None
     options: Options
+    undefines: tuple[str, ...] = ()
 
 
 def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
@@ -60,6 +62,9 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
         changes=() if mixed else tuple(one for outcome in outcomes for one in outcome.changes),
         problems=(*unread, *mixed, *(one for outcome in outcomes for one in outcome.problems)),
         seconds=time.perf_counter() - began,
+        progress_calls=0 if mixed else sum(outcome.progress_calls for outcome in outcomes),
+        undefined=tuple(sorted({name for outcome in outcomes for name in outcome.undefined})),
+        without_source=tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.without_source)),
     )
 
 
@@ -87,11 +92,11 @@ def _read(request: Request) -> Iterator[Program]:
     if fortran:
         from lapwing.overlap.fortran.read import read_fortran
 
-        yield read_fortran(fortran, request.includes, dict(request.defines))
+        yield read_fortran(fortran, request.includes, dict(request.defines), request.undefines)
     if others:
         from lapwing.overlap.c import read_c
 
-        yield read_c(others, request.includes, dict(request.defines), request.compile_commands)
+        yield read_c(others, request.includes, dict(request.defines), request.compile_commands, request.undefines)
 
 
 def _check_original(program: Program) -> None:

@@ -174,7 +174,7 @@ class CallGraph:
     @cached_property
     def external_code(self) -> bool:
         """Whether code that is not in the sources, and is no library that is known, may change what others can name."""
-        unknown = any(not site.pointer for site in self.unknown_calls())
+        unknown = any(not site.pointer and site.name not in self.program.libraries for site in self.unknown_calls())
         return not self.whole or unknown or any(h.unknown for hidden in self.hidden.values() for h in hidden)
 
     @cached_property
@@ -195,17 +195,27 @@ class CallGraph:
         for key, sites in self.sites.items():
             found = {site.callee for site in sites if site.callee is not None}
             found.update(name for hidden in self.hidden[key] for name in hidden.procedures)
-            if any(self._calls_back(site) for site in sites) or any(h.unknown for h in self.hidden[key]):
+            found.update(*(self._called_back(site) for site in sites))
+            if any(h.unknown for h in self.hidden[key]):
                 found |= self.address_taken
             callees[key] = frozenset(found)
         return callees
 
-    def _calls_back(self, site: CallSite) -> bool:
+    def _called_back(self, site: CallSite) -> frozenset[str]:
+        """The procedures of the program that a function which is not in it may call."""
         if site.target is Target.KNOWN and site.name is not None:
             language = language_of(self.program, self.program.procedures[site.procedure])
             function = known.lookup(site.name, language)
-            return function is not None and bool(function.calls)
-        return site.target is Target.UNKNOWN
+            return self.address_taken if function is not None and function.calls else frozenset()
+        if site.target is not Target.UNKNOWN:
+            return frozenset()
+        return self._given_to_libraries if site.name in self.program.libraries else self.address_taken
+
+    @cached_property
+    def _given_to_libraries(self) -> frozenset[str]:
+        """The procedures that functions of the system's, whose sources are not here, may have been given to call."""
+        sites = [site for found in self.sites.values() for site in found if self.program.libraries.get(site.name or "")]
+        return self.address_taken if any(site.target is Target.UNKNOWN for site in sites) else frozenset()
 
     @cached_property
     def _callers(self) -> dict[str, frozenset[str]]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from lapwing.overlap import mpi
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import included
+from lapwing.overlap.c.write import indentation_step, indented
 from lapwing.overlap.c_support import c_support
 from lapwing.overlap.fortran_collectives import FortranCollectives, buffer_declaration
 from lapwing.overlap.fortran_support import fortran_support
@@ -363,8 +364,10 @@ class Emitter:
         if not self.needs.anything:
             return ""
         if self.source.language == "fortran":
-            return fortran_support(self.needs, self.collectives, self.source.form or "free")
-        return c_support(self.needs, toolchain.is_cpp(self.source.path), included(self.source.data, place))
+            step = len(indentation_step(self.source))
+            return fortran_support(self.needs, self.collectives, self.source.form or "free", step)
+        text = c_support(self.needs, toolchain.is_cpp(self.source.path), included(self.source.data, place))
+        return indented(text, indentation_step(self.source))
 
 
 def _ending(phase: Phase) -> str:

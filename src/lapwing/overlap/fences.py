@@ -17,7 +17,12 @@ class Fences:
     def __init__(self, program: Program, procedure: Procedure) -> None:
         data = program.sources[procedure.source].data
         start, end = procedure.span.start, procedure.span.end
-        self._lines = [start + found.start() for found in _DIRECTIVE.finditer(data[start:end])]
+        # Of what conditional compilation leaves out altogether, the lines move with the statement that they stand above.
+        self._lines = [
+            start + found.start()
+            for found in _DIRECTIVE.finditer(data[start:end])
+            if not program.is_left_out(procedure.source, start + found.start())
+        ]
         self._before: set[tuple[int, int]] = set()
         self._targets = {s.to for s in procedure.body.walk() if isinstance(s, Jump) and s.kind == "goto"}
         if self._lines or self._targets:

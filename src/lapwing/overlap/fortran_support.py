@@ -12,8 +12,9 @@ from lapwing.overlap.needs import SLOTS_COMMENT, Needs
 from lapwing.overlap.phases import SHORT_MESSAGE, Part
 
 
-def fortran_support(needs: Needs, collectives: FortranCollectives, form: str) -> str:
-    """Text for the end of a file in this source form, with what its collectives need."""
+def fortran_support(needs: Needs, collectives: FortranCollectives, form: str, step: int = 3) -> str:
+    """Text for the end of a file in this source form, with what its collectives need. ``step``: the blanks of a level in free
+    form."""
     use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(needs.interface or "")
     include = None if use else "include 'mpif.h'"
     f08 = needs.interface == "mpi_f08"
@@ -53,7 +54,9 @@ def fortran_support(needs: Needs, collectives: FortranCollectives, form: str) ->
     if needs.drains:
         texts += [_SETTLE, _DRAIN]
     texts += collectives.support(f"lapwing_{needs.stem}")
-    lines = ["\n", comment_line(SLOTS_COMMENT, 6, form).rstrip("\n") + "\n"]
+    fixed = form == "fixed"
+    outermost = 6 if fixed else 0
+    lines = ["\n", comment_line(SLOTS_COMMENT, outermost, form).rstrip("\n") + "\n"]
     for text in texts:
         for line in Template(text).substitute(values).splitlines():
             if "@use" in line:
@@ -70,7 +73,8 @@ def fortran_support(needs: Needs, collectives: FortranCollectives, form: str) ->
             if not line.strip():
                 lines.append("\n")
                 continue
-            indent = 6 + len(line) - len(line.lstrip(" "))
+            deeper, rest = divmod(len(line) - len(line.lstrip(" ")), 3)
+            indent = outermost + deeper * (3 if fixed else step) + rest
             written = statement_lines(line.strip(), indent, form)
             lines.append(written if written.endswith("\n") else written + "\n")
     return "".join(lines)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import enum
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -657,11 +657,34 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Conditional compilation, from ``#if`` to ``#endif``, of which something is not compiled. ``pieces``: what is not.
+    ``whole``: nothing is compiled there, so its lines mean no more than a comment. ``macros``: those that decide."""
+
+    span: Span
+    pieces: tuple[Span, ...]
+    whole: bool
+    macros: frozenset[str] = frozenset()
+
+
+def taken_as_undefined(left_out: Iterable[LeftOut]) -> dict[str, frozenset[int]]:
+    """The macros that were taken as undefined, with the numbers of the files in which that leaves something out."""
+    found: dict[str, set[int]] = {}
+    for piece in left_out:
+        for name in piece.macros:
+            found.setdefault(name, set()).add(piece.span.source)
+    return {name: frozenset(found[name]) for name in sorted(found)}
+
+
+@dataclass(frozen=True)
 class Program:
     """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
     declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for. ``included``: the
     text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
-    ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them.
+    ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them. ``left_out``:
+    what conditional compilation leaves out of what was read, from each ``#if`` to its ``#endif``. ``undefined``: the macros that
+    are taken as undefined, with the numbers of the files in which that leaves something out. ``libraries``: C's functions that
+    headers of the system's declare, but for MPI's, and whether they may be given functions to call.
     """
 
     sources: tuple[Source, ...]
@@ -672,6 +695,9 @@ class Program:
     mains: tuple[Span, ...] = ()
     included: tuple[bytes, ...] = ()
     declarations: Mapping[str, Sequence[Declaration]] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    undefined: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    libraries: Mapping[str, bool] = field(default_factory=dict)
 
     def resolve(self, name: str | None, caller: Procedure) -> Procedure | None:
         """The procedure that ``name`` means inside ``caller``, None if it is not in the program or not certain."""
@@ -684,6 +710,21 @@ class Program:
                 return self.procedures[key]
         found = self._in_modules.get(name, ())
         return found[0] if len(found) == 1 else None
+
+    def is_left_out(self, source: int, offset: int) -> bool:
+        """Whether a byte of a file lies where conditional compilation leaves nothing."""
+        number = bisect.bisect_right(self._emptied[source], offset, key=lambda span: span.start) - 1
+        return number >= 0 and offset < self._emptied[source][number].end
+
+    @cached_property
+    def _emptied(self) -> Mapping[int, Sequence[Span]]:
+        """From ``#if`` to ``#endif``, where nothing is compiled, by files and in order; inner ones belong to the outer."""
+        found: dict[int, list[Span]] = {number: [] for number in range(len(self.sources))}
+        for one in sorted(self.left_out, key=lambda one: (one.span.source, one.span.start)):
+            spans = found[one.span.source]
+            if one.whole and not (spans and one.span.start < spans[-1].end):
+                spans.append(one.span)
+        return found
 
     @cached_property
     def _in_modules(self) -> Mapping[str, Sequence[Procedure]]:

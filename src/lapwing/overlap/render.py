@@ -193,7 +193,7 @@ class Renderer:
         if len(block.statements) == 1 and not _is_made(block.statements[0]):
             return self.statement(block.statements[0], 0)
         outer = self._column(old.span.start)
-        indent = outer + (3 if self.source.language == "fortran" else 4)
+        indent = outer + self._step
         alone = not self.text(self._line_start(old.span.start), old.span.start).strip()
         if alone and "\n" in self.text(old.span.start, old.span.end):
             indent = outer  # the other lines of a long statement stay there: compilers warn of one that seems to go on
@@ -205,7 +205,7 @@ class Renderer:
             inner.append(text + "\n")
         if self.source.language == "fortran":
             return "then\n" + "".join(inner) + self.lines(["end if"], outer).rstrip("\n")
-        return "{\n" + "".join(inner) + " " * outer + "}"
+        return "{\n" + "".join(inner) + self._blanks(outer) + "}"
 
     def statement(self, statement: Statement, indent: int) -> str:
         if isinstance(statement, PartialLoop):
@@ -401,15 +401,24 @@ class Renderer:
             if self.source.language == "fortran":
                 pieces.append(statement_lines(line.strip(), indent + deeper, self.source.form or "free"))
             else:
-                pieces.append(" " * (indent + deeper) + line.strip() + "\n" if line.strip() else "\n")
+                pieces.append(self._blanks(indent + deeper) + line.strip() + "\n" if line.strip() else "\n")
         return "".join(p if p.endswith("\n") else p + "\n" for p in pieces)
 
     def comment(self, text: str, indent: int) -> str:
         if self.source.language == "fortran":
             line = comment_line(text, indent, self.source.form or "free")
         else:
-            line = f"{' ' * indent}/* {text} */"
+            line = f"{self._blanks(indent)}/* {text} */"
         return line if line.endswith("\n") else line + "\n"
+
+    def _blanks(self, columns: int) -> str:
+        """The beginning of C's line, as the file has them: of tabs, or of blanks."""
+        tabs = columns // _TAB if self._in_tabs else 0
+        return "\t" * tabs + " " * (columns - _TAB * tabs)
+
+    @cached_property
+    def _in_tabs(self) -> bool:
+        return self.source.language != "fortran" and indentation_step(self.source) == "\t"
 
     # ---- places -------------------------------------------------------------------------------------------------------
 
@@ -426,6 +435,8 @@ class Renderer:
     def _column(self, offset: int) -> int:
         start = self._line_start(offset)
         line = self.text(start, offset)
+        if self.source.language != "fortran":
+            line = line.expandtabs(_TAB)
         body = line[6:] if self.source.form == "fixed" and len(line) > 6 else line
         lead = len(line) - len(body)
         return lead + len(body) - len(body.lstrip(" \t"))
@@ -434,10 +445,16 @@ class Renderer:
         for statement in block.statements:
             line = self.text(self._line_start(statement.span.start), statement.span.start)
             if statement.label is None and not line.strip():
-                return len(line.expandtabs(8))
-        return self._column(block.span.start) + 4
+                return len(line.expandtabs(_TAB))
+        return self._column(block.span.start) + self._step
+
+    @cached_property
+    def _step(self) -> int:
+        """The columns of one level."""
+        return 3 if self.source.language == "fortran" else len(indentation_step(self.source).expandtabs(_TAB))
 
 
+_TAB = 8  # columns
 _ELSE = re.compile(r"else|\}\s*else\s*\{", re.IGNORECASE)
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 _HEAD_AND_BRACE = rb"\b(?:for|if|while)\b[^\n{]*\)%s\{"

@@ -14,6 +14,7 @@ from pathlib import Path
 from lapwing.errors import RefusedError
 from lapwing.overlap.program import Problem
 
+PROGRESS = "progress-calls"
 # The motions by name, with what each does. The names go into --only, --skip, reports and SARIF rules, and do not change.
 MOTIONS = {
     "nonblocking": "A blocking call becomes a nonblocking one and a wait.",
@@ -24,7 +25,7 @@ MOTIONS = {
     "pipeline-loop": "Independent work of a loop's next iteration moves into this iteration's transfer.",
     "split-loop": "A loop nest's interior is computed during the exchange of its boundary.",
     "split-producer": "A loop nest's boundary is computed first, and its interior during the exchange of that boundary.",
-    "progress-calls": "A long loop between start and wait calls MPI now and then, so that the transfer goes on.",
+    PROGRESS: "A long loop between start and wait calls MPI now and then, so that the transfer goes on.",
 }
 
 # A call's continuation lines, and lines beside it, still mean the call.
@@ -94,7 +95,8 @@ class Communication:
 
     @property
     def rewritten(self) -> bool:
-        return bool(self.actions)
+        """Whether something was done about it, not only about loops that run meanwhile."""
+        return any(action.motion != PROGRESS for action in self.actions)
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,20 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All of a program's communications, the files that change, what could not be read, and the seconds it took to find out."""
+    """All of a program's communications, the files that change, what could not be read, and the seconds it took to find out.
+
+    ``progress_calls``: how many loops let MPI go on with what is under way. ``undefined``: macros that were taken as undefined,
+    where that leaves something out. ``without_source``: procedures that are called, and are in no source and no library that is
+    known, the most frequently called first.
+    """
 
     communications: tuple[Communication, ...]
     changes: tuple[FileChange, ...]
     problems: tuple[Problem, ...]
     seconds: float
+    progress_calls: int = 0
+    undefined: tuple[str, ...] = ()
+    without_source: tuple[str, ...] = ()
 
     @property
     def rewritten(self) -> int:
@@ -126,8 +136,9 @@ class Outcome:
         return len({communication.place.path for communication in self.communications})
 
     def made(self) -> dict[str, int]:
-        """How often each motion was made, the most frequent first; of loops in two, how many loops."""
-        actions = [action for c in self.communications for action in c.actions]
+        """How often each motion was made, the most frequent first; of loops in two, how many loops. Progress calls are counted
+        apart."""
+        actions = [action for c in self.communications for action in c.actions if action.motion != PROGRESS]
         made = Counter(action.motion for action in actions)
         loops = {(action.place.path, action.description) for action in actions if action.motion == "split-loop"}
         return dict(Counter({**made, **({"split-loop": len(loops)} if loops else {})}).most_common())

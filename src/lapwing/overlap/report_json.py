@@ -8,6 +8,7 @@
      "seconds": 0.31,                  reading, analysis and motions
      "counts": {"communications": 3, "rewritten": 2, "left": 1, "files_changed": 1,
                 "motions": {"nonblocking": 2},         how often each was made
+                "progress_calls": 3,                   loops that let MPI go on with what is under way
                 "obligations": {"…": 1}},              how often each failed where nothing was done
      "communications": [
        {"path": "heat.c", "line": 40, "text": "MPI_Send(…);",
@@ -20,6 +21,8 @@
         "note": null}],
      "changes": [{"path": "heat.c", "added": 4, "removed": 2}],
      "problems": [{"path", "line", "message"}],        line 0: the whole file
+     "undefined": ["DEBUG"],                           macros that were taken as undefined
+     "without_source": ["dgemm_"],                     procedures that are called, and were not read
      "verification": null}                             with --verify what cli/verifying.py says of it
 """
 
@@ -49,6 +52,7 @@ def report_json(outcome: Outcome, base: Path, verification: dict[str, Any] | Non
             "left": total - outcome.rewritten,
             "files_changed": len(outcome.changes),
             "motions": outcome.made(),
+            "progress_calls": outcome.progress_calls,
             "obligations": outcome.failed(),
         },
         "communications": [_communication(communication, base) for communication in outcome.communications],
@@ -57,6 +61,8 @@ def report_json(outcome: Outcome, base: Path, verification: dict[str, Any] | Non
             {"path": shown(problem.path, base), "line": problem.line, "message": problem.message}
             for problem in outcome.problems
         ],
+        "undefined": list(outcome.undefined),
+        "without_source": list(outcome.without_source),
         "verification": verification,
     }
 

@@ -13,11 +13,12 @@ _WIDTH = 110
 _INDENT = 4
 _LABEL = 10
 _MOST_IN_SUMMARY = 5
+_MOST_NAMED = 12
 
 
 def report_text(outcome: Outcome, base: Path) -> str:
     """Everything about every communication; paths are relative to ``base``."""
-    parts = [headline(outcome)]
+    parts = ["\n".join([*_first_lines(outcome), headline(outcome)])]
     parts += [communication_text(communication, base) for communication in outcome.communications]
     counts = _counts(outcome)
     if counts:
@@ -41,8 +42,8 @@ def headline(outcome: Outcome) -> str:
 
 
 def summary_lines(outcome: Outcome) -> tuple[str, ...]:
-    """The headline, what was done how often, and why the rest was left."""
-    return (headline(outcome), *_counts(outcome, _MOST_IN_SUMMARY))
+    """What was taken for granted, the headline, what was done how often, and why the rest was left."""
+    return (*_first_lines(outcome, _MOST_NAMED), headline(outcome), *_counts(outcome, _MOST_IN_SUMMARY))
 
 
 def communication_text(communication: Communication, base: Path) -> str:
@@ -85,11 +86,30 @@ def _refusal(refusal: Refusal, base: Path) -> str:
     return f"{refusal.motion}: not proved: {clean(refusal.obligation)}. Found: {clean(refusal.found)}{at}"
 
 
+def _first_lines(outcome: Outcome, most: int | None = None) -> list[str]:
+    """What the result depends on: procedures that nothing is known of, and macros."""
+    lines = []
+    if outcome.without_source:
+        lines.append(f"Called without source, and so taken to do anything: {_names(outcome.without_source, most)}.")
+    if outcome.undefined:
+        lines.append(f"Taken as undefined (-D NAME, or -U NAME if that is right): {_names(outcome.undefined, most)}.")
+    return lines
+
+
+def _names(names: Sequence[str], most: int | None) -> str:
+    shown_names = names if most is None else names[:most]
+    more = len(names) - len(shown_names)
+    return ", ".join(map(clean, shown_names)) + (f" and {more} more (--report)" if more else "")
+
+
 def _counts(outcome: Outcome, most: int | None = None) -> list[str]:
     made, failed = outcome.made(), outcome.failed()
     lines = []
     if made:
         lines.append("Done: " + ", ".join(f"{name} {count}" for name, count in made.items()) + ".")
+    if outcome.progress_calls:
+        runs = "runs" if outcome.progress_calls == 1 else "run"
+        lines.append(f"Progress calls: in {_number(outcome.progress_calls, 'loop')} that {runs} meanwhile.")
     for obligation, count in list(failed.items())[:most]:
         lines.append(f"Left, {count} ×: not proved: {clean(obligation)}.")
     if most is not None and len(failed) > most:

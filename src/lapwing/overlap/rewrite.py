@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+from lapwing.overlap import undefined
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.arrange import Arranger, Move
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.includes import after_includes
 from lapwing.overlap.c.redeclared import redeclared
 from lapwing.overlap.c.text import named_words
-from lapwing.overlap.callgraph import is_static
+from lapwing.overlap.callgraph import Target, is_static
 from lapwing.overlap.changes import with_line_ends
 from lapwing.overlap.conflicts import Conflict, barrier_advice
 from lapwing.overlap.emit import Emitter, renamed
@@ -24,7 +25,7 @@ from lapwing.overlap.fences import Fences
 from lapwing.overlap.motions.blocking_calls import BlockingCalls
 from lapwing.overlap.motions.called_meanwhile import CalledMeanwhile
 from lapwing.overlap.motions.collectives import Collectives
-from lapwing.overlap.motions.context import Context, procedures_with_messages
+from lapwing.overlap.motions.context import Context, Note, procedures_with_messages
 from lapwing.overlap.motions.direct_messages import DirectMessages
 from lapwing.overlap.motions.early_text import Insertion
 from lapwing.overlap.motions.pipeline_loop import pipeline_loops
@@ -34,12 +35,12 @@ from lapwing.overlap.motions.split_procedure import DividedProcedure, SplitProce
 from lapwing.overlap.motions.under_way import Events, UnderWay
 from lapwing.overlap.motions.waits import take_over
 from lapwing.overlap.needs import Needs
-from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase, Progress
+from lapwing.overlap.phases import NOWHERE, DividedCall, Drain, Part, Phase, Progress, Strips
 from lapwing.overlap.program import Block, Call, Name, Procedure, Program, Source, Span, Statement
 from lapwing.overlap.render import Edit, Renderer, apply_edits
 from lapwing.overlap.report import FileChange, Options, Outcome
 from lapwing.overlap.settle import settled
-from lapwing.overlap.survey import survey
+from lapwing.overlap.survey import survey, without_source
 from lapwing.overlap.tree import called_in, has_messages, message_of
 from lapwing.overlap.tree import rewrite as rewrite_tree
 from lapwing.overlap.uniform import Uniformity
@@ -54,7 +55,15 @@ def rewrite(program: Program, options: Options) -> Outcome:
     rewriter.run()
     changes = rewriter.changes()
     communications = survey(program, rewriter.context)
-    return Outcome(communications, changes, program.problems, time.perf_counter() - began)
+    return Outcome(
+        communications,
+        changes,
+        program.problems,
+        time.perf_counter() - began,
+        progress_calls=rewriter.progress_calls(),
+        undefined=tuple(program.undefined),
+        without_source=without_source(rewriter.context.analysis.graph),
+    )
 
 
 class _Rewriter:
@@ -255,24 +264,28 @@ class _Rewriter:
         return [key for key in keys if key not in self._halved]
 
     def _progress(self) -> None:
-        """Progress calls into loops that run while something is under way; callers first, who say what is for their callees."""
+        """Progress calls into loops that run while something that was moved is under way; callers first, who say what is for
+        their callees."""
         self.context.analysis.forget_changed()
+        moved = self._moved_sites()
+        if not moved:
+            return
         halves = {half.name: self.now.procedures[half.key] for half in self._halves()}
-        events = Events(self.context, halves)
+        events = Events(self.context, halves, self._with_starts(moved, Events(self.context, halves)))
         lasts = {d.last.name for divisions in self._halved.values() for d in divisions}
         under_way: dict[str, UnderWay] = {}
         called = CalledMeanwhile(self.context, self._left)
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
             begun = under_way.get(key, {})
-            calls = ProgressCalls(self.context, procedure, events)
+            calls = ProgressCalls(self.context, procedure, events, called=called)
             if procedure.name in lasts:
                 begun = events.started_in(procedure) | begun
             work = bool(begun) and procedure.name not in halves
             if work:
                 if not called.may_help(procedure, begun):
                     continue
-                calls.strips, calls.lender = False, called.lender(procedure, begun)
+                calls.strips = False
             if procedure.source in self._left:
                 continue
             body = calls.block(procedure.body, begun)
@@ -283,6 +296,42 @@ class _Rewriter:
             elif work:
                 called.is_short(procedure, begun)
         called.say_short()
+
+    def _moved_sites(self) -> frozenset[Span]:
+        """Where the MPI calls stand of which something was moved, also with a call of the procedure that they are in."""
+        made = {note.site for note in self.context.notes if note.made}
+        graph = self.context.analysis.graph
+        called = {
+            site.callee
+            for sites in graph.sites.values()
+            for site in sites
+            if site.callee is not None and (site.call.span or site.statement.span) in made
+        }
+        inside = (site for key in graph.with_callees(called) for site in graph.sites.get(key, ()))
+        return frozenset(made | {s.call.span or s.statement.span for s in inside if s.target is Target.MPI})
+
+    def _with_starts(self, moved: frozenset[Span], events: Events) -> frozenset[Span]:
+        """With the sites of the transfers whose waits are among those that were moved, of which this says so."""
+        found = set(moved)
+        made: dict[Span, list[Note]] = {}
+        for note in self.context.notes:
+            if note.made and note.motion in ("wait-later", "split-loop"):
+                made.setdefault(note.site, []).append(note)
+        for key in self._top_down(self._written()):
+            procedure = self.now.procedures[key]
+            calls = ProgressCalls(self.context, procedure, events)
+            calls.follow(procedure.body, {})
+            for wait, starts in calls.completed.items():
+                found |= starts if wait in moved else set()
+                for note in made.get(wait, ()):
+                    for start in sorted(starts - moved, key=lambda span: (span.source, span.start)):
+                        self.context.made(start, note.motion, note.text.replace("before it", "before its wait"))
+        return frozenset(found)
+
+    def progress_calls(self) -> int:
+        """How many loops let MPI go on with what is under way."""
+        bodies = (self.now.procedures[key].body for key in self._written())
+        return sum(isinstance(statement, Progress | Strips) for body in bodies for statement in body.walk())
 
     def _lenders(self) -> Iterable[int]:
         """Numbers of the files whose progress procedures others call."""
@@ -387,8 +436,22 @@ class _Rewriter:
             needs.progresses = needs.lends = True
             edits.setdefault(number, [])
         self._prototypes(edits)
+        self._check_macros(edits, emitters)
         every = (self._changed(number, edits, emitters) for number in sorted(edits))
         return tuple(change for change in every if change.after != change.before)
+
+    def _check_macros(self, edits: dict[int, list[Edit]], emitters: Mapping[int, Emitter]) -> None:
+        """Compilers are to say so where they are given a macro that was taken as undefined."""
+        changed = [n for n, found in edits.items() if found or (n in emitters and emitters[n].needs.anything)]
+        for number, check in undefined.checks(self.read, changed).items():
+            source = self.read.sources[number]
+            place = self._place_of_support(number, edits.setdefault(number, []))
+            first = undefined.beginning(source)
+            edits[number] = [
+                *([Edit(first, first, check.first)] if check.first else ()),
+                *([Edit(place, place, check.after_includes)] if check.after_includes else ()),
+                *edits[number],
+            ]
 
     @cached_property
     def _named_by_macros(self) -> Collection[str] | None:

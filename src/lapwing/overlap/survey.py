@@ -7,6 +7,7 @@ For each: where it is, the nearest statements that produce and consume what it c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from lapwing.overlap import mpi
@@ -30,6 +31,12 @@ def survey(program: Program, context: Context) -> tuple[Communication, ...]:
     surveyor = _Surveyor(program, context)
     found = [*surveyor.read(), *surveyor.unread(), *surveyor.through_pointers()]
     return tuple(sorted(found, key=lambda c: (str(c.place.path), c.place.line)))
+
+
+def without_source(graph: CallGraph) -> tuple[str, ...]:
+    """The procedures that are called by their names, and of which nothing is known, those with the most calls first."""
+    called = Counter(site.name for site in graph.unknown_calls() if site.name is not None and not site.pointer)
+    return tuple(name for name, _ in sorted(called.items(), key=lambda one: (-one[1], one[0])))
 
 
 class Places:
@@ -198,8 +205,23 @@ class _Surveyor:
                     if isinstance(part, Unread):
                         span = part.span or statement.span
                         yield from self._tokens(span, procedure, "an expression that is not understood")
+        for one in self._program.left_out:
+            around = self._around(one.span)
+            names = ", ".join(sorted(one.macros)) or "what is given"
+            note = (
+                f"conditional compilation leaves it out, by {names}: -D NAME, as the compiler has it, may bring it in"
+            )
+            for piece in one.pieces:
+                yield from self._tokens(piece, around, note)
 
-    def _tokens(self, span: Span, procedure: Procedure, reason: str) -> Iterator[Communication]:
+    def _around(self, span: Span) -> Procedure | None:
+        """The innermost procedure that holds the place."""
+        found = [p for p in self._program.procedures.values() if p.span.contains(span)]
+        return min(found, key=lambda p: p.span.end - p.span.start, default=None)
+
+    def _tokens(self, span: Span, procedure: Procedure | None, reason: str) -> Iterator[Communication]:
+        if procedure is None:
+            return
         source = self._program.sources[span.source]
         for name, offset in _names(source, span):
             message = mpi.lookup(name)

@@ -514,6 +514,7 @@ class Expressions:
         key = self._declarations.call_name(target)
         if self._calls_back(key, target):
             return self._unread(node)
+        self._declarations.note_library(key, target)
         arguments = self._arguments(key, rest, target)
         if target.kind == Kind.CXX_METHOD and not self._clang.clang_CXXMethod_isStatic(target):
             arguments = (self._object(stripped), *arguments)

@@ -461,12 +461,13 @@ class Unit:
         """A declaration as libclang writes it: without macros, its attributes included."""
         return string(self._clang.clang_getCursorPrettyPrinted(cursor, None))
 
-    def included(self) -> list[Path]:
-        """Every file that was read, the unit's own included."""
-        found: list[Path] = []
+    def included(self) -> list[tuple[Path, tuple[Path, ...]]]:
+        """Every file that was read, the unit's own included, with those that include it, the nearest first."""
+        found: list[tuple[Path, tuple[Path, ...]]] = []
 
-        def visit(file: int, _stack: object, _depth: int, _data: object) -> None:
-            found.append(self.path_of(file))
+        def visit(file: int, stack: Sequence[Location], depth: int, _data: object) -> None:
+            around = (self._place(stack[number])[0] for number in range(depth))
+            found.append((self.path_of(file), tuple(self.path_of(one) for one in around if one)))
 
         self._clang.clang_getInclusions(self._handle, _INCLUSION_VISITOR(visit), None)
         return found

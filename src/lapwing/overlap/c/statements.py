@@ -7,8 +7,8 @@ token between statements is looked at, too: what no statement covers is Opaque.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.c.expressions import Expressions, mark_targets
@@ -33,6 +33,7 @@ from lapwing.overlap.program import (
     If,
     Invocation,
     Jump,
+    LeftOut,
     Member,
     Name,
     Nothing,
@@ -88,14 +89,32 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Given:
-    """The macros that are certain; any other may be defined elsewhere, by the build's flags. ``all``: every one is certain, for
-    the compiler's own command is known."""
+    """What is known of macros. ``macros``: those that are said to be defined, or not to be. ``all``: every one is certain, for
+    the compiler's own command is known. ``installed``: those that the compiler or a header of the system's defines; another one
+    may define others. All else is defined in the program's own text or not at all: see ``assumed``. ``because``: of what that
+    text defines, the macros by which it does."""
 
     macros: frozenset[str]
     all: bool = False
+    installed: frozenset[str] = frozenset()
+    because: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def decide(self, region: Region) -> bool:
-        return self.all or region.macros() <= self.macros
+        """Whether it is known what is compiled of the region."""
+        return self.all or not any(name in self.installed or name.startswith("__has_") for name in self._open(region))
+
+    def assumed(self, region: Region) -> frozenset[str]:
+        """The macros of a region that are taken as undefined but for what the program's own text says of them."""
+        return frozenset() if self.all else self._open(region)
+
+    def _open(self, region: Region) -> frozenset[str]:
+        found: set[str] = set()
+        waiting = set(region.macros())
+        while waiting:
+            name = waiting.pop()
+            found.add(name)
+            waiting |= self.because.get(name, frozenset()) - found
+        return frozenset(found - self.macros)
 
 
 class Tangled(Exception):
@@ -157,6 +176,7 @@ class Statements:
         self._error_offsets = [error.offset for error in self._errors]
         self._skipped = skipped
         self._given = given
+        self.left_out: dict[int, LeftOut] = {}  # by where it starts
         self._empty: frozenset[int] = frozenset()
         self._written: dict[Node, frozenset[str]] = {}
 
@@ -308,21 +328,42 @@ class Statements:
         if not self._given.decide(region):
             return False
         touched = [item for item in items if item.start < region.end and region.start < item.end]
-        return all(any(low <= item.start and item.end <= high for low, high in region.branches) for item in touched)
+        if not all(any(low <= item.start and item.end <= high for low, high in region.branches) for item in touched):
+            return False
+        self._note_left_out(region)
+        return True
+
+    def _note_left_out(self, region: Region) -> None:
+        hidden = [(low, high) for low, high in region.branches if self._hides(low, high)]
+        if not hidden:
+            return
+        compiled = any(not self._is_skipped(self._text.starts[n]) for n in self._text.tokens(region.start, region.end))
+        effective = any(d.name in _EFFECTIVE for d in self._directives(region.start, region.end))
+        self.left_out[region.start] = LeftOut(
+            Span(self._source, region.start, region.end),
+            tuple(Span(self._source, low, high) for low, high in hidden),
+            not (compiled or effective),
+            self._given.assumed(region),
+        )
+
+    def _hides(self, low: int, high: int) -> bool:
+        """Whether a branch is left out, and holds something."""
+        tokens = self._text.tokens(low, high)
+        if tokens and not self._is_skipped(self._text.starts[tokens[0]]):
+            return False
+        return bool(tokens) or any(
+            directive.name in _EFFECTIVE and self._is_skipped(directive.start)
+            for directive in self._text.directives_in(low, high)
+        )
 
     def _conditional(self, region: Region) -> _Barrier | None:
         """The barrier a conditional region is, if any branch that is left out holds something."""
         before = after = hidden = False
         for low, high in region.branches:
-            tokens = self._text.tokens(low, high)
-            if tokens and not self._is_skipped(self._text.starts[tokens[0]]):
+            if not self._hides(low, high):
                 continue
-            effects = [
-                directive
-                for directive in self._text.directives_in(low, high)
-                if directive.name in _EFFECTIVE and self._is_skipped(directive.start)
-            ]
-            hidden = hidden or bool(tokens) or bool(effects)
+            hidden = True
+            tokens = self._text.tokens(low, high)
             if tokens:
                 if self._depth(tokens) != (0, 0):
                     raise Tangled(f"conditional compilation around braces: {region.head}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lapwing.overlap import mpi
 from lapwing.overlap.c import toolchain
 from lapwing.overlap.c.libclang import ClangType, Cursor, Kind, Linkage, TypeKind, Unit, library, string
 from lapwing.overlap.c.objects import Objects
@@ -31,11 +32,12 @@ def mark_target(symbol: Symbol) -> None:
 @dataclass
 class Table:
     """What a whole program's translation units share. ``owners``: who holds a key, so that no two things get the same.
-    ``initial``: values of variables that outlive calls, by key."""
+    ``initial``: values of variables that outlive calls, by key. ``libraries``: as in program.Program."""
 
     symbols: dict[str, Symbol] = field(default_factory=dict)
     initial: dict[str, Expression] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
+    libraries: dict[str, bool] = field(default_factory=dict)
 
     def claim(self, wanted: str, owner: str, other: str) -> str:
         """``wanted`` if it is free or ``owner``'s own already, else ``other``, numbered if that is taken too."""
@@ -75,6 +77,30 @@ class Declarations:
         if canonical.first not in self._functions:
             self._functions[canonical.first] = self._function_key(canonical)
         return self._functions[canonical.first]
+
+    def note_library(self, name: str, function: Cursor) -> None:
+        """Note a function that a header of the system's declares."""
+        if name in self._table.libraries or not self._unit.place(function)[2] or mpi.is_mpi_name(name):
+            return
+        self._table.libraries[name] = any(map(self._leads_to_function, self.objects.argument_types(function)))
+
+    def _leads_to_function(self, found: ClangType, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a value of the type is a function's address, or leads to one."""
+        clang = self._clang
+        found = clang.clang_getCanonicalType(found)
+        if found.kind in (TypeKind.FUNCTION_PROTOTYPE, TypeKind.FUNCTION_NO_PROTOTYPE, TypeKind.MEMBER_POINTER):
+            return True
+        if found.kind in (TypeKind.POINTER, TypeKind.LVALUE_REFERENCE, TypeKind.RVALUE_REFERENCE):
+            return self._leads_to_function(clang.clang_getPointeeType(found), seen)
+        if found.kind in TypeKind.ARRAYS:
+            return self._leads_to_function(clang.clang_getArrayElementType(found), seen)
+        if found.kind != TypeKind.RECORD:
+            return False
+        name = string(clang.clang_getTypeSpelling(found))
+        if name in seen:
+            return False
+        fields = (clang.clang_getCursorType(one) for one in self._unit.fields(found))
+        return any(self._leads_to_function(one, seen | {name}) for one in fields)
 
     def call_name(self, cursor: Cursor) -> str:
         """How a call names the function: its key, without the file for one of the caller's own file."""

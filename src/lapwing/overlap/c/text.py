@@ -161,3 +161,29 @@ def _regions(directives: Sequence[Directive], end: int) -> list[Region]:
         region.end = end
         region.branches.append((since, end))
     return sorted(found, key=lambda region: region.start)
+
+
+def conditional_definitions(text: Text) -> dict[str, frozenset[str]]:
+    """The macros that a file defines or undefines under conditions, with those that the conditions name; what only keeps a header
+    from being read twice is no condition."""
+    found: dict[str, frozenset[str]] = {}
+    for directive in text.directives:
+        if directive.name not in ("define", "undef"):
+            continue
+        around = (
+            one for one in text.regions if one.start < directive.start < one.end and not _guards_header(one, text)
+        )
+        macros = frozenset[str]().union(*(region.macros() for region in around))
+        name = _NAME.match(directive.rest)
+        if name is not None and macros:
+            found[name.group()] = found.get(name.group(), frozenset()) | macros
+    return found
+
+
+def _guards_header(region: Region, text: Text) -> bool:
+    """Whether the whole file stands in ``#ifndef NAME`` and defines that name at once."""
+    inside = [directive for directive in text.directives if directive.start > region.start]
+    names = region.macros()
+    first = inside[0] if inside else None
+    defines = first is not None and first.name == "define" and _NAME.findall(first.rest)[:1] == list(names)
+    return defines and inside[-1].end == region.end

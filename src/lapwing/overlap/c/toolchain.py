@@ -6,7 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,13 @@ def arguments(
     include_dirs: Sequence[Path],
     defines: Mapping[str, str | None],
     commands: Mapping[Path, Sequence[str]],
+    undefines: Collection[str] = (),
 ) -> list[str]:
     """libclang's arguments for one file. What ``compile_commands.json`` says of it comes first."""
     found = [*_LENIENT, *commands.get(path.resolve(), ())]
     found += [f"-I{folder}" for folder in include_dirs]
     found += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in defines.items()]
+    found += [f"-U{name}" for name in sorted(undefines)]
     for folder in (*mpi_includes(), *compiler_includes("c++" if is_cpp(path) else "c")):
         found += ["-isystem", str(folder)]
     return found

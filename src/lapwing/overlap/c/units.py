@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from lapwing.overlap.c.fallback import Found, functions_in
 from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Linkage, Node, Unit, Uses
 from lapwing.overlap.c.statements import Given, Statements
 from lapwing.overlap.c.symbols import Declarations, Table, give_bounds
-from lapwing.overlap.c.text import Text
+from lapwing.overlap.c.text import Text, conditional_definitions
+from lapwing.overlap.c.trial import Trial, survives
 from lapwing.overlap.program import (
     Block,
     Declaration,
+    LeftOut,
     Loop,
     Opaque,
     Problem,
@@ -31,6 +34,7 @@ from lapwing.overlap.program import (
     Symbol,
     Type,
     Unread,
+    taken_as_undefined,
 )
 
 _DEFINITIONS = frozenset(
@@ -46,17 +50,18 @@ def read_c(
     include_dirs: Sequence[Path] = (),
     defines: Mapping[str, str | None] | None = None,
     compile_commands: Path | None = None,
+    undefines: Collection[str] = (),
 ) -> Program:
     """Read C and C++ files as one program.
 
-    ``defines``: macros, with None for ``-DNAME``. What could not be read is in the program as Opaque statements, and among its
-    problems.
+    ``defines``: macros, with None for ``-DNAME``; ``undefines``: those that are certainly not defined from outside. What could
+    not be read is in the program as Opaque statements, and among its problems.
 
     Raises:
         RefusedError: a file is not there, or ``compile_commands`` is no compilation database.
     """
     commands = toolchain.read_commands(compile_commands)
-    reader = _Reader(include_dirs, defines or {}, commands)
+    reader = _Reader(include_dirs, defines or {}, commands, frozenset(undefines))
     for path in paths:
         reader.read(path, _bytes(path))
     return reader.program()
@@ -67,11 +72,24 @@ def read_c_text(
     name: str = "program.c",
     include_dirs: Sequence[Path] = (),
     defines: Mapping[str, str | None] | None = None,
+    undefines: Collection[str] = (),
 ) -> Program:
     """Read a program that is given as text, as if it were a file called ``name`` in the current folder."""
-    reader = _Reader(include_dirs, defines or {}, {})
+    reader = _Reader(include_dirs, defines or {}, {}, frozenset(undefines))
     reader.read(Path(name), text.encode("latin-1", "replace") if text.isascii() else text.encode(), in_memory=True)
     return reader.program()
+
+
+def try_to_read(trial: Trial) -> None:
+    """Ask libclang all that reading this file asks."""
+    path = Path(trial.path)
+    commands = {} if trial.command is None else {path: trial.command}
+    folders = [Path(folder) for folder in trial.include_dirs]
+    reader = _Reader(folders, trial.defines, commands, frozenset(trial.undefines), tries=True)
+    data = path.read_bytes() if trial.text is None else trial.text.encode("latin-1")
+    # An error of ours comes again, and is told, where the file is read in earnest.
+    with contextlib.suppress(Exception):
+        reader.read(path, data, in_memory=trial.text is not None)
 
 
 def _bytes(path: Path) -> bytes:
@@ -101,7 +119,14 @@ class _Reader:
         include_dirs: Sequence[Path],
         defines: Mapping[str, str | None],
         commands: Mapping[Path, Sequence[str]],
+        undefines: frozenset[str],
+        tries: bool = False,
     ) -> None:
+        """``tries``: nothing is lost if libclang ends this process."""
+        self._undefines = undefines
+        self._tries = tries
+        self._omitted: list[LeftOut] = []
+        self._definitions: dict[Path, Mapping[str, frozenset[str]]] = {}
         self._include_dirs = [folder.resolve() for folder in include_dirs]
         self._defines = defines
         self._commands = commands
@@ -133,6 +158,9 @@ class _Reader:
             tuple(self._mains),
             (*(self._read_bytes(path) for path in self._included if path not in self._files), *self._given_macros()),
             {key: tuple(self._declarations.get(identity, ())) for identity, key in self._keys.items()},
+            tuple(self._omitted),
+            taken_as_undefined(self._omitted),
+            self._table.libraries,
         )
 
     def _given_macros(self) -> Iterable[bytes]:
@@ -163,7 +191,7 @@ class _Reader:
         main = path.resolve()
         self._contents[main] = data
         file = self._file(main, path)
-        arguments = toolchain.arguments(path, self._include_dirs, self._defines, self._commands)
+        arguments = toolchain.arguments(path, self._include_dirs, self._defines, self._commands, self._undefines)
         unsaved = [(main, data)] if in_memory else []
         if not toolchain.mpi_includes():
             arguments += ["-isystem", str(stub.folder())]  # the last one: any other mpi.h comes first
@@ -174,13 +202,39 @@ class _Reader:
             self._fall_back(main, file, str(error))
             return
         with unit:
-            self._included |= dict.fromkeys(path for path in unit.included() if not toolchain.is_of_system(path))
-            _UnitReader(self, unit, main, path).read()
+            if not self._tries and unit.diagnostics() and not self._survives(path, main, data, in_memory):
+                reason = "libclang does not survive its errors"
+                self._problem(path, 1, f"{reason}: it was not read")
+                self._fall_back(main, file, reason)
+                return
+            included = unit.included()
+            # MPI's headers are the system's wherever they lie: in a folder that is given with -I, too.
+            of_mpi = frozenset(p for p, around in included if any(one.name == "mpi.h" for one in (p, *around)))
+            self._included |= dict.fromkeys(p for p, _ in included if p not in of_mpi and not toolchain.is_of_system(p))
+            _UnitReader(self, unit, main, path, of_mpi).read()
         self._fall_back(main, file, "a template, or code that libclang does not understand")
 
-    def given(self, path: Path) -> Given:
+    def _survives(self, path: Path, main: Path, data: bytes, in_memory: bool) -> bool:
+        return survives(
+            Trial(
+                str(main),
+                tuple(map(str, self._include_dirs)),
+                self._defines,
+                tuple(sorted(self._undefines)),
+                self._commands.get(path.resolve()),
+                data.decode("latin-1") if in_memory else None,
+            )
+        )
+
+    def given(self, path: Path, installed: frozenset[str], because: Mapping[str, frozenset[str]]) -> Given:
         """What is certain of a file's macros."""
-        return Given(frozenset(self._defines), all=path in self._commands)
+        return Given(self._undefines.union(self._defines), path in self._commands, installed, because)
+
+    def definitions(self, path: Path) -> Mapping[str, frozenset[str]]:
+        """The macros that a file defines under conditions, with those that decide."""
+        if path not in self._definitions:
+            self._definitions[path] = conditional_definitions(Text(self._read_bytes(path)))
+        return self._definitions[path]
 
     def _problem(self, path: Path, line: int, message: str) -> None:
         self._problems.append(Problem(path, line, message))
@@ -234,8 +288,9 @@ class _Reader:
 class _UnitReader:
     """Reads one translation unit into the program."""
 
-    def __init__(self, program: _Reader, unit: Unit, main: Path, shown: Path) -> None:
+    def __init__(self, program: _Reader, unit: Unit, main: Path, shown: Path, of_mpi: frozenset[Path]) -> None:
         self._program = program
+        self._of_mpi = of_mpi
         self._unit = unit
         self._clang = unit._clang
         self._main = main
@@ -256,6 +311,8 @@ class _UnitReader:
             message = "no mpi.h here (mpicc is not on PATH): read with Lapwing's own declarations of MPI"
             self._program._problem(self._shown, 1, message)
         self._program._file(self._main).left_out = self._skipped(self._main)
+        self._installed = frozenset(self._names_of_system(cursors))
+        self._because = self._conditional_definitions()
         self._definitions(cursors)
 
     def _is_ours(self, path: Path | None) -> bool:
@@ -264,7 +321,8 @@ class _UnitReader:
             return False
         if path not in self._ours:
             folders = [self._main.parent, *self._program._include_dirs]
-            self._ours[path] = path == self._main or any(path.is_relative_to(folder) for folder in folders)
+            near = any(path.is_relative_to(folder) for folder in folders)
+            self._ours[path] = path == self._main or (near and path not in self._of_mpi)
         return self._ours[path]
 
     def _source_of(self, path: Path) -> int | None:
@@ -289,6 +347,22 @@ class _UnitReader:
             if path is not None and self._is_ours(path):
                 found.setdefault(path, []).append((start, end, self._unit.name(cursor), cursor))
         self._uses = {path: Uses(uses) for path, uses in found.items()}
+
+    def _conditional_definitions(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for path, _ in self._unit.included():
+            if path not in self._of_mpi and not toolchain.is_of_system(path):
+                for name, macros in self._program.definitions(path).items():
+                    found[name] = found.get(name, frozenset()) | macros
+        return found
+
+    def _names_of_system(self, cursors: Sequence[Cursor]) -> Iterator[str]:
+        """The macros that the compiler itself, or a header of the system's, defines."""
+        for cursor in cursors:
+            if cursor.kind == Kind.MACRO_DEFINITION:
+                path, _, system = self._unit.place(cursor)
+                if path is None or system or path in self._of_mpi or toolchain.is_of_system(path):
+                    yield self._unit.name(cursor)
 
     def _skipped(self, path: Path) -> list[tuple[int, int]]:
         if path not in self._ranges:
@@ -398,7 +472,7 @@ class _UnitReader:
             uses,
             self._errors.get(path, ()),
             self._skipped(path),
-            self._program.given(path),
+            self._program.given(path, self._installed, self._because),
         )
         body = statements.body(bodies[-1])
         if cursor.kind in (Kind.CONSTRUCTOR, Kind.DESTRUCTOR):
@@ -411,6 +485,7 @@ class _UnitReader:
         elif any(isinstance(statement, Loop) and statement.variable.target for statement in body.walk()):
             # The address of a loop's variable is taken further down; now that this is known, read it again.
             body = statements.body(bodies[-1])
+        self._program._omitted += statements.left_out.values()
         static = self._clang.clang_getCursorLinkage(cursor) == Linkage.INTERNAL
         self._program._keys[self._unit.identity(cursor)] = key
         self._program._procedures[key] = Procedure(

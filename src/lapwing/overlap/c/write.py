@@ -42,6 +42,17 @@ def block_indentation(source: Source, block: Block) -> str:
     return indentation(source, max(block.span.start - 1, 0)) + indentation_step(source)
 
 
+def indented(text: str, step: str) -> str:
+    """Text that is indented by 4 blanks a level, by ``step`` instead; lines that go on within parentheses keep their columns."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        goes_on = number > 0 and lines[number - 1].endswith(",")
+        blanks = len(line) - len(line.lstrip(" "))
+        if not goes_on:
+            lines[number] = step * (blanks // 4) + " " * (blanks % 4) + line[blanks:]
+    return "\n".join(lines)
+
+
 def indentation_step(source: Source) -> str:
     """What one level of a file is indented by: a tab, or the usual number of blanks (4 where nothing tells)."""
     lines = source.data.split(b"\n")

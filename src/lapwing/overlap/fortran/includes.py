@@ -12,7 +12,7 @@ from lapwing.overlap.fortran.preprocessor import included_name
 from lapwing.overlap.fortran.units import SPECIFICATIONS, Specification, Unit
 
 # What they declare is known: constants and functions.
-_KNOWN = {"mpif.h": "mpif.h", "omp_lib.h": None}
+KNOWN_INCLUDES = {"mpif.h": "mpif.h", "omp_lib.h": None}
 MAX_DEPTH = 20
 
 
@@ -43,8 +43,8 @@ class Includes:
         return [directory / name for directory in (file.path.parent, *self.directories)]
 
     def bring(self, file: File, offset: int, name: str, unit: Unit) -> list[Specification]:
-        if Path(name).name in _KNOWN:
-            interface = _KNOWN[Path(name).name]
+        if Path(name).name in KNOWN_INCLUDES:
+            interface = KNOWN_INCLUDES[Path(name).name]
             if interface is not None:
                 self.interfaces[unit] = interface
             return []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import tree_sitter_fortran
 from tree_sitter import Language, Node, Parser
 
-from lapwing.overlap.fortran.preprocessor import conditions, outside
+from lapwing.overlap.fortran.preprocessor import Known, Left, conditions, outside
 from lapwing.overlap.fortran.skeleton import Kind, UnitExtent, kind_of, kinds_of, unit_extents
-from lapwing.overlap.fortran.view import Piece, View
+from lapwing.overlap.fortran.view import Piece, View, make_view
 
 _BINARY_LITERAL = re.compile(rb"\b[xzob]'[0-9a-f]+'|\b[xzob]\"[0-9a-f]+\"", re.IGNORECASE)
 _BLANK_COMMON = re.compile(rb"(\bcommon\s*)(/\s*/)", re.IGNORECASE)
@@ -30,7 +30,7 @@ _FIRST_WORD = re.compile(rb"(\s*\d*\s*)([a-z]\w*)(\s*(\(.*?\))?\s*=)", re.IGNORE
 class Parsed:
     """``root`` of a tree over ``view.text``, whose nodes' bytes are ``shift`` beyond the file's. ``holes``: statements cut out,
     with the reason, in order and apart; nothing of them is in the tree. ``preprocessor``, ``directives``: the view's
-    lines that are not dropped with an ``#if``."""
+    lines that are not dropped with an ``#if``. ``left``: the regions of which something is."""
 
     view: View
     root: Node
@@ -38,6 +38,7 @@ class Parsed:
     shift: int = 0
     preprocessor: tuple[Piece, ...] = ()
     directives: tuple[Piece, ...] = ()
+    left: tuple[Left, ...] = ()
 
     def holes_between(self, start: int, end: int) -> tuple[Piece, ...]:
         if not self.holes:
@@ -54,18 +55,27 @@ def parse_text(text: bytes) -> Node:
     return _parser().parse(text if text.endswith(b"\n") else text + b"\n").root_node
 
 
-def parse_view(view: View, wrap: bool = False, given: Mapping[str, str] | None = None) -> Parsed:
-    """Parses a whole file; with ``wrap`` an include file, as the inside of a subroutine. ``given``: macros that are certain."""
+def parse_file(data: bytes, form: str, known: Known, wrap: bool = False) -> Parsed:
+    """Parses a whole file; with ``wrap`` an include file, as the inside of a subroutine. ``known``: what macros are before it."""
+    view = make_view(data, form)
+    decided = conditions(view, known, lambda piece: _holds_units(view, piece))
+    if decided.dropped:
+        # What is left out may stand in the middle of a statement.
+        view = make_view(data, form, decided.dropped)
     prefix = b"subroutine wrapped\n" if wrap else b""
     suffix = b"\nend\n" if wrap else b""
     repaired: list[tuple[int, bytes]] = []
-    decided = conditions(view, given or {})
     dropped = list(decided.dropped)
 
     def parse(holes: list[Piece]) -> Node:
         return parse_text(prefix + _changed(view.text, [*holes, *dropped], repaired) + suffix)
 
-    holes = _merged([*outside(view.unreadable, dropped), *_conditional_holes(view, decided.open)])
+    unreadable = [
+        *outside(view.unreadable, dropped),
+        *_conditional_holes(view, decided.open),
+        *_with_lines_inside(view),
+    ]
+    holes = _merged(unreadable)
     root = parse(holes)
     if root.has_error:
         broken, repaired = _broken_statements(view, [*holes, *dropped])
@@ -81,7 +91,7 @@ def parse_view(view: View, wrap: bool = False, given: Mapping[str, str] | None =
         holes = [Piece(0, len(view.text), "syntax that cannot be parsed")]
         root = parse(holes)
     lines, directives = (tuple(outside(pieces, dropped)) for pieces in (view.preprocessor, view.directives))
-    return Parsed(view, root, tuple(holes), len(prefix), lines, directives)
+    return Parsed(view, root, tuple(holes), len(prefix), lines, directives, decided.left)
 
 
 def _changed(text: bytes, holes: list[Piece], repaired: list[tuple[int, bytes]]) -> bytes:
@@ -113,13 +123,28 @@ def _conditional_holes(view: View, regions: Sequence[Piece]) -> list[Piece]:
     """Regions with executable statements in them, that do not hold whole program units."""
     holes = []
     for region in regions:
-        first, last = bisect_left(view.starts, region.start), bisect_left(view.starts, region.end)
-        kinds = [kind_of(view.text[view.starts[i] : view.ends[i]].decode("latin-1")) for i in range(first, last)]
-        declares = all(kind in (Kind.SPECIFICATION, Kind.GROUP) for kind in kinds)
-        whole = bool(kinds) and kinds[0] is Kind.UNIT and kinds[-1] is Kind.END
-        if not (declares or whole):
+        declares = all(kind in (Kind.SPECIFICATION, Kind.GROUP) for kind in _kinds_in(view, region))
+        if not (declares or _holds_units(view, region)):
             holes.append(region)
     return holes
+
+
+def _holds_units(view: View, region: Piece) -> bool:
+    kinds = _kinds_in(view, region)
+    return bool(kinds) and kinds[0] is Kind.UNIT and kinds[-1] is Kind.END
+
+
+def _kinds_in(view: View, region: Piece) -> list[Kind]:
+    first, last = bisect_left(view.starts, region.start), bisect_left(view.starts, region.end)
+    return [kind_of(view.text[view.starts[i] : view.ends[i]].decode("latin-1")) for i in range(first, last)]
+
+
+def _with_lines_inside(view: View) -> Iterator[Piece]:
+    """Executable statements with a line of the preprocessor in them: their text is not what is compiled."""
+    for line in view.preprocessor:
+        start, end = view.statement_at(line.start) if view.starts else (0, 0)
+        if start < line.start < end and kind_of(view.text[start:end].decode("latin-1")) is not Kind.SPECIFICATION:
+            yield Piece(start, end, "a statement with a line of the preprocessor in it")
 
 
 # ---- broken sources ----------------------------------------------------------------------------------------------------

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lapwing.overlap.fortran.condition import UNKNOWN, evaluate
 from lapwing.overlap.fortran.view import Piece, View
 
 _DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)(\()?(?:[ \t]+(.*))?")
 _UNDEFINE = re.compile(r"#\s*undef\s+([A-Za-z_]\w*)")
+_DEFINING = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)")
 _INCLUDE = re.compile(r"#\s*include\s*[\"<]([^\">]+)[\">]")
 _CONDITIONAL = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", re.DOTALL)
-_DEFINED = re.compile(r"(!?)\s*(?:defined\s*\(\s*(\w+)\s*\)|defined\s+(\w+))")
-_INTEGER = re.compile(r"\d+")
-UNKNOWN = "(unknown)"
+
+
+# What `includes` says that an #include brings: the macros it may define; None where the file is not found.
+Included = Callable[[str], Collection[str] | None]
+
+
+@dataclass(frozen=True)
+class Left:
+    """A region of which a branch is left out that holds something, from ``#if`` to ``#endif``. ``pieces``: those branches.
+    ``whole``: nothing is compiled there. ``macros``: those that decide because they are taken as undefined."""
+
+    start: int
+    end: int
+    pieces: tuple[Piece, ...]
+    whole: bool
+    macros: frozenset[str]
 
 
 @dataclass
 class _Branch:
     condition: str
     start: int
+    value: bool | None = None  # whether the condition holds; None if that is not certain
     end: int = 0
     inner: list[_Region] = field(default_factory=list)
 
@@ -30,14 +46,76 @@ class _Region:
     start: int
     end: int = 0
     branches: list[_Branch] = field(default_factory=list)
+    macros: set[str] = field(default_factory=set)
+
+    @property
+    def taken(self) -> _Branch | None:
+        """The first branch whose condition may hold."""
+        return next((branch for branch in self.branches if branch.value is not False), None)
+
+    @property
+    def is_certain(self) -> bool:
+        return self.taken is None or self.taken.value is True
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """``dropped``: what is not compiled, conditional lines around it included. ``open``: regions that may be compiled or not."""
+    """``dropped``: what is not compiled, conditional lines around it included. ``open``: regions that may be compiled or not.
+    ``left``: regions of which something is left out."""
 
     dropped: tuple[Piece, ...]
     open: tuple[Piece, ...]
+    left: tuple[Left, ...] = ()
+
+
+@dataclass
+class Known:
+    """Macros as they are at a line. ``values``: text, UNKNOWN or, of those that are certainly not defined, None. ``includes``:
+    what an #include may define. ``all``: no other macro is defined; else a file was not found that may define any."""
+
+    values: dict[str, str | None]
+    includes: Included = lambda _: ()
+    all: bool = True
+    _because: dict[str, frozenset[str]] = field(default_factory=dict)  # macros taken as undefined that values rest on
+
+    def copy(self) -> Known:
+        return Known(dict(self.values), self.includes, self.all)
+
+    def take(self, line: str, around: Sequence[_Region]) -> None:
+        """A line that defines or undefines. ``around``: the regions that it stands in the last branch of."""
+        values = [region.branches[-1].value for region in around]
+        because = frozenset[str]().union(*(region.macros for region in around))
+        for left_out in _DEFINING.findall(line) if any(value is False for value in values) else ():
+            # That it is left out may rest on others, too.
+            self._because[left_out] = self._because.get(left_out, frozenset()) | because
+        if any(value is False for value in values):
+            return
+        certain = all(values)
+        define, undefine, name = _DEFINE.match(line), _UNDEFINE.match(line), included_name(line)
+        if define:
+            value = UNKNOWN if define[2] or not certain else (define[3] or "").strip()
+            self.values[define[1]] = value
+            self._because[define[1]] = because
+        elif undefine:
+            self.values[undefine[1]] = None if certain else UNKNOWN
+        elif name is not None:
+            brought = self.includes(name)
+            self.all = self.all and brought is not None
+            self.values.update(dict.fromkeys(brought or (), UNKNOWN))
+
+    def value(self, condition: str) -> tuple[bool | None, frozenset[str]]:
+        """Whether a condition holds, None if that is not certain; and the macros that were taken as undefined for that."""
+        missing: set[str] = set()
+
+        def lookup(name: str) -> str | None:
+            missing.update(self._because.get(name, ()))
+            if name in self.values:
+                return self.values[name]
+            missing.add(name)
+            return None if self.all else UNKNOWN
+
+        value = evaluate(condition, lookup)
+        return (None, frozenset()) if value is None else (value != 0, frozenset(missing))
 
 
 def macros_of(lines: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -58,28 +136,60 @@ def included_name(line: str) -> str | None:
     return match.group(1) if match else None
 
 
-def conditions(view: View, given: Mapping[str, str]) -> Conditions:
-    """``given``: macros that are certain. Any other may be defined elsewhere: by a file or the build's flags."""
-    undefined = {match.group(1) for line in view.preprocessor if (match := _UNDEFINE.match(line.text))}
-    known = {name: value for name, value in given.items() if name not in undefined}
+def conditions(view: View, known: Known, holds_units: Callable[[Piece], bool]) -> Conditions:
+    """Which lines are compiled. A macro that neither ``known`` nor the lines before name is not defined; but a region that
+    ``holds_units``, whole ones, and that this would decide, is left open: it is read as a whole."""
     dropped: list[Piece] = []
-    left: list[Piece] = []
-    for region in _regions(view):
-        _settle(region, known, dropped, left)
-    return Conditions(tuple(dropped), tuple(left))
+    open_: list[Piece] = []
+    left: list[Left] = []
+
+    def settle(region: _Region) -> None:
+        piece = Piece(region.start, region.end, "conditional compilation")
+        if not region.is_certain or (region.macros and holds_units(piece)):
+            open_.append(piece)
+            for inner in (one for branch in region.branches for one in branch.inner):
+                if holds_units(piece):
+                    settle(inner)
+            return
+        kept = region.taken
+        dropped.append(Piece(region.start, kept.start if kept else region.end, ""))
+        if kept is not None:
+            dropped.append(Piece(kept.end, region.end, ""))
+        hidden = (Piece(b.start, b.end, "") for b in region.branches if b is not kept)
+        pieces = tuple(piece for piece in hidden if _holds_anything(view, piece))
+        if pieces:
+            whole = kept is None or not _holds_anything(view, kept)
+            left.append(Left(region.start, region.end, pieces, whole, frozenset(region.macros)))
+        for inner in kept.inner if kept is not None else ():
+            settle(inner)
+
+    for region in _regions(view, known):
+        settle(region)
+    return Conditions(tuple(dropped), tuple(open_), tuple(left))
+
+
+def _holds_anything(view: View, piece: Piece | _Branch) -> bool:
+    """Whether code, a directive, or a line of the preprocessor that changes what is compiled, stands there."""
+    if view.text[piece.start : piece.end].strip():
+        return True
+    lines = (line for line in view.preprocessor if _CONDITIONAL.match(line.text) is None)
+    return any(piece.start <= line.start < piece.end for line in (*lines, *view.directives))
 
 
 def conditional_regions(view: View) -> list[tuple[int, int]]:
     """From ``#if`` to its ``#endif``, both included; inner ones belong to the outer."""
-    return [(region.start, region.end) for region in _regions(view)]
+    return [(region.start, region.end) for region in _regions(view, Known({}))]
 
 
-def _regions(view: View) -> list[_Region]:
+def _regions(view: View, known: Known) -> list[_Region]:
+    """Every region that lies in no other, with what its conditions are worth where they stand."""
+    known = known.copy()
     found: list[_Region] = []
     stack: list[_Region] = []
     for line in view.preprocessor:
         match = _CONDITIONAL.match(line.text)
         if match is None:
+            known.take(line.text, stack)
             continue
         word, condition = match.group(1), match.group(2).strip()
         if word.startswith("if"):
@@ -94,38 +204,19 @@ def _regions(view: View) -> list[_Region]:
             stack.pop().end = line.end
         else:
             spelled = {"ifdef": f"defined({condition})", "ifndef": f"!defined({condition})", "else": "1"}
-            stack[-1].branches.append(_Branch(spelled.get(word, condition), line.end))
+            region, branch = stack[-1], _Branch(spelled.get(word, condition), line.end)
+            if any(before.value for before in region.branches):
+                branch.value = False
+            else:
+                branch.value, macros = known.value(branch.condition)
+                if branch.value is not None and any(before.value is None for before in region.branches):
+                    branch.value = None
+                region.macros |= macros
+            region.branches.append(branch)
     for region in stack:
         # Without its #endif: everything that follows depends on it.
         region.end = region.branches[-1].end = len(view.text)
     return found
-
-
-def _settle(region: _Region, known: Mapping[str, str], dropped: list[Piece], left: list[Piece]) -> None:
-    """Notes the branches that are not compiled, or the whole region where that is not certain."""
-    values = [_value(branch.condition, known) for branch in region.branches]
-    taken = next((number for number, value in enumerate(values) if value is not False), None)
-    if taken is not None and values[taken] is None:
-        left.append(Piece(region.start, region.end, "conditional compilation"))
-        return
-    kept = None if taken is None else region.branches[taken]
-    dropped.append(Piece(region.start, kept.start if kept else region.end, ""))
-    if kept is not None:
-        dropped.append(Piece(kept.end, region.end, ""))
-        for inner in kept.inner:
-            _settle(inner, known, dropped, left)
-
-
-def _value(condition: str, known: Mapping[str, str]) -> bool | None:
-    """Whether a condition holds; None if that is not certain."""
-    text = known.get(condition, condition).strip()
-    if _INTEGER.fullmatch(text):
-        return int(text) != 0
-    match = _DEFINED.fullmatch(condition)
-    if match is None:
-        return None
-    name = match.group(2) or match.group(3)
-    return (match.group(1) == "") if name in known else None
 
 
 def outside(pieces: Sequence[Piece], dropped: Collection[Piece]) -> list[Piece]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from tree_sitter import Node
@@ -10,18 +12,19 @@ from tree_sitter import Node
 from lapwing.overlap.fortran.allocations import give_bounds
 from lapwing.overlap.fortran.declarations import declare
 from lapwing.overlap.fortran.file import File, children_of
-from lapwing.overlap.fortran.includes import Includes
+from lapwing.overlap.fortran.includes import KNOWN_INCLUDES, Includes
 from lapwing.overlap.fortran.input_output import opens_standard_units
-from lapwing.overlap.fortran.parse import parse_view
-from lapwing.overlap.fortran.preprocessor import conditional_regions, included_name, macros_of
+from lapwing.overlap.fortran.parse import parse_file
+from lapwing.overlap.fortran.preprocessor import Known, conditional_regions, included_name, macros_of
 from lapwing.overlap.fortran.scope import KNOWN_MODULES, Entity, Scope, StatementFunction, Use, World
 from lapwing.overlap.fortran.skeleton import Kind, kind_of
 from lapwing.overlap.fortran.statements import StatementReader
 from lapwing.overlap.fortran.symbols import Symbols
 from lapwing.overlap.fortran.units import UNITS, Unit, units_of
-from lapwing.overlap.fortran.view import LAST_COLUMN, form_of, make_view
+from lapwing.overlap.fortran.view import LAST_COLUMN, form_of
 from lapwing.overlap.program import (
     Block,
+    LeftOut,
     Opaque,
     Problem,
     Procedure,
@@ -31,20 +34,25 @@ from lapwing.overlap.program import (
     Statement,
     Storage,
     Symbol,
+    taken_as_undefined,
 )
 
 FREE_LINE_LENGTH = 132
 
 
 def read_fortran(
-    paths: Sequence[Path], include_dirs: Sequence[Path] = (), defines: Mapping[str, str] | None = None
+    paths: Sequence[Path],
+    include_dirs: Sequence[Path] = (),
+    defines: Mapping[str, str] | None = None,
+    undefines: Collection[str] = (),
 ) -> Program:
     """Reads source files, and the include files they name, which are looked for beside them and in ``include_dirs``.
 
-    ``defines``: macros of the preprocessor with their values, as ``-D`` gives them. Never raises for what the files hold: what
+    ``defines``: macros of the preprocessor with their values, as ``-D`` gives them; ``undefines``: those that are certainly not
+    defined. Never raises for what the files hold: what
     cannot be read is an Opaque statement and a Problem.
     """
-    reader = ProgramReader(include_dirs, defines or {})
+    reader = ProgramReader(include_dirs, defines or {}, undefines=undefines)
     for path in paths:
         reader.add(path)
     return reader.program()
@@ -68,9 +76,14 @@ class ProgramReader:
     """Adds files, then makes the program of all of them: declarations first, since modules may come in any order."""
 
     def __init__(
-        self, include_dirs: Sequence[Path], defines: Mapping[str, str], memory: Mapping[Path, bytes] | None = None
+        self,
+        include_dirs: Sequence[Path],
+        defines: Mapping[str, str],
+        memory: Mapping[Path, bytes] | None = None,
+        undefines: Collection[str] = (),
     ) -> None:
         self.defines = defines
+        self.undefines = undefines
         self.memory = memory or {}
         self.sources: list[Source] = []
         self.files: list[File] = []
@@ -118,12 +131,29 @@ class ProgramReader:
             return None
 
     def parsed(self, path: Path, data: bytes, form: str, wrap: bool = False) -> File:
-        view = make_view(data, form)
         source = Source(path, data, "fortran", form)
         self.sources.append(source)
-        parsed = parse_view(view, wrap, self.defines)
+        given = {**dict.fromkeys(self.undefines), **self.defines}
+        parsed = parse_file(data, form, Known(given, lambda name: self.defined_in(path, name, ())), wrap)
         macros = macros_of((piece.text for piece in parsed.preprocessor), self.defines)
         return File(source, len(self.sources) - 1, parsed, macros)
+
+    def defined_in(self, path: Path, name: str, around: tuple[Path, ...]) -> Collection[str] | None:
+        """The macros that a file may define which ``path`` includes; None where one is not found."""
+        if Path(name).name in KNOWN_INCLUDES:
+            return ()
+        places = (folder / name for folder in (path.parent, *self.includes.directories))
+        found = next(((place, data) for place in places if (data := self.bytes_of(place)) is not None), None)
+        if found is None or found[0] in around:
+            return None if found is None else ()
+        lines = found[1].decode("latin-1").splitlines()
+        names = set(macros_of(lines, {}))
+        for inner in filter(None, map(included_name, lines)):
+            more = self.defined_in(found[0], inner, (*around, found[0]))
+            if more is None:
+                return None
+            names |= set(more)
+        return names
 
     def include(self, path: Path, form: str) -> File | None:
         """An include file, parsed once for each form it is included in."""
@@ -184,7 +214,24 @@ class ProgramReader:
         globals_ = self.globals()
         mains = tuple(self.mains())
         given = tuple(value.encode() for value in self.defines.values())
-        return Program(tuple(self.sources), procedures, globals_, tuple(self.problems), mains=mains, included=given)
+        left_out = tuple(self.left_out())
+        return Program(
+            tuple(self.sources),
+            procedures,
+            globals_,
+            tuple(self.problems),
+            mains=mains,
+            included=given,
+            left_out=left_out,
+            undefined=taken_as_undefined(left_out),
+        )
+
+    def left_out(self) -> Iterator[LeftOut]:
+        """What conditional compilation leaves out of the files."""
+        for file in (*self.files, *(file for file in self.included.values() if file is not None)):
+            for left in file.parsed.left:
+                pieces = tuple(Span(file.number, piece.start, piece.end) for piece in left.pieces)
+                yield LeftOut(Span(file.number, left.start, left.end), pieces, left.whole, left.macros)
 
     def mains(self) -> Iterator[Span]:
         """Main programs. What lies in an ``#if`` may be left out, and statements without an END may be there to be included."""
@@ -234,8 +281,22 @@ class ProgramReader:
     def note_missing_modules(self, scope: Scope) -> None:
         for use in scope.uses:
             if use.module not in self.world.modules and use.module not in KNOWN_MODULES:
-                message = f"the module {use.module} is not among the files given: what it declares is not known"
+                place = self.unread_modules.get(use.module)
+                why = "is not among the files given" if place is None else f"cannot be read, in {place}"
+                message = f"the module {use.module} {why}: what it declares is not known"
                 self.problem(scope.unit.file, use.start, message)
+
+    @cached_property
+    def unread_modules(self) -> dict[str, str]:
+        """Where modules begin that stand in what was not read, or is left out."""
+        found: dict[str, str] = {}
+        for file in self.files:
+            lines = file.source.data.decode("latin-1").splitlines()
+            for number, line in enumerate(lines, 1):
+                module = _MODULE.fullmatch(line)
+                if module:
+                    found.setdefault(module[1].lower(), f"{file.path}:{number}")
+        return found
 
     def enter(self, unit: Unit, host: Scope | None) -> None:
         scope = Scope(unit, host, self.world)
@@ -386,6 +447,9 @@ class ProgramReader:
         ]
         found = (self.symbols.of(entity) for entity in entities)
         return {symbol.key: symbol for symbol in found if _is_global(symbol)}
+
+
+_MODULE = re.compile(r"\s*module\s+(?!procedure\b)(\w+)\s*(?:!.*)?", re.IGNORECASE)
 
 
 def _is_global(symbol: Symbol) -> bool:

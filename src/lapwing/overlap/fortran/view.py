@@ -7,8 +7,10 @@ its byte range in the file, in fixed and in free form alike.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,9 +80,10 @@ def _only_free(line: bytes) -> bool:
     return line.split(b"!")[0].rstrip().endswith(b"&")
 
 
-def make_view(data: bytes, form: str) -> View:
+def make_view(data: bytes, form: str, dropped: Sequence[Piece] = ()) -> View:
+    """The view of a file without the lines that are ``dropped``."""
     builder = _FixedView(data) if form == "fixed" else _FreeView(data)
-    return builder.build()
+    return builder.build(dropped)
 
 
 class _ViewBuilder:
@@ -100,8 +103,9 @@ class _ViewBuilder:
         self.marks: list[int] = []  # where "&" stands outside of literals in the line copied last
         self.comment = False  # whether the line copied last ends in a comment
 
-    def build(self) -> View:
+    def build(self, dropped: Sequence[Piece]) -> View:
         position = 0
+        gone = sorted((piece.start, piece.end) for piece in dropped)
         in_preprocessor = False
         # A mark of the encoding some editors put before the text.
         mark = len(_BYTE_ORDER_MARK) if self.data.startswith(_BYTE_ORDER_MARK) else 0
@@ -110,7 +114,7 @@ class _ViewBuilder:
             if in_preprocessor or text.startswith(b"#"):
                 self.preprocessor.append(Piece(position, position + len(text), text.decode("latin-1")))
                 in_preprocessor = text.endswith(b"\\")
-            else:
+            elif not _is_in(gone, position):
                 self.line(position + mark, text[mark:])
             mark = 0
             position += len(line) + 1
@@ -308,6 +312,11 @@ class _FreeView(_ViewBuilder):
     def finish(self) -> None:
         super().finish()
         self.continues = False
+
+
+def _is_in(pieces: Sequence[tuple[int, int]], offset: int) -> bool:
+    place = bisect_right(pieces, (offset, math.inf)) - 1
+    return place >= 0 and offset < pieces[place][1]
 
 
 def _is_word(byte: bytes) -> bool:

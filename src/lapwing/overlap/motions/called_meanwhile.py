@@ -61,17 +61,23 @@ class CalledMeanwhile:
                     procedure.span,
                 )
 
-    def lender(self, procedure: Procedure, under_way: UnderWay) -> int | None:
-        """The file whose progress procedure is called, where the procedure's own does not use MPI."""
-        return None if procedure.source in self._communicating else self._lender(procedure, under_way)
+    def uses_mpi(self, procedure: Procedure) -> bool:
+        """Whether the procedure's file calls MPI itself, and so can have a progress procedure of its own."""
+        return procedure.source in self._communicating
 
-    def _lender(self, procedure: Procedure, under_way: UnderWay) -> int | None:
+    def lender(self, procedure: Procedure, under_way: UnderWay) -> int | None:
+        """The file whose progress procedure is called, where the procedure's own does not use MPI; None if none can help."""
         sources = self.context.analysis.program.sources
         own = sources[procedure.source]
         found = {site.source for site in _sites(under_way)} - self.left
         # A file of another folder may be one that other programs are built of, too.
         near = (n for n in found if sources[n].path.parent == own.path.parent)
         return min((n for n in near if (sources[n].language == "fortran") is (own.language == "fortran")), default=None)
+
+    def refuse_lending(self, procedure: Procedure, under_way: UnderWay) -> None:
+        """No file that could help the procedure's own, which does not use MPI, is near."""
+        for site in _sites(under_way):
+            self.context.refuse(site, MOTION, *_nobody_lends(procedure), procedure.span)
 
     @cached_property
     def _communicating(self) -> frozenset[int]:
@@ -112,9 +118,8 @@ class CalledMeanwhile:
                 f"{name} may be called by others, or in a region that threads run",
                 "name all sources; give the work that hides messages a procedure of its own",
             )
-        if procedure.source not in self._communicating and self._lender(procedure, under_way) is None:
-            found = f"none in its folder that could help {name}"
-            return ("a file that uses MPI is changed", found, "move it to such a file or its folder")
+        if not self.uses_mpi(procedure) and self.lender(procedure, under_way) is None:
+            return _nobody_lends(procedure)
         return None
 
 
@@ -128,6 +133,11 @@ def is_pure(procedure: Procedure, source: Source) -> bool:
     before = _KIND.match(text)
     # ``module procedure`` has its attributes elsewhere.
     return before is None or bool({"pure", "elemental", "module"}.intersection(re.findall(r"\w+", before[1].lower())))
+
+
+def _nobody_lends(procedure: Procedure) -> Found:
+    found = f"none in its folder that could help {procedure.name}"
+    return ("a file that uses MPI is changed", found, "move it to such a file or its folder")
 
 
 def _sites(under_way: UnderWay) -> list[Span]:

@@ -11,10 +11,10 @@ So it is with the loops of procedures that are called between start and end and 
 An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (strips.py), but in
 procedures that may be called for very little, too.
 
-Obligations. Something may be under way; the loop calls no MPI itself; no directive makes threads run it (front ends give those as
-Opaque), nor the procedure it is in, unless that communicates itself. The progress call looks whether MPI is there, for what is
-called while it is may be called before and after, too. Of strips: the loop's bound stays the same while it runs, and no turn
-leaves it.
+Obligations. A transfer that was moved may be under way, for what the program itself overlaps is its author's business; the loop
+calls no MPI itself; no directive makes threads run it (front ends give those as Opaque), nor the procedure it is in, unless that
+communicates itself. The progress call looks whether MPI is there, for what is called while it is may be called before and after,
+too. Of strips: the loop's bound stays the same while it runs, and no turn leaves it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap import strips
-from lapwing.overlap.motions.called_meanwhile import MOTION, is_pure
+from lapwing.overlap.motions.called_meanwhile import MOTION, CalledMeanwhile, is_pure
 from lapwing.overlap.motions.context import Context
 from lapwing.overlap.motions.fixed import is_fixed, is_simple, written_keys
 from lapwing.overlap.motions.under_way import Events, Key, UnderWay, happens
@@ -58,16 +58,27 @@ _SOME_WORK = 64  # turns that a loop is taken to have when nothing is known, and
 @dataclass
 class ProgressCalls:
     """Puts progress calls into one procedure. ``meanwhile``: what is under way when procedures are called, by their keys: halves,
-    and others that do not communicate. ``strips``: whether innermost loops may run in strips. ``lender``: as in phases.Progress.
+    and others that do not communicate. ``strips``: whether innermost loops may run in strips. ``called``: says whose progress
+    procedure the file calls; without, its own. ``completed``: by the sites of waits, those of what they complete.
     """
 
     context: Context
     procedure: Procedure
     events: Events
     strips: bool = True
-    lender: int | None = None
+    called: CalledMeanwhile | None = None
+    completed: dict[Span, set[Span]] = field(default_factory=dict)
     meanwhile: dict[str, UnderWay] = field(default_factory=dict)
     _found: set[Span] = field(default_factory=set)
+    _inserts: bool = True
+    _starts: dict[Key, Span] = field(
+        default_factory=dict
+    )  # where what is under way was started, as far as that is here
+
+    def follow(self, block: Block, under_way: UnderWay) -> None:
+        """Only finds out what is under way when procedures are called, and what waits complete."""
+        self._inserts = False
+        self._block(block, dict(under_way))
 
     def block(self, block: Block, under_way: UnderWay) -> Block:
         """A block of the procedure with progress calls; ``under_way``: when it begins."""
@@ -97,7 +108,7 @@ class ProgressCalls:
     def _statement(self, statement: Statement, under_way: UnderWay) -> Statement:
         match statement:
             case Loop() | While():
-                if under_way and self._is_quiet(statement):
+                if self._inserts and under_way and self._is_quiet(statement):
                     return self._long_loop(statement, under_way)
                 # What is started in a turn may still be under way in the next one.
                 again = dict(under_way)
@@ -135,7 +146,8 @@ class ProgressCalls:
         # Copies of sends have mostly left when they are made: short loops need not help them.
         waiting = not all(map(_is_copy, under_way))
         if not (inner or calls):
-            return self._strips(loop, under_way) if waiting and self.strips and isinstance(loop, Loop) else loop
+            strips = waiting and self.strips and (self.called is None or self.called.uses_mpi(self.procedure))
+            return self._strips(loop, under_way) if strips and isinstance(loop, Loop) else loop
         if loop.body.form == "chain":
             return loop
         if isinstance(loop, PartialLoop) and not loop.inside:
@@ -148,8 +160,14 @@ class ProgressCalls:
         enough = _SOME_WORK if waiting else _SOME_WORK**2
         if not calls and max(_work(s) for s in inner) < enough:
             return loop
+        lender = None
+        if self.called is not None and not self.called.uses_mpi(self.procedure):
+            lender = self.called.lender(self.procedure, under_way)
+            if lender is None:
+                self.called.refuse_lending(self.procedure, under_way)
+                return loop
         self._found |= {span for spans in under_way.values() for span in spans}
-        return with_blocks(loop, [_with_call(loop.body, self.lender)])
+        return with_blocks(loop, [_with_call(loop.body, lender)])
 
     def _strips(self, loop: Loop, under_way: UnderWay) -> Loop:
         """An innermost loop in strips, if it may be long and that is possible."""
@@ -195,7 +213,11 @@ class ProgressCalls:
         events = self.events.of(statement, self.procedure)
         sites = tuple({event.site for event in events})
         for event in events:
+            before = set(under_way)
             happens(event, sites, under_way)
+            self._starts.update((new, event.site) for new in under_way.keys() - before if event.starts)
+            ended = {self._starts[old] for old in before - under_way.keys() if old in self._starts}
+            self.completed.setdefault(event.site, set()).update(ended)
 
 
 def _is_copy(key: Key) -> bool:

@@ -28,18 +28,23 @@ class Event:
 
 @dataclass
 class Events:
-    """What starts and ends in statements. ``halves``: of divided procedures by their names."""
+    """What starts and ends in statements. ``halves``: of divided procedures by their names. ``moved``: the sites of transfers
+    that count; None: all do."""
 
     context: Context
     halves: dict[str, Procedure]
+    moved: frozenset[Span] | None = None
     _called: dict[str, list[Event]] = field(default_factory=dict)
 
     def of(self, statement: Statement, procedure: Procedure) -> list[Event]:
         """What starts and ends in a statement without blocks, in order."""
         message = message_of(statement)
         if message is not None and isinstance(statement, Call):
-            return list(_of_message(message, statement))
-        return self._of_others(statement, procedure)
+            return self._counted(_of_message(message, statement))
+        return self._counted(self._of_others(statement, procedure))
+
+    def _counted(self, events: Iterable[Event]) -> list[Event]:
+        return [event for event in events if not event.starts or self.moved is None or event.site in self.moved]
 
     def started_in(self, half: Procedure) -> UnderWay:
         """What of a divided procedure is under way when its last part begins: what ends there and does not start there before."""
@@ -47,7 +52,7 @@ class Events:
         under_way: UnderWay = {}
         for event in self._inside(half):
             missing = not event.starts and (not own if event.key is None else event.key not in own)
-            if missing:
+            if missing and (self.moved is None or event.site in self.moved):
                 under_way[_name(event)] = (event.site,)
             happens(event, (event.site,), own)
         return under_way
