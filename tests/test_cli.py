@@ -230,13 +230,14 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
     found = document(
         folder, "smooth.py", "-n", str(ranks), "--engine", "blocking,overlap", "--repeat", "3", "--tile", "7", "--check"
     )
-    assert set(found) == {"nest", "ranks", "dependences", "runs"}
+    assert set(found) == {"nest", "ranks", "dependences", "runs", "warnings"}
     assert (found["nest"], found["ranks"]) == ("smooth", ranks)
     assert found["dependences"] == [[0, 1, 0], [0, 0, 1], [1, -1, 0], [1, 0, -1]]
     assert [run["engine"] for run in found["runs"]] == ["blocking", "overlap"]
     for run in found["runs"]:
         assert set(run) == {
             "engine", "tile", "grid", "seconds", "median", "predicted", "hidden", "exposed_seconds", "transfer_seconds",
+            "cpu_lost", "cpu_lost_seconds",
             "identical", "results",
         }  # fmt: skip
         assert run["tile"] == 7

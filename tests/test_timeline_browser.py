@@ -114,7 +114,8 @@ def test_every_rank_has_its_tracks(page: Chromium) -> None:
         f"overlap 1 {way}", "overlap 1 compute", "overlap 1 communication",
         f"overlap 1p {way}", "overlap 1p compute", "overlap 1p communication",
     ]  # fmt: skip
-    assert page.run("document.querySelectorAll('table tbody tr').length") == 4
+    assert page.run("document.querySelectorAll('#tables tbody tr').length") == 4
+    assert page.run("document.querySelectorAll('#figures tbody tr').length") == 2
     assert page.run("document.title").startswith("smooth: blocking, overlap")
 
 
@@ -216,7 +217,7 @@ def test_tooltips_have_the_numbers(browser: Chromium, tmp_path: Path) -> None:
     show(browser, tmp_path, two_ranks())
     browser.mouse("mouseMoved", *point(browser, "row.rank.rank === 1 && row.track.kind === 'communication'", 0))
     assert tooltip(browser) == [
-        "wait, rank 1", "began\t0 s", "took\t3.25 s", "exposed\t1 s", "sweep\t0", "step\t0", "other rank\t0",
+        "wait, rank 1", "began\t0 s", "took\t3.25 s", "message on its way\t1 s", "sweep\t0", "step\t0", "other rank\t0",
     ]  # fmt: skip
     browser.mouse("mouseMoved", *point(browser, "row.track.kind === 'messages on their way'", 0))
     assert tooltip(browser) == [
@@ -238,13 +239,13 @@ def test_events_that_share_a_pixel_say_so(browser: Chromium, tmp_path: Path) -> 
 def test_figures_explain_themselves(page: Chromium) -> None:
     place = page.run(
         """(() => {
-          const box = document.querySelector("dl div").getBoundingClientRect();
+          const box = document.querySelector("th[data-meaning]:last-child").getBoundingClientRect();
           return [box.left + 5, box.top + 5];
         })()"""
     )
     page.mouse("mouseMoved", *place)
-    shown = page.run("getComputedStyle(document.querySelector('dl div'), '::after').content")
-    assert "load balance × communication efficiency" in shown
+    shown = page.run("getComputedStyle(document.querySelector('th[data-meaning]:last-child'), '::after').content")
+    assert "the run time on a network that takes no time" in shown
 
 
 def test_switching_between_runs(page: Chromium) -> None:

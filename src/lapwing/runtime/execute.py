@@ -32,6 +32,7 @@ from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
+from lapwing.trace.interference import Moment
 
 Report = Callable[[float], None]
 Result = TypeVar("Result")
@@ -93,8 +94,10 @@ class Runner:
             return len(interrupt)
 
         callback = native.Progress(progress)
+        begin = Moment.now()
         with noted_interrupts() as interrupt:
             status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
+        _, lost = begin.lost_since()
         if interrupt:
             raise interrupt[0]
         if status == native.TRAPPED:
@@ -102,7 +105,12 @@ class Runner:
         _check(status, runtime)
         events_kept = min(trace.count, events)
         return RankTrace(
-            self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
+            self.rank,
+            host(),
+            times.begin,
+            {**_by_name(times), "cpu_lost": min(lost, times.total)},
+            kept[:events_kept].copy(),
+            trace.count - events_kept,
         )
 
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
