@@ -38,9 +38,13 @@ def _totals(summary: Summary) -> str:
     ranks = summary.ranks
     time = sum(rank.seconds for rank in ranks)
     exposed, could = (sum(getattr(rank, name) for rank in ranks) for name in ("exposed", "could_overlap"))
+    threads = sum(rank.threads for rank in ranks)
+    several = f" ({threads} threads)" if threads > len(ranks) else ""
+    part = share(exposed / time if time > 0 else 0.0)
     return (
-        f"\n{len(ranks)} rank{'s' * (len(ranks) != 1)}, {in_seconds(summary.seconds)} s from MPI_Init to MPI_Finalize. "
-        f"Exposed {in_seconds(exposed)} s ({share(exposed / time if time > 0 else 0.0)} of the ranks' time), of which {in_seconds(could)} s could overlap.\n"
+        f"\n{len(ranks)} rank{'s' * (len(ranks) != 1)}{several}, {in_seconds(summary.seconds)} s from MPI_Init to "
+        f"MPI_Finalize. Exposed {in_seconds(exposed)} s ({part} of the {'threads' if several else 'ranks'}' time), of which "
+        f"{in_seconds(could)} s could overlap.\n"
         f"Hidden behind computation at most {share(summary.hidden)} of communication (overlapped / (overlapped + exposed)).\n"
         f"Parallel efficiency {share(summary.parallel_efficiency)} = load balance {share(summary.load_balance)} × "
         f"communication efficiency {share(summary.communication_efficiency)} (POP)."
@@ -49,7 +53,9 @@ def _totals(summary: Summary) -> str:
 
 def _rank_table(ranks: tuple[RankMetrics, ...]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("rank", "seconds", "computation", "in MPI", "exposed", "overlapped", "could overlap"):
+    several = any(rank.threads > 1 for rank in ranks)
+    names = ("rank", *(["threads"] if several else []), "seconds", "computation", "in MPI", "exposed", "overlapped")
+    for name in (*names, "could overlap"):
         table.add_column(name, justify="right")
     # Of many ranks the ones that compute most and least tell the story.
     shown = sorted(ranks, key=lambda rank: -rank.computation)
@@ -57,7 +63,7 @@ def _rank_table(ranks: tuple[RankMetrics, ...]) -> Table:
     shown = sorted(shown if len(shown) <= _MOST_RANKS else shown[:half] + shown[-half:], key=lambda rank: rank.rank)
     for rank in shown:
         values = (rank.seconds, rank.computation, rank.mpi, rank.exposed, rank.overlapped, rank.could_overlap)
-        table.add_row(str(rank.rank), *map(in_seconds, values))
+        table.add_row(str(rank.rank), *([str(rank.threads)] if several else []), *map(in_seconds, values))
     return table
 
 

@@ -32,7 +32,6 @@ from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
-from lapwing.trace.interference import Moment
 
 Report = Callable[[float], None]
 Result = TypeVar("Result")
@@ -94,10 +93,8 @@ class Runner:
             return len(interrupt)
 
         callback = native.Progress(progress)
-        begin = Moment.now()
         with noted_interrupts() as interrupt:
             status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
-        _, lost = begin.lost_since()
         if interrupt:
             raise interrupt[0]
         if status == native.TRAPPED:
@@ -105,12 +102,7 @@ class Runner:
         _check(status, runtime)
         events_kept = min(trace.count, events)
         return RankTrace(
-            self.rank,
-            host(),
-            times.begin,
-            {**_by_name(times), "cpu_lost": min(lost, times.total)},
-            kept[:events_kept].copy(),
-            trace.count - events_kept,
+            self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
         )
 
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
@@ -337,7 +329,7 @@ def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announc
 
 def _by_name(times: native.Times) -> dict[str, float]:
     """lw_times by name; transfers are not the rank's own time."""
-    found = {name: getattr(times, name) for name in ("total", "fill", "drain", "exposed", "messages", "bytes")}
+    found = {name: getattr(times, name) for name in ("total", "fill", "drain", "exposed", "cpu_lost", "messages", "bytes")}
     return {**found, **{name: times.phase[k] for k, name in enumerate(PHASES) if name != "transfer"}}
 
 

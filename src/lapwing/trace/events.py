@@ -38,9 +38,9 @@ class RankTrace:
     """One rank of one run.
 
     ``events`` has dtype EVENT, in order of their ends; ``dropped`` says how many more there were than room.
-    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, fill, drain, exposed), and
-    messages and bytes received; they count every event, dropped ones too. Among them ``cpu_lost``, the seconds in which the
-    computing thread was without a core (interference.py). ``begin`` is when the run began on this rank.
+    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, fill, drain, exposed,
+    cpu_lost), and messages and bytes received; they count every event, dropped ones too. ``begin`` is when the run began on
+    this rank.
     """
 
     rank: int

@@ -1,7 +1,8 @@
 """CPU time that ranks lost to something else: other programs, or each other where there are more ranks than cores.
 
-A rank that computes, and one that waits by looking again and again, uses all the time of its core. What its thread did not get
-went to something else. Runs and calibrations measure it alike, and say so where it is too much for figures to be trusted.
+A rank that computes, and one that waits by looking again and again, uses all the time of its core: what its thread did not
+get went to something else. The runtime measures that in every run (cpu_lost in lw_times), a calibration while it computes; both
+say so where it is too much for figures to be trusted.
 """
 
 from __future__ import annotations
@@ -45,4 +46,7 @@ def warning(shares: Mapping[str, float], ranks: int, cores: int) -> str | None:
     text = f"CPU time lost, of the ranks' time: {each}. "
     if ranks > cores:
         return text + f"{ranks} ranks take turns on {cores} core{'' if cores == 1 else 's'}: times say little of what each takes."
-    return text + "Something else ran on their cores, and times may be off by as much; stop other programs and run again."
+    return (
+        text + "Something else ran on their cores (other programs, or helper threads), and times may be off by as much; "
+        "stop other programs and run again."
+    )
