@@ -25,8 +25,8 @@ from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.trace import timeline
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
-from lapwing.trace.messages import needed_by, sent_by
 from lapwing.trace.exposure import exposed_seconds
+from lapwing.trace.messages import needed_by, sent_by
 from lapwing.trace.metrics import NOISE_SECONDS, hidden, metrics
 from lapwing.trace.perfetto import perfetto_json
 from lapwing.trace.replay import replay

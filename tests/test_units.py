@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from lapwing.units import duration, durations, in_seconds, number, rate, share, size, traffic
 
 TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}
-magnitudes = st.builds(lambda m, e, sign: sign * m * 10.0**e, st.floats(1, 10), st.integers(-14, 7), st.sampled_from([1, -1]))
+magnitudes = st.builds(
+    lambda m, e, sign: sign * m * 10.0**e, st.floats(1, 10), st.integers(-14, 7), st.sampled_from([1, -1])
+)
 
 
 @given(magnitudes)
@@ -61,14 +63,22 @@ def test_columns_of_seconds(value: float | None, text: str) -> None:
 
 
 def test_sizes_and_rates() -> None:
-    assert [size(b) for b in (0, 8, 4096, 65536, 3 << 19, 1 << 30)] == ["0 B", "8 B", "4 KiB", "64 KiB", "1.5 MiB", "1 GiB"]
+    assert [size(b) for b in (0, 8, 4096, 65536, 3 << 19, 1 << 30)] == [
+        "0 B",
+        "8 B",
+        "4 KiB",
+        "64 KiB",
+        "1.5 MiB",
+        "1 GiB",
+    ]
     assert [traffic(b) for b in (0, 999, 12_345, 25_000_000)] == ["0 B", "999 B", "12.3 KB", "25 MB"]
     assert rate(1.43e9) == "1.43 GB/s"
     assert rate(None) == size(math.nan) == "–"
 
 
 @pytest.mark.parametrize(
-    ("part", "text"), [(0.974, "97%"), (0.998, "99.8%"), (0.9999, "100%"), (1, "100%"), (0, "0%"), (0.004, "0.4%"), (None, "–")]
+    ("part", "text"),
+    [(0.974, "97%"), (0.998, "99.8%"), (0.9999, "100%"), (1, "100%"), (0, "0%"), (0.004, "0.4%"), (None, "–")],
 )
 def test_shares(part: float | None, text: str) -> None:
     assert share(part) == text

@@ -52,7 +52,19 @@ def random_recording(rank: int, rng: np.random.Generator, threads: int, dropped:
         totals[0]["calls"] += more
         totals[0]["seconds"] += rng.random() * 5
     return Recording(
-        rank, 2, STATES[2], f"host{rank}", 1, "MPICH", "program", begin, end + rng.random(), more, SITES, totals, records
+        rank,
+        2,
+        STATES[2],
+        f"host{rank}",
+        1,
+        "MPICH",
+        "program",
+        begin,
+        end + rng.random(),
+        more,
+        SITES,
+        totals,
+        records,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lapwing.api import Nest
+from lapwing.calibrate.networks import network_of
 from lapwing.check import Reference, differences, make_reference
 from lapwing.cli.files import write_text
 from lapwing.cli.loading import problem_arguments
@@ -21,6 +22,7 @@ from lapwing.decide import Decider
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
+from lapwing.machine.machine import Link
 from lapwing.planner.choose import grids
 from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
@@ -105,7 +107,8 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
     """
     places = _places(comm)
-    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, places, emit))
+    network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
+    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, places, network, emit))
     variants = job.variants(nest, _from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
     for turn in range(job.repeat):
@@ -185,7 +188,9 @@ class _Bench:
         self.runs_left = job.repeat * len(variants)
 
     @staticmethod
-    def prepare(job: Job, nest: Nest, places: tuple[int, int, int], emit: Emit) -> _Bench:
+    def prepare(
+        job: Job, nest: Nest, places: tuple[int, int, int], network: Mapping[str, Link] | None, emit: Emit
+    ) -> _Bench:
         arguments = problem_arguments(nest, job.settings)
         bound = nest.bind(arguments)
         for array in bound.arrays:
@@ -198,7 +203,7 @@ class _Bench:
         check_aliases(bound, {**global_values(nest.python), **arguments})
         tried = job.grids(nest, bound, places[0])
         variants = job.variants(nest, tried)
-        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_probe, emit))
+        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_probe, emit), network)
         plans = [decide(variant.wishes()) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
         shown = [decide(variant.wishes()) for variant in job.variants(nest, [None])] if job.grid == "all" else plans
@@ -255,9 +260,7 @@ class _Bench:
 
     def shown_figures(self) -> list[Metrics]:
         """The figures that stand for each variant wherever they are shown: those of its median run."""
-        return [
-            of_runs[_median_run(outcomes)] for of_runs, outcomes in zip(self.figures, self.outcomes, strict=True)
-        ]
+        return [of_runs[_median_run(outcomes)] for of_runs, outcomes in zip(self.figures, self.outcomes, strict=True)]
 
     def report(self) -> Report:
         figures = self.shown_figures()

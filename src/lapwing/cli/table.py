@@ -44,7 +44,9 @@ def show(document: Mapping[str, Any]) -> None:
     if len({tuple(run["grid"]) for run in runs}) > 1:
         best = min(runs, key=lambda run: run["median"])
         grid = "x".join(map(str, best["grid"]))
-        console.print(f"best: {best['engine']} on {grid}, {in_seconds(best['median'], _DIGITS)} s", markup=False, highlight=False)
+        console.print(
+            f"best: {best['engine']} on {grid}, {in_seconds(best['median'], _DIGITS)} s", markup=False, highlight=False
+        )
     for text in document["warnings"]:
         console.print(text, markup=False, highlight=False)
     for name, value in runs[-1]["results"].items():

@@ -253,7 +253,7 @@ class _Runner:
 
 def _failure(found: _Ran, slowest: float) -> str | None:
     if found.status is None:
-        return f"it did not end within {duration(found.seconds)}; the original took {duration(slowest)}"
+        return f"it did not end within {duration(round(found.seconds))}; the original took {duration(slowest)}"
     if found.status != 0:
         return f"it ended with status {found.status}, the original with 0.{_last_lines(found.errors)}"
     return None

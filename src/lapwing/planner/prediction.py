@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from lapwing.schedule.estimate import nearly_completion_seconds
@@ -50,10 +51,15 @@ class Prediction:
         return f"{duration(self.seconds)}: {shown}; limited by {self.limit}"
 
 
-def predict(pipeline: Pipeline, setup: float = 0.0) -> Prediction:
-    """The exact timeline's completion time with that of setting up, and what it is made of."""
-    seconds = nearly_completion_seconds(pipeline)
-    free = nearly_completion_seconds(without_network(pipeline)) if pipeline.channels else seconds
+def predict(
+    pipeline: Pipeline, setup: float = 0.0, completion: Callable[[Pipeline], float] = nearly_completion_seconds
+) -> Prediction:
+    """The timeline's completion time with that of setting up, and what it is made of.
+
+    completion: tells the time; nearly, as planners need it, or exactly (schedule.timeline.completion_seconds).
+    """
+    seconds = completion(pipeline)
+    free = completion(without_network(pipeline)) if pipeline.channels else seconds
     steps = pipeline.steps * pipeline.sweeps
     compute = float(pipeline.compute.sum(axis=-1).max()) * pipeline.sweeps
     cpu = sum(c.pack + c.send + c.receive + c.unpack for c in pipeline.channels)

@@ -45,8 +45,12 @@ def warning(shares: Mapping[str, float], ranks: int, cores: int) -> str | None:
     each = ", ".join(f"{name} {share(value)}" for name, value in shares.items())
     text = f"CPU time lost, of the ranks' time: {each}. "
     if ranks > cores:
-        return text + f"{ranks} ranks take turns on {cores} core{'' if cores == 1 else 's'}: times say little of what each takes."
+        return (
+            text
+            + f"{ranks} ranks take turns on {cores} core{'' if cores == 1 else 's'}: times say little of what each takes."
+        )
     return (
-        text + "Something else ran on their cores (other programs, or helper threads), and times may be off by as much; "
+        text
+        + "Something else ran on their cores (other programs, or helper threads), and times may be off by as much; "
         "stop other programs and run again."
     )
