@@ -351,15 +351,25 @@ def test_a_timeline_of_two_ranks(tmp_path: Path, ending: str) -> None:
         pytest.skip(str(error))
     timeline_path = tmp_path / f"run.{ending}"
     done = lapwing_run(
-        tmp_path, "-n", "2", "--engine", "blocking,overlap", "--repeat", "2", "--timeline", timeline_path.name
-    )
+        tmp_path, "-n", "2", "--engine", "blocking,overlap", "--repeat", "4", "--timeline", timeline_path.name,
+        "--json", "figures.json",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("POP") == 2
     text = timeline_path.read_text()
+    figures = json.loads((tmp_path / "figures.json").read_text())["runs"]
+    for one in figures:
+        assert 0 <= one["exposed_seconds"] <= one["transfer_seconds"]
+        of = (duration(one["exposed_seconds"]), duration(one["transfer_seconds"]))
+        assert re.search(f"{one['engine']}: .*{of[0]} exposed of {of[1]}", done.stdout)
+        if ending == "html":
+            assert f"<td>{of[0]}<small>of {of[1]}</small></td>" in text
     if ending == "html":
         for run in _Page(text).data["runs"]:
             assert [rank["predicted"] for rank in run["ranks"]] == [False, False, True, True]
     else:
+        for one, shown in zip(figures, json.loads(text)["otherData"]["runs"], strict=True):
+            assert all(one[name] == shown[name] for name in ("engine", "hidden", "exposed_seconds", "transfer_seconds"))
         names = [e["args"]["name"] for e in json.loads(text)["traceEvents"] if e["name"] == "process_name"]
         assert [name.partition(" on ")[0] for name in names] == [
             "blocking: rank 0", "blocking: rank 1", "blocking, predicted: rank 0", "blocking, predicted: rank 1",
