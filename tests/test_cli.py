@@ -247,6 +247,8 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
         assert run["predicted"] > 0
         assert run["identical"] is True
         assert run["results"] == expected_results()
+        assert 0 <= run["cpu_lost"] <= 1
+        assert len(run["cpu_lost_seconds"]) == ranks
         if ranks == 1:
             assert run["hidden"] is run["exposed_seconds"] is run["transfer_seconds"] is None
         else:

@@ -119,6 +119,22 @@ def test_every_rank_has_its_tracks(page: Chromium) -> None:
     assert page.run("document.title").startswith("smooth: blocking, overlap")
 
 
+@pytest.mark.parametrize(("width", "height"), [(1400, 1000), (1280, 720)])
+def test_the_timeline_of_four_engines_stands_on_the_first_screen(
+    browser: Chromium, tmp_path: Path, width: int, height: int
+) -> None:
+    engines = ("blocking", "overlap", "onesided", "helper")
+    runs = [replace(pipeline("overlap", ranks=4), engine=engine) for engine in engines]
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    try:
+        show(browser, tmp_path, *runs)
+        assert browser.run("chart.getBoundingClientRect().top") < 0.65 * height
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.run("document.getElementById('summary').scrollHeight - summary.clientHeight") <= 1
+    finally:
+        browser.call("Emulation.setDeviceMetricsOverride", width=1400, height=1000, deviceScaleFactor=1, mobile=False)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_phase_is_drawn_in_both_schemes(page: Chromium, tmp_path: Path, scheme: str) -> None:
     page.scheme(scheme)

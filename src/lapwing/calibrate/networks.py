@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -95,7 +96,8 @@ def remember(key: str, links: Mapping[str, Link]) -> None:
         unfinished.write_text(json.dumps(links_document({"network": links})), encoding="utf-8")
         os.replace(unfinished, path)
     except OSError:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
 
 
 def _path(key: str) -> Path:

@@ -86,4 +86,5 @@ def _arrived_during(waits: npt.NDArray[Any], events: npt.NDArray[Any]) -> Floats
 
 def _bytes(transfers: npt.NDArray[Any]) -> Floats:
     """Sizes that messages are weighed by: an empty one takes its time as well."""
-    return np.maximum(transfers["bytes"], 1).astype(np.float64)
+    sizes: Floats = np.maximum(transfers["bytes"], 1).astype(np.float64)
+    return sizes
