@@ -137,6 +137,24 @@ def test_a_sender_held_back_by_a_slow_receiver_is_not_exposed() -> None:
     assert found.hidden == 1
 
 
+def test_a_synchronous_send_is_exposed_for_as_long_as_its_message_takes() -> None:
+    """The receiver comes later than the message, and so does not wait for it; the sender does, for both."""
+    sender, receiver = [], []
+    for step in range(20):
+        begin, message = 3e-3 * step, {"step": step, "peer": 1, "bytes": 8}
+        sender += [
+            event("compute", begin, begin + 1e-3, step=step),
+            event("post", begin + 1e-3, begin + 1e-3, **message),
+            event("wait", begin + 1e-3, begin + 3e-3, **message),
+        ]
+        receiver += [
+            event("transfer", begin + 1e-3, begin + 3e-3, step=step, peer=0, bytes=8),
+            event("compute", begin + 3e-3, begin + 6e-3, step=step),
+        ]
+    found = metrics(run_of([rank_of(0, sender, 60e-3), rank_of(1, receiver, 63e-3)], transfer_seconds=20 * 2e-4))
+    assert found.exposed_seconds == pytest.approx(19 * 2e-4)  # the last one ends after the last computation
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_blocking_hides_nothing_and_overlap_all(ranks: int) -> None:
     assert metrics(pipeline("blocking", ranks, steps=60)).hidden == pytest.approx(0, abs=0.05)

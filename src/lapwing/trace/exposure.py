@@ -6,7 +6,8 @@ last computation, the time that two bounds leave, both of which hold for what a 
 - what an ideal network would have spared the rank (replay.Replayed.lost). A rank that would have had to wait just as long
   for its neighbour to get there has not waited for communication, even if a message was on its way meanwhile.
 - what it waited while messages were on their way to it, and of each wait no more than the messages that came in it take by
-  themselves. A wait that goes on for longer was for something else: a partner that had no CPU to send with, this rank's own
+  themselves; of a wait for a synchronous send to end, which is what a blocking run is made of, no more than that message
+  takes. A wait that goes on for longer was for something else: a partner that had no CPU to send with, this rank's own
   turn on a core, a receiver that was late and held its sender back.
 
 So exposed is never more than transfer. Nor can it be: a run is a longest path of computations and messages, and
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.trace.events import RankTrace, RunTrace
-from lapwing.trace.messages import COMPUTE, TRANSFER, WAIT
+from lapwing.trace.messages import COMPUTE, POLL, POST, TRANSFER, WAIT
 from lapwing.trace.replay import Replayed, replay
 
 _CLOCK_SECONDS = 1e-9  # an arrival that ends a wait is noted within it, but for rounding
@@ -59,18 +60,32 @@ def _seconds_a_byte(trace: RunTrace) -> float | None:
 
 
 def _waited_for_messages(rank: RankTrace, seconds_a_byte: float | None) -> float:
-    """Seconds that a rank waited between its first and last computation while messages were on their way to it, of every wait
-    at most what the messages that came in it take by themselves."""
+    """Seconds that a rank waited between its first and last computation for messages on their way, of every wait at most what
+    its messages take by themselves."""
     events = rank.events
     computations = events[events["phase"] == COMPUTE]
     if len(computations) == 0:
         return 0.0
     steady = (events["begin"] >= computations["begin"].min()) & (events["end"] <= computations["end"].max())
-    waits = events[(events["phase"] == WAIT) & (events["thread"] == 0) & steady]
-    on_their_way: Floats = waits["exposed"].astype(np.float64)
+    chosen = (events["phase"] == WAIT) & (events["thread"] == 0) & steady
+    waits, sent = events[chosen], _ends_a_send(events)[chosen]
+    on_their_way: Floats = np.where(sent, waits["end"] - waits["begin"], waits["exposed"])
     if seconds_a_byte is not None:
-        on_their_way = np.minimum(on_their_way, seconds_a_byte * _arrived_during(waits, events))
+        bytes = np.where(sent, _bytes(waits), _arrived_during(waits, events))
+        on_their_way = np.minimum(on_their_way, seconds_a_byte * bytes)
     return float(on_their_way.sum())
+
+
+def _ends_a_send(events: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which events are waits for a synchronous send to end: those that follow a post of the same message."""
+    found = np.zeros(len(events), bool)
+    own = np.flatnonzero((events["thread"] == 0) & ~np.isin(events["phase"], (TRANSFER, POLL)))
+    before, after = events[own[:-1]], events[own[1:]]
+    alike = (before["phase"] == POST) & (after["phase"] == WAIT) & (after["bytes"] > 0)
+    for name in ("peer", "sweep", "step", "bytes"):
+        alike &= before[name] == after[name]
+    found[own[1:]] = alike
+    return found
 
 
 def _arrived_during(waits: npt.NDArray[Any], events: npt.NDArray[Any]) -> Floats:
@@ -84,7 +99,7 @@ def _arrived_during(waits: npt.NDArray[Any], events: npt.NDArray[Any]) -> Floats
     return found
 
 
-def _bytes(transfers: npt.NDArray[Any]) -> Floats:
+def _bytes(messages: npt.NDArray[Any]) -> Floats:
     """Sizes that messages are weighed by: an empty one takes its time as well."""
-    sizes: Floats = np.maximum(transfers["bytes"], 1).astype(np.float64)
+    sizes: Floats = np.maximum(messages["bytes"], 1).astype(np.float64)
     return sizes
