@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lapwing.planner.prediction import Prediction
 
 PARTS = ("compute", "messages", "exposed", "fill")
-_PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+_PIPED_WIDTH = 132  # characters, where there is no terminal to ask
 
 _HELP = """Simulate the nest NEST of the Python file FILE on RANKS ranks of a machine that need not be here.
 
