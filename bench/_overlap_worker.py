@@ -37,7 +37,7 @@ from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, needed_box
 from lapwing.runtime.tuning import Tuning
 from lapwing.tiling.faces import faces_of
-from lapwing.trace.metrics import exposed_seconds
+from lapwing.trace.exposure import exposed_seconds
 
 PEER = Path(__file__).with_name("peer_pipeline.c")
 

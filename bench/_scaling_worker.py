@@ -23,7 +23,7 @@ from lapwing.check import Reference, differences, make_reference
 from lapwing.errors import RunError
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Outcome
-from lapwing.trace.metrics import exposed_seconds
+from lapwing.trace.exposure import exposed_seconds
 
 Arguments = Mapping[str, Any]
 

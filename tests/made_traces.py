@@ -31,7 +31,7 @@ def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0
     steady = [e for e in listed if first <= e["begin"] and e["end"] <= last]
     arrived = [e for e in listed if e["phase"] == "transfer"]
     times = {
-        "total": total, **spent, "fill": first - begin, "drain": begin + total - last if computed else 0.0,
+        "total": total, "cpu_lost": 0.0, **spent, "fill": first - begin, "drain": begin + total - last if computed else 0.0,
         "exposed": sum(e.get("exposed", 0.0) for e in steady),
         "messages": len(arrived), "bytes": sum(e.get("bytes", 0) for e in arrived),
     }  # fmt: skip

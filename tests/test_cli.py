@@ -232,13 +232,14 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
     found = document(
         folder, "smooth.py", "-n", str(ranks), "--engine", "blocking,overlap", "--repeat", "3", "--tile", "7", "--check"
     )
-    assert set(found) == {"nest", "ranks", "dependences", "runs"}
+    assert set(found) == {"nest", "ranks", "dependences", "runs", "warnings"}
     assert (found["nest"], found["ranks"]) == ("smooth", ranks)
     assert found["dependences"] == [[0, 1, 0], [0, 0, 1], [1, -1, 0], [1, 0, -1]]
     assert [run["engine"] for run in found["runs"]] == ["blocking", "overlap"]
     for run in found["runs"]:
         assert set(run) == {
             "engine", "tile", "grid", "seconds", "median", "predicted", "hidden", "exposed_seconds", "transfer_seconds",
+            "cpu_lost", "cpu_lost_seconds",
             "identical", "results",
         }  # fmt: skip
         assert run["tile"] == 7
@@ -248,6 +249,8 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
         assert run["predicted"] > 0
         assert run["identical"] is True
         assert run["results"] == expected_results()
+        assert 0 <= run["cpu_lost"] <= 1
+        assert len(run["cpu_lost_seconds"]) == ranks
         if ranks == 1:
             assert run["hidden"] is run["exposed_seconds"] is run["transfer_seconds"] is None
         else:

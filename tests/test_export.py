@@ -667,6 +667,27 @@ def test_the_command_simulates_with_both(tmp_path: Path, capsys: pytest.CaptureF
     assert [run["smpi"] for run in json.loads(path.read_text())["runs"]] == [None]
 
 
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_simulated_seconds_say_what_they_consist_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ranks: int
+) -> None:
+    path = tmp_path / "out.json"
+    words = ["-n", str(ranks), "-p", "n=100", "-p", "sweeps=2", "--machine", "p0-fastethernet", "--json", str(path)]
+    assert lapwing("simulate", EXAMPLE, *words, "--engine", "overlap,blocking") == 0
+    shown = capsys.readouterr().out
+    assert "seconds = compute" in shown
+    assert ("one rank takes" in shown) == (ranks > 1)
+    overlap, blocking = json.loads(path.read_text())["runs"]
+    for run in (overlap, blocking):
+        assert sum(run["parts"].values()) == pytest.approx(run["seconds"])
+        assert 0 < run["compute"]["min"] <= run["compute"]["mean"] == run["ideal"] <= run["compute"]["max"]
+        assert run["compute"]["max"] == run["parts"]["compute"]
+        assert run["speedup"] == pytest.approx(run["one_rank"] / run["seconds"])
+    if ranks > 1:
+        assert blocking["of_blocking"] == 1
+        assert overlap["blocking"] == blocking["seconds"]
+
+
 def test_a_virtual_cluster_costs_what_the_machine_says() -> None:
     case = Case(roots, lambda: dict(a=np.zeros((17, 17, 1025), np.float32)), 16, (4, 4), 64)
     arguments = case.arguments()

@@ -115,8 +115,25 @@ def test_every_rank_has_its_tracks(page: Chromium) -> None:
         f"overlap 1 {way}", "overlap 1 compute", "overlap 1 communication",
         f"overlap 1p {way}", "overlap 1p compute", "overlap 1p communication",
     ]  # fmt: skip
-    assert page.run("document.querySelectorAll('table tbody tr').length") == 4
+    assert page.run("document.querySelectorAll('#tables tbody tr').length") == 4
+    assert page.run("document.querySelectorAll('#figures tbody tr').length") == 2
     assert page.run("document.title").startswith("smooth: blocking, overlap")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 1000), (1280, 720)])
+def test_the_timeline_of_four_engines_stands_on_the_first_screen(
+    browser: Chromium, tmp_path: Path, width: int, height: int
+) -> None:
+    engines = ("blocking", "overlap", "onesided", "helper")
+    runs = [replace(pipeline("overlap", ranks=4), engine=engine) for engine in engines]
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    try:
+        show(browser, tmp_path, *runs)
+        assert browser.run("chart.getBoundingClientRect().top") < 0.65 * height
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.run("document.getElementById('summary').scrollHeight - summary.clientHeight") <= 1
+    finally:
+        browser.call("Emulation.setDeviceMetricsOverride", width=1400, height=1000, deviceScaleFactor=1, mobile=False)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -217,7 +234,7 @@ def test_tooltips_have_the_numbers(browser: Chromium, tmp_path: Path) -> None:
     show(browser, tmp_path, two_ranks())
     browser.mouse("mouseMoved", *point(browser, "row.rank.rank === 1 && row.track.kind === 'communication'", 0))
     assert tooltip(browser) == [
-        "wait, rank 1", "began\t0 s", "took\t3.25 s", "exposed\t1 s", "sweep\t0", "step\t0", "other rank\t0",
+        "wait, rank 1", "began\t0 s", "took\t3.25 s", "message on its way\t1 s", "sweep\t0", "step\t0", "other rank\t0",
     ]  # fmt: skip
     browser.mouse("mouseMoved", *point(browser, "row.track.kind === 'messages on their way'", 0))
     assert tooltip(browser) == [
@@ -239,13 +256,13 @@ def test_events_that_share_a_pixel_say_so(browser: Chromium, tmp_path: Path) -> 
 def test_figures_explain_themselves(page: Chromium) -> None:
     place = page.run(
         """(() => {
-          const box = document.querySelector("dl div").getBoundingClientRect();
+          const box = document.querySelector("th[data-meaning]:last-child").getBoundingClientRect();
           return [box.left + 5, box.top + 5];
         })()"""
     )
     page.mouse("mouseMoved", *place)
-    shown = page.run("getComputedStyle(document.querySelector('dl div'), '::after').content")
-    assert "load balance × communication efficiency" in shown
+    shown = page.run("getComputedStyle(document.querySelector('th[data-meaning]:last-child'), '::after').content")
+    assert "the run time on a network that takes no time" in shown
 
 
 def test_switching_between_runs(page: Chromium) -> None:

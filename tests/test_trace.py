@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zlib
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,12 +26,14 @@ from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.trace import timeline
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
+from lapwing.trace.exposure import exposed_seconds
 from lapwing.trace.messages import needed_by, sent_by
-from lapwing.trace.metrics import NOISE_SECONDS, duration, hidden, metrics, percent
+from lapwing.trace.metrics import NOISE_SECONDS, hidden, metrics
 from lapwing.trace.perfetto import perfetto_json
-from lapwing.trace.replay import exposed_seconds, ideal_seconds
+from lapwing.trace.replay import replay
 from lapwing.trace.timeline import timeline_page
 from lapwing.trace.tracks import tracks_of
+from lapwing.units import duration, share
 
 
 def two_ranks() -> RunTrace:
@@ -51,6 +54,12 @@ def two_ranks() -> RunTrace:
         total=7,
     )
     return run_of([first, second], transfer_seconds=1.0)
+
+
+def ideal_seconds(ranks: Sequence[RankTrace]) -> float:
+    replayed = replay(ranks)
+    assert replayed is not None
+    return replayed.seconds
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------------
@@ -174,22 +183,7 @@ def test_text_and_json_say_the_same() -> None:
     document = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert document["hidden"] == found.hidden
     assert document["efficiencies"]["load_balance"] == found.efficiencies.load_balance
-    assert f"{percent(found.hidden)} of the communication hidden" in str(found)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(1.4049, "1.4 s"), (0.99999999, "1 s"), (0.0021, "2.1 ms"), (3e-6, "3 µs"), (4e-9, "4 ns"), (0, "0 s")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("share", "text"), [(0.974, "97%"), (0.998, "99.8%"), (0.9999, "100%"), (1, "100%"), (0, "0%")]
-)
-def test_percents(share: float, text: str) -> None:
-    assert percent(share) == text
+    assert f"{share(found.hidden)} of the communication hidden" in str(found)
 
 
 # -- messages and tracks ---------------------------------------------------------------------------------------------
@@ -358,15 +352,25 @@ def test_a_timeline_of_two_ranks(tmp_path: Path, ending: str) -> None:
         pytest.skip(str(error))
     timeline_path = tmp_path / f"run.{ending}"
     done = lapwing_run(
-        tmp_path, "-n", "2", "--engine", "blocking,overlap", "--repeat", "2", "--timeline", timeline_path.name
-    )
+        tmp_path, "-n", "2", "--engine", "blocking,overlap", "--repeat", "4", "--timeline", timeline_path.name,
+        "--json", "figures.json",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("POP") == 2
     text = timeline_path.read_text()
+    figures = json.loads((tmp_path / "figures.json").read_text())["runs"]
+    for one in figures:
+        assert 0 <= one["exposed_seconds"] <= one["transfer_seconds"]
+        of = (duration(one["exposed_seconds"]), duration(one["transfer_seconds"]))
+        assert re.search(f"{one['engine']}: .*{of[0]} exposed of {of[1]}", done.stdout)
+        if ending == "html":
+            assert f"<td>{of[0]}<small>of {of[1]}</small></td>" in text
     if ending == "html":
         for run in _Page(text).data["runs"]:
             assert [rank["predicted"] for rank in run["ranks"]] == [False, False, True, True]
     else:
+        for one, shown in zip(figures, json.loads(text)["otherData"]["runs"], strict=True):
+            assert all(one[name] == shown[name] for name in ("engine", "hidden", "exposed_seconds", "transfer_seconds"))
         names = [e["args"]["name"] for e in json.loads(text)["traceEvents"] if e["name"] == "process_name"]
         assert [name.partition(" on ")[0] for name in names] == [
             "blocking: rank 0", "blocking: rank 1", "blocking, predicted: rank 0", "blocking, predicted: rank 1",
@@ -465,8 +469,9 @@ def test_pages_say_what_the_metrics_say() -> None:
     text = _Page(timeline_page(runs)).text
     for run in runs:
         found = metrics(run)
-        assert f"{percent(found.hidden)} of the communication hidden" in text
-        assert percent(found.efficiencies.load_balance) in text
+        assert share(found.hidden) in text
+        assert duration(found.exposed_seconds) in text
+        assert share(found.efficiencies.load_balance) in text
     assert f"{runs[1].seconds / runs[0].seconds:.2f} × blocking" in text
 
 
@@ -566,4 +571,4 @@ def test_waiting_for_a_slower_neighbour_is_not_exposed() -> None:
         begins = arrival + 1
     ranks = [rank_of(0, first, total=20), rank_of(1, second, total=begins)]
     assert sum(ranks[1].events["exposed"]) > 9
-    assert exposed_seconds(ranks) == pytest.approx(0)
+    assert exposed_seconds(run_of(ranks)) == pytest.approx(0)

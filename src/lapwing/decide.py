@@ -16,7 +16,7 @@ from lapwing.errors import BuildError
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
-from lapwing.machine.machine import Kernel, Machine
+from lapwing.machine.machine import Kernel, Link, Machine
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.costs import Placement
 from lapwing.planner.explain import chosen, reasons
@@ -149,12 +149,16 @@ class Decider:
         ranks_on_cores: int,
         arguments: Mapping[str, Any],
         report: Callable[[str], None],
+        network: Mapping[str, Link] | None = None,
     ) -> Decider:
-        """For the machine that is at work; ranks_on_cores: how many share the cores of a node (Placement).
+        """For the machine that is at work; ranks_on_cores: how many share the cores of a node (Placement). network: the
+        links between the nodes at work, by engine, where they are known (calibrate.networks).
 
         Raises RefusedError where its description makes no sense.
         """
         machine = machine_here()
+        if network is not None:
+            machine = replace(machine, links={**machine.links, "network": network})
         placement = Placement(ranks_a_node, machine.cores_a_node, ranks_on_cores)
         return Decider(bound, tuple(dependences), ranks, placement, arguments, report, machine)
 

@@ -11,6 +11,7 @@ from typing import Any
 import lapwing as lw
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.messages import SIZES, measure_links, step_overhead
+from lapwing.calibrate.networks import network_key, remember
 from lapwing.calibrate.rig import Rig
 from lapwing.calibrate.sharing import measure_sharing
 from lapwing.calibrate.tiles import (
@@ -83,16 +84,23 @@ def measure_node(
 
 
 def measure_network(seconds: float, comm: Any, progress: Progress) -> dict[str, Link] | None:
-    """The links between two ranks on different nodes, by engine. Collective; None but on the first rank."""
+    """The links between two ranks on different nodes, by engine, which runs on these hosts find remembered.
+
+    Collective; None but on the first rank.
+    """
     nodes = comm.allgather(communicator.ranks_of_node())
     if 1 in nodes[0]:
         raise RefusedError(
             "the first two ranks are on one node, so there is no network between them. "
             "Name hosts with one rank each, or leave out --hosts."
         )
+    key = network_key(comm, 1)
     rig = _pair(comm, communicator.announcer(comm.Get_rank() == 0))
     links = _links(rig, seconds, comm, lambda done: progress("network", done))
-    return links if comm.Get_rank() == 0 else None
+    if comm.Get_rank() != 0:
+        return None
+    remember(key, links)
+    return links
 
 
 def _unheard(what: str, done: float) -> None:

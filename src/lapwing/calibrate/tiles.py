@@ -22,9 +22,10 @@ from lapwing.runtime import native
 from lapwing.runtime.storage import allocate, needed_box
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import faces_of
+from lapwing.trace.interference import NOISY, Moment
+from lapwing.units import duration, share
 
 _OPERATIONS_A_POINT = 8  # of the nests in nests.py
-_NOISY = 0.05
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ def fit_operations(seconds_per_point: Mapping[str, Quantity]) -> dict[str, Quant
 @dataclass(frozen=True)
 class Noise:
     """How much the same computation varied. ``spread``: half the middle half, relative to the median; ``lost``: the share of
-    the time in which something else ran; ``longest``: the longest over the median."""
+    the time in which something else ran, as CPU time tells and as the mean over the median does, which also shows what a
+    machine below this one takes; ``longest``: the longest over the median."""
 
     spread: float
     lost: float
@@ -189,11 +191,11 @@ class Noise:
     @property
     def warning(self) -> str | None:
         """What to say where the machine is too noisy for its figures to be trusted."""
-        if self.value <= _NOISY:
+        if self.value <= NOISY:
             return None
         return (
-            f"this machine is noisy: of {self.count} equal computations of {self.seconds * 1e3:.2g} ms half varied by "
-            f"±{self.spread:.0%}, {self.lost:.0%} of the time was lost to something else, and the longest took "
+            f"this machine is noisy: of {self.count} equal computations of {duration(self.seconds)} half varied by "
+            f"±{share(self.spread)}, {share(self.lost)} of the CPU time was lost to something else, and the longest took "
             f"{self.longest:.1f} times as long. Figures may be off by as much; stop other programs and calibrate again."
         )
 
@@ -209,11 +211,14 @@ def measure_noise(budget_seconds: float) -> Noise:
     call = [Call(COMPUTE, block)]
     first = min(float(timer.seconds(call)[0]) for _ in range(5))
     count = max(10, int(budget_seconds / first))
-    return noise_of(timer.seconds(call * count))
+    begin = Moment.now()
+    seconds = timer.seconds(call * count)
+    elapsed, lost = begin.lost_since()
+    return noise_of(seconds, lost / elapsed)
 
 
-def noise_of(seconds: Any) -> Noise:
-    """From the seconds of computations that should take the same time."""
+def noise_of(seconds: Any, cpu_lost: float = 0.0) -> Noise:
+    """From the seconds of computations that should take the same time, and the share of the CPU time that was lost."""
     middle, mean = float(np.median(seconds)), float(np.mean(seconds))
-    lost = max(0.0, 1 - middle / mean)
+    lost = max(cpu_lost, 1 - middle / mean)
     return Noise(relative_noise(seconds), lost, float(np.max(seconds)) / middle, len(seconds), middle)

@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lapwing.machine.machine import Copies, Curve, Disk, Kernel, Link, Machine, Quantity
+from lapwing.units import duration, durations, rate, size
 
 _PIPED_WIDTH = 120  # characters, where there is no terminal to ask
 _SHOWN_BYTES = (8, 4096, 65536, 1 << 20)
-_NOTHING = 1e-12  # seconds
-_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9), ("ps", 1e-12))
 
 
 def show(machine: Machine) -> None:
@@ -40,12 +39,12 @@ def _links_table(place: str, links: Mapping[str, Link]) -> Table:
 
 
 def _add_link(table: Table, engine: str, link: Link) -> None:
-    sizes = [size for size, _ in link.wire.samples]
-    for row, size in enumerate(s for s in _SHOWN_BYTES if s <= max(sizes)):
+    most = max(sample for sample, _ in link.wire.samples)
+    for row, bytes in enumerate(b for b in _SHOWN_BYTES if b <= most):
         once = (_quantity(link.latency), _quantity(link.synchronisation)) if row == 0 else ("", "")
         table.add_row(
-            engine if row == 0 else "", _bytes(size), _at(link.send_cpu, size), _at(link.receive_cpu, size),
-            _at(link.wire, size), *once,
+            engine if row == 0 else "", size(bytes), _at(link.send_cpu, bytes), _at(link.receive_cpu, bytes),
+            _at(link.wire, bytes), *once,
         )  # fmt: skip
 
 
@@ -62,7 +61,7 @@ def _kernel_rows(kernel: Kernel) -> Iterator[tuple[str, ...]]:
     for number, sample in enumerate(kernel.samples):
         seconds = _quantity(Quantity(sample.seconds_per_point, sample.low, sample.high))
         name = kernel.name if number == 0 else ""
-        yield name, f"{sample.points_a_step:,}", f"{sample.innermost_run:,}", _bytes(sample.working_set_bytes), seconds
+        yield name, f"{sample.points_a_step:,}", f"{sample.innermost_run:,}", size(sample.working_set_bytes), seconds
 
 
 def _copies_table(copies: Copies, operations: Mapping[str, Quantity]) -> Table:
@@ -88,9 +87,9 @@ def _disk_table(disk: Disk) -> Table:
     table = _table(f"disk: {disk.source}", "request")
     for name in ("read", "write", "both", "read alone", "write alone"):
         table.add_column(name, justify="right")
-    for size, _ in disk.read.samples:
-        rates = [f"{size / curve(size) / 1e6:,.0f} MB/s" for curve in (disk.read, disk.write, disk.both)]
-        table.add_row(_bytes(size), *rates, _at(disk.read_alone, size), _at(disk.write_alone, size))
+    for bytes, _ in disk.read.samples:
+        rates = [rate(bytes / curve(bytes)) for curve in (disk.read, disk.write, disk.both)]
+        table.add_row(size(bytes), *rates, _at(disk.read_alone, bytes), _at(disk.write_alone, bytes))
     return table
 
 
@@ -101,29 +100,18 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _at(curve: Curve, size: float) -> str:
+def _at(curve: Curve, bytes: float) -> str:
     """The curve's value at a size, with the interval of the sample there if there is one."""
     sizes = [sample for sample, _ in curve.samples]
-    if size in sizes and curve.low and curve.high:
-        number = sizes.index(size)
-        return _quantity(Quantity(curve(size), curve.low[number], curve.high[number]))
-    return _quantity(Quantity(curve(size)))
+    if bytes in sizes and curve.low and curve.high:
+        number = sizes.index(bytes)
+        return _quantity(Quantity(curve(bytes), curve.low[number], curve.high[number]))
+    return _quantity(Quantity(curve(bytes)))
 
 
 def _quantity(quantity: Quantity) -> str:
     """ "1.23 µs (1.2–1.31)": the interval is in the same unit."""
-    low, value, high = (
-        0.0 if end is None or end < _NOTHING else end for end in (quantity.low, quantity.value, quantity.high)
-    )
-    unit, scale = next(((u, s) for u, s in _UNITS if (value or high) >= s), ("s", 1.0))
-    text = f"{value / scale:.3g} {unit}"
-    if quantity.low is None or quantity.high is None or f"{low:.3g}" == f"{high:.3g}":
-        return text
-    return f"{text} ({low / scale:.3g}–{high / scale:.3g})"
-
-
-def _bytes(size: float) -> str:
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size:.0f} B"
+    if quantity.low is None or quantity.high is None:
+        return duration(quantity.value)
+    unit, (value, low, high) = durations([quantity.value, quantity.low, quantity.high])
+    return f"{value} {unit}" if low == high else f"{value} {unit} ({low}–{high})"

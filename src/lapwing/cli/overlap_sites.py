@@ -15,6 +15,7 @@ from rich.text import Text
 
 from lapwing.trace.pmpi.callsites import CallSite
 from lapwing.trace.pmpi.exposure import SiteMetrics, Summary
+from lapwing.units import in_seconds
 
 _MOST_ROWS = 20
 
@@ -83,20 +84,20 @@ def show(before: Summary, after: Summary, changes: Sequence[SiteChange], console
     for name in ("calls", "exposed before", "exposed after", "overlapped before", "overlapped after"):
         table.add_column(name, justify="right")
     table.add_row(
-        "all", "", *map(_seconds, (_exposed(before), _exposed(after), _overlapped(before), _overlapped(after)))
+        "all", "", *map(in_seconds, (_exposed(before), _exposed(after), _overlapped(before), _overlapped(after)))
     )
     for one in changes[:_MOST_ROWS]:
         more = f" and {one.sites - 1} more" if one.sites > 1 else ""
         place = f"{one.file}:{one.line}{more}" if one.file else one.procedure
         calls = one.calls_after if one.calls_before is None else one.calls_before
         values = (one.exposed_before, one.exposed_after, one.overlapped_before, one.overlapped_after)
-        table.add_row(Text(f"{one.call} {place}"), f"{calls:,}", *map(_seconds, values))
+        table.add_row(Text(f"{one.call} {place}"), f"{calls:,}", *map(in_seconds, values))
     console.print(table)
     if len(changes) > _MOST_ROWS:
         console.print(f"{len(changes) - _MOST_ROWS} more call sites (--json).", highlight=False)
     console.print(
-        f"Seconds summed over ranks. From MPI_Init to MPI_Finalize: {before.seconds:.3g} s before, "
-        f"{after.seconds:.3g} s after.",
+        f"Seconds summed over ranks. From MPI_Init to MPI_Finalize: {in_seconds(before.seconds)} s before, "
+        f"{in_seconds(after.seconds)} s after.",
         highlight=False,
     )
     dropped = max(before.dropped, after.dropped)
@@ -219,9 +220,3 @@ def _exposed(summary: Summary) -> float:
 
 def _overlapped(summary: Summary) -> float:
     return sum(rank.overlapped for rank in summary.ranks)
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3g}" if value >= 1e-6 else "0"

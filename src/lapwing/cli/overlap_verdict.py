@@ -15,6 +15,7 @@ from lapwing.cli.overlap_outputs import Comparison, Difference
 from lapwing.cli.overlap_sites import SiteChange, show, totals
 from lapwing.overlap.report_text import clean
 from lapwing.trace.pmpi.exposure import Summary
+from lapwing.units import in_seconds
 
 _PIPED_WIDTH = 132  # characters, where there is no terminal to ask
 _MOST_DIFFERENCES = 10
@@ -109,7 +110,7 @@ def _lines(verification: Verification) -> Iterator[str]:
 
 def _runs(verification: Verification) -> str:
     before, after = (
-        " and ".join(f"{seconds:.3g}" for seconds in runs)
+        " and ".join(map(in_seconds, runs))
         for runs in (verification.original_seconds, verification.transformed_seconds)
     )
     return f"original {before} s, transformed {after} s, each with its build"

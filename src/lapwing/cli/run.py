@@ -61,7 +61,8 @@ def _helper_cpu(ctx: click.Context, parameter: click.Parameter, text: str) -> st
     type=Hosts(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE|lab",
     help="Start the ranks on the hosts that FILE lists, as your mpiexec reads it; or on those of the lab, a cluster in "
-    "this machine (`make lab-up`), in blocks of consecutive ranks: -n 4 on 2 hosts puts ranks 0 and 1 on the first.",
+    "this machine (`make lab-up`), in blocks of consecutive ranks: -n 4 on 2 hosts puts ranks 0 and 1 on the first. The network "
+    "between hosts that are new is measured first, in about three seconds.",
 )
 @click.option(
     "--helper-cpu",

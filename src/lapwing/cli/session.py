@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lapwing.api import Nest
+from lapwing.calibrate.networks import network_of
 from lapwing.check import Reference, differences, make_reference
 from lapwing.cli.files import write_text
 from lapwing.cli.loading import problem_arguments
@@ -21,16 +22,19 @@ from lapwing.decide import Decider
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
+from lapwing.machine.machine import Link
 from lapwing.planner.choose import grids
+from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
 from lapwing.run import check_aliases, run
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
 from lapwing.schedule.pipeline import Engine
-from lapwing.trace.events import RankTrace, RunTrace
+from lapwing.trace.events import RankTrace
 from lapwing.trace.foreseen import foreseen
-from lapwing.trace.metrics import exposed_seconds, hidden, metrics
+from lapwing.trace.interference import warning
+from lapwing.trace.metrics import Metrics, metrics
 from lapwing.trace.perfetto import perfetto_json
 from lapwing.trace.timeline import MAX_EVENTS, timeline_page
 
@@ -103,7 +107,8 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
     """
     places = _places(comm)
-    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, places, emit))
+    network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
+    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, places, network, emit))
     variants = job.variants(nest, _from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
     for turn in range(job.repeat):
@@ -173,16 +178,19 @@ class _Bench:
         arguments: dict[str, Any],
         plans: list[Plan],
         reference: Reference | None,
+        placement: Placement,
     ) -> None:
         self.job, self.grids, self.variants, self.bound = job, grids, variants, bound
-        self.arguments, self.plans, self.reference = arguments, plans, reference
+        self.arguments, self.plans, self.reference, self.placement = arguments, plans, reference, placement
         self.outcomes: list[list[Outcome]] = [[] for _ in variants]
-        self.exposed: list[list[float]] = [[] for _ in variants]
+        self.figures: list[list[Metrics]] = [[] for _ in variants]
         self.differences: list[list[str]] = [[] for _ in variants]
         self.runs_left = job.repeat * len(variants)
 
     @staticmethod
-    def prepare(job: Job, nest: Nest, places: tuple[int, int, int], emit: Emit) -> _Bench:
+    def prepare(
+        job: Job, nest: Nest, places: tuple[int, int, int], network: Mapping[str, Link] | None, emit: Emit
+    ) -> _Bench:
         arguments = problem_arguments(nest, job.settings)
         bound = nest.bind(arguments)
         for array in bound.arrays:
@@ -195,7 +203,7 @@ class _Bench:
         check_aliases(bound, {**global_values(nest.python), **arguments})
         tried = job.grids(nest, bound, places[0])
         variants = job.variants(nest, tried)
-        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_probe, emit))
+        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_probe, emit), network)
         plans = [decide(variant.wishes()) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
         shown = [decide(variant.wishes()) for variant in job.variants(nest, [None])] if job.grid == "all" else plans
@@ -209,7 +217,7 @@ class _Bench:
             reference = make_reference(nest.python, bound, arguments, communicator.announcer(True))
             if reference.raises:
                 emit("stops", reference.raises)
-        return _Bench(job, tried, variants, bound, arguments, plans, reference)
+        return _Bench(job, tried, variants, bound, arguments, plans, reference, decide.placement)
 
     def label(self, position: int) -> str:
         return self.job.label(self.plans[position])
@@ -223,7 +231,7 @@ class _Bench:
         return {**self.arguments, **copies}
 
     def record(self, position: int, outcome: Outcome, arguments: Mapping[str, Any]) -> None:
-        self.exposed[position].append(exposed_seconds(outcome.trace))
+        self.figures[position].append(metrics(outcome.trace))
         if self.job.timeline is None:
             outcome = replace(outcome, trace=outcome.trace.without_events())
         self.outcomes[position].append(outcome)
@@ -239,27 +247,36 @@ class _Bench:
     def draw(self, path: str, emit: Emit) -> None:
         """Write the timeline of every variant's median run, and say what it shows."""
         share = MAX_EVENTS // (2 * len(self.plans))
+        labels = [self.job.label(plan) for plan in self.plans]
         runs = [
-            replace(_median_run(outcomes), engine=self.job.label(plan), predicted=_foreseen(plan, share))
-            for plan, outcomes in zip(self.plans, self.outcomes, strict=True)
+            replace(outcomes[_median_run(outcomes)].trace, engine=label, predicted=_foreseen(plan, share))
+            for label, plan, outcomes in zip(labels, self.plans, self.outcomes, strict=True)
         ]
-        figures = [metrics(run) for run in runs]
+        figures = [replace(one, engine=label) for label, one in zip(labels, self.shown_figures(), strict=True)]
         for one in figures:
             emit("metrics", str(one))
-        page = perfetto_json(runs) if path.endswith(".json") else timeline_page(runs, figures)
+        page = perfetto_json(runs, figures) if path.endswith(".json") else timeline_page(runs, figures)
         write_text(Path(path), page, "--timeline")
 
+    def shown_figures(self) -> list[Metrics]:
+        """The figures that stand for each variant wherever they are shown: those of its median run."""
+        return [of_runs[_median_run(outcomes)] for of_runs, outcomes in zip(self.figures, self.outcomes, strict=True)]
+
     def report(self) -> Report:
+        figures = self.shown_figures()
         runs = [
-            self._run_document(outcomes, exposed, differing)
-            for outcomes, exposed, differing in zip(self.outcomes, self.exposed, self.differences, strict=True)
+            self._run_document(outcomes, shown, differing)
+            for outcomes, shown, differing in zip(self.outcomes, figures, self.differences, strict=True)
         ]
+        lost = {self.job.label(plan): one.cpu_lost_share for plan, one in zip(self.plans, figures, strict=True)}
         plan = self.plans[0]
+        noisy = warning(lost, min(plan.ranks, self.placement.ranks_on_cores), self.placement.cores_a_node)
         document = {
             "nest": plan.nest,
             "ranks": plan.ranks,
             "dependences": [list(v) for v in distance_vectors(plan.dependences)],
             "runs": runs,
+            "warnings": [] if noisy is None else [noisy],
         }
         texts = [
             f"{self.job.label(plan)}: {text}"
@@ -268,9 +285,8 @@ class _Bench:
         ]
         return Report(document, tuple(texts))
 
-    def _run_document(self, outcomes: list[Outcome], waits: list[float], differing: list[str]) -> dict[str, Any]:
+    def _run_document(self, outcomes: list[Outcome], figures: Metrics, differing: list[str]) -> dict[str, Any]:
         plan = outcomes[-1].plan
-        exposed, transfer = _communication(outcomes, waits)
         return {
             "engine": plan.engine,
             "tile": plan.tile,
@@ -278,29 +294,23 @@ class _Bench:
             "seconds": [o.seconds for o in outcomes],
             "median": statistics.median(o.seconds for o in outcomes),
             "predicted": None if plan.prediction is None else plan.prediction.seconds,
-            "hidden": hidden(exposed, transfer),
-            "exposed_seconds": exposed,
-            "transfer_seconds": transfer,
+            "hidden": figures.hidden,
+            "exposed_seconds": figures.exposed_seconds,
+            "transfer_seconds": figures.transfer_seconds,
+            "cpu_lost": figures.cpu_lost_share,
+            "cpu_lost_seconds": list(figures.cpu_lost_by_rank),
             "identical": None if self.reference is None else not differing,
             "results": {name: _json_number(outcomes[-1].results[name]) for name in self.bound.nest.returns},
         }
-
-
-def _communication(outcomes: list[Outcome], exposed: list[float]) -> tuple[float | None, float | None]:
-    """Median exposed and transfer seconds; None where nothing is transferred."""
-    transfers = [o.trace.transfer_seconds for o in outcomes if o.trace.transfer_seconds is not None]
-    if not transfers or not any(rank.times["messages"] for rank in outcomes[-1].trace.ranks):
-        return None, None
-    return statistics.median(exposed), statistics.median(transfers)
 
 
 def _foreseen(plan: Plan, most_events: int) -> tuple[RankTrace, ...] | None:
     return None if plan.pipeline is None else foreseen(plan.pipeline, plan.partition.steps, most_events)
 
 
-def _median_run(outcomes: list[Outcome]) -> RunTrace:
-    """By seconds; of two in the middle the faster one."""
-    return sorted(outcomes, key=lambda outcome: outcome.seconds)[(len(outcomes) - 1) // 2].trace
+def _median_run(outcomes: list[Outcome]) -> int:
+    """Which one it is by seconds; of two in the middle the faster one."""
+    return sorted(range(len(outcomes)), key=lambda k: outcomes[k].seconds)[(len(outcomes) - 1) // 2]
 
 
 def _plan_texts(plans: list[Plan]) -> list[str]:

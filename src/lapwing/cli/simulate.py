@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,16 +11,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lapwing.cli import options
+from lapwing.units import NOT_KNOWN, duration, in_seconds, number, share
 
 if TYPE_CHECKING:
+    from lapwing.api import Nest
     from lapwing.cli.progress import ProgressBar
     from lapwing.loopnest.binding import BoundNest
     from lapwing.machine.machine import Machine
     from lapwing.planner.plan import Plan
+    from lapwing.planner.prediction import Prediction
+
+PARTS = ("compute", "messages", "exposed", "fill")
+_PIPED_WIDTH = 132  # characters, where there is no terminal to ask
 
 _HELP = """Simulate the nest NEST of the Python file FILE on RANKS ranks of a machine that need not be here.
 
-The exact timeline follows every step of every rank. With --smpi the exported program also runs on a virtual cluster, in
+The exact timeline follows every step of every rank. It takes the last rank so long to compute (as long as the rank that
+computes most), to handle messages, to wait for messages on their way (exposed) and for the pipeline to fill and drain; setting
+up channels is not in it. It is compared with one rank of the same machine, with computing alone shared evenly (ideal), and with
+the blocking engine. With --smpi the exported program also runs on a virtual cluster, in
 SimGrid's SMPI (Debian: apt install libsimgrid-dev), where computing and messages take the times that the machine's description
 says: an independent check, since it is the runtime itself that runs there.
 """
@@ -64,26 +75,61 @@ def command(
     bound = nest.bind(arguments)
     decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)
     simulator = _Simulator(bound, decide.machine, decide.placement.ranks_a_node)
+    alone = _one_rank(bound, nest, machine, arguments) if ranks > 1 else None
     runs: list[dict[str, Any]] = []
     for one_grid in grids(bound, nest.dependences, ranks) if grid == "all" else [grid]:
-        for name in names or (None,):
-            plan = decide(nest.using(engine=name, tile=tile, grid=one_grid).wishes())
-            run = {**plan.to_json(), "seconds": _timeline_seconds(plan), "smpi": None}
+        plans = [decide(nest.using(engine=n, tile=tile, grid=one_grid).wishes()) for n in names or (None,)]
+        blocking = next((plan for plan in plans if plan.engine == "blocking"), None)
+        if blocking is None and ranks > 1:
+            blocking = decide(nest.using(engine="blocking", tile=tile, grid=one_grid).wishes())
+        against = None if blocking is None else _timeline(blocking)
+        for plan in plans:
+            run = {**plan.to_json(), **_figures(plan, alone, against), "smpi": None}
             if smpi:
                 run["smpi"] = simulator.seconds(plan)
             runs.append(run)
-    _show(runs, decide.machine.name, smpi)
+    _show(runs, decide.machine.name, alone, smpi)
     if json_path is not None:
         first = runs[0]
         shared = {key: first[key] for key in ("nest", "ranks", "dependences", "skew")}
         write_json(json_path, {**shared, "machine": decide.machine.name, "runs": [_own(run, shared) for run in runs]})
 
 
-def _timeline_seconds(plan: Plan) -> float | None:
-    """The exact timeline's completion time; None where nothing is done."""
+def _timeline(plan: Plan) -> Prediction | None:
+    """The exact timeline's completion time and what it consists of; None where nothing is done."""
+    from lapwing.planner.prediction import predict
     from lapwing.schedule.timeline import completion_seconds
 
-    return None if plan.pipeline is None else completion_seconds(plan.pipeline)
+    return None if plan.pipeline is None else predict(plan.pipeline, completion=completion_seconds)
+
+
+def _one_rank(bound: BoundNest, nest: Nest, machine: str | None, arguments: Mapping[str, Any]) -> float | None:
+    """Seconds of the same nest on one rank of the machine; None where nothing is done."""
+    from lapwing.decide import Decider
+
+    plan = Decider.for_machine(bound, nest.dependences, 1, machine, arguments)(nest.using(engine=None).wishes())
+    found = _timeline(plan)
+    return None if found is None else found.seconds
+
+
+def _figures(plan: Plan, alone: float | None, blocking: Prediction | None) -> dict[str, Any]:
+    """The seconds of a plan, their parts, the spread of what ranks compute, and what all that compares with."""
+    found = _timeline(plan)
+    if found is None or plan.pipeline is None:
+        return dict.fromkeys(("seconds", "parts", "compute", "ideal", "one_rank", "speedup", "blocking", "of_blocking"))
+    work = plan.pipeline.compute.sum(axis=-1) * plan.pipeline.sweeps
+    compute = {"min": float(work.min()), "mean": float(work.mean()), "max": float(work.max())}
+    one_rank = found.seconds if plan.ranks == 1 else alone
+    return {
+        "seconds": found.seconds,
+        "parts": {part: getattr(found, part) for part in PARTS},
+        "compute": compute,
+        "ideal": compute["mean"],
+        "one_rank": one_rank,
+        "speedup": None if one_rank is None else one_rank / found.seconds,
+        "blocking": None if blocking is None else blocking.seconds,
+        "of_blocking": None if blocking is None else found.seconds / blocking.seconds,
+    }
 
 
 class _Simulator:
@@ -125,23 +171,48 @@ def _own(run: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in run.items() if key not in shared}
 
 
-def _show(runs: list[dict[str, Any]], machine: str, smpi: bool) -> None:
+def _show(runs: list[dict[str, Any]], machine: str, alone: float | None, smpi: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
+    several = runs[0]["ranks"] > 1
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("engine")
-    for column in ("pipelined", "tile", "grid", "timeline, s", *(["SMPI, s"] if smpi else [])):
+    compared = ("speed-up", "of ideal", "/ blocking") if several else ()
+    for column in ("pipelined", "tile", "grid", "seconds", *PARTS, *compared, *(["SMPI, s"] if smpi else [])):
         table.add_column(column, justify="right")
     for run in runs:
-        texts = [run["mapping"], str(run["tile"]), "x".join(map(str, run["grid"])), _seconds(run["seconds"])]
-        table.add_row(run["engine"], *texts, *([_seconds(run["smpi"])] if smpi else []))
+        parts = run["parts"] or dict.fromkeys(PARTS)
+        texts = [run["mapping"], str(run["tile"]), "x".join(map(str, run["grid"])), in_seconds(run["seconds"], 4)]
+        texts += [duration(parts[part]) for part in PARTS]
+        if several:
+            known = run["seconds"] is not None
+            texts.append(number(run["speedup"]) if run["speedup"] else NOT_KNOWN)
+            texts.append(share(run["ideal"] / run["seconds"]) if known else NOT_KNOWN)
+            texts.append(f"{run['of_blocking']:.2f}" if run["of_blocking"] else NOT_KNOWN)
+        table.add_row(run["engine"], *texts, *([in_seconds(run["smpi"], 4)] if smpi else []))
     first = runs[0]
-    console = Console()
-    console.print(f"{first['nest']} on {first['ranks']} ranks of {machine}, simulated", markup=False, highlight=False)
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
+    ranks = f"{first['ranks']} rank{'s' * several}"
+    console.print(f"{first['nest']} on {ranks} of {machine}, simulated", markup=False, highlight=False)
     console.print(table)
+    for text in _legend(first, alone):
+        console.print(text, markup=False, highlight=False)
 
 
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
+def _legend(first: dict[str, Any], alone: float | None) -> Iterator[str]:
+    """What the seconds consist of, and what they are compared with."""
+    yield (
+        "seconds = compute, of the rank that computes most + messages, its CPU time for packing, sending, receiving and "
+        "unpacking + exposed, what a network that takes no time would save + fill, waiting for the pipeline to fill and drain "
+        "and for ranks with more to do."
+    )
+    if alone is None or first["seconds"] is None:
+        return
+    spread = first["compute"]
+    yield (
+        f"speed-up: one rank takes {duration(alone)}. of ideal: computing alone, shared evenly, takes {duration(first['ideal'])} "
+        f"(of {first['engine']}, ranks compute {duration(spread['min'])} to {duration(spread['max'])}). "
+        f"blocking: its best plan takes {duration(first['blocking'])}."
+    )

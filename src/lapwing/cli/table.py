@@ -11,11 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lapwing.units import in_seconds, share
+
 _PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+_DIGITS = 4  # more say nothing: they are the noise of any machine
 
 
 def show(document: Mapping[str, Any]) -> None:
-    """Print a table with a line per engine and grid, which of several grids was best, and then the nest's results."""
+    """Print a table with a line per engine and grid, which of several grids was best, warnings, and then the nest's results."""
     runs = document["runs"]
     repeats = len(runs[0]["seconds"])
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -31,9 +34,9 @@ def show(document: Mapping[str, Any]) -> None:
             run["engine"],
             str(run["tile"]),
             "x".join(map(str, run["grid"])),
-            _seconds(run["median"]),
-            _seconds(run["predicted"]),
-            "–" if run["hidden"] is None else f"{run['hidden']:.0%}",
+            in_seconds(run["median"], _DIGITS),
+            in_seconds(run["predicted"], _DIGITS),
+            share(run["hidden"]),
             _verdict(run["identical"]),
         )
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
@@ -41,16 +44,13 @@ def show(document: Mapping[str, Any]) -> None:
     if len({tuple(run["grid"]) for run in runs}) > 1:
         best = min(runs, key=lambda run: run["median"])
         grid = "x".join(map(str, best["grid"]))
-        console.print(f"best: {best['engine']} on {grid}, {_seconds(best['median'])} s", markup=False, highlight=False)
+        console.print(
+            f"best: {best['engine']} on {grid}, {in_seconds(best['median'], _DIGITS)} s", markup=False, highlight=False
+        )
+    for text in document["warnings"]:
+        console.print(text, markup=False, highlight=False)
     for name, value in runs[-1]["results"].items():
         console.print(f"{name} = {value}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    # Four digits say more than the noise of any machine.
-    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 def _verdict(identical: bool | None) -> Text:

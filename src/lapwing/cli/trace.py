@@ -27,6 +27,8 @@ The columns, in seconds summed over the ranks:
   could overlap  of exposed: at most this could hide behind computation the rank does until it comes to the call again,
                  if data dependences allow. Waiting that only makes up for other ranks' larger share of computation
                  is not counted
+Where several threads of a rank call MPI, seconds are those of all of them: each from its first call to its last, that of
+MPI_Init from there to MPI_Finalize.
 What is left of exposed after late partner and transfer is unknown: one-sided synchronisation, or calls after the
 first --records of a rank, which are counted but not matched.
 

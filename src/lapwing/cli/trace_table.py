@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing.trace.pmpi.exposure import RankMetrics, SiteMetrics, Summary, Wait
+from lapwing.units import in_seconds, share, traffic
 
 _PIPED_WIDTH = 132  # characters, where there is no terminal to ask
 _MOST_RANKS = 16
@@ -37,19 +38,24 @@ def _totals(summary: Summary) -> str:
     ranks = summary.ranks
     time = sum(rank.seconds for rank in ranks)
     exposed, could = (sum(getattr(rank, name) for rank in ranks) for name in ("exposed", "could_overlap"))
-    share = exposed / time if time > 0 else 0.0
+    threads = sum(rank.threads for rank in ranks)
+    several = f" ({threads} threads)" if threads > len(ranks) else ""
+    part = share(exposed / time if time > 0 else 0.0)
     return (
-        f"\n{len(ranks)} rank{'s' * (len(ranks) != 1)}, {_seconds(summary.seconds)} s from MPI_Init to MPI_Finalize. "
-        f"Exposed {_seconds(exposed)} s ({share:.0%} of the ranks' time), of which {_seconds(could)} s could overlap.\n"
-        f"Hidden behind computation at most {summary.hidden:.0%} of communication (overlapped / (overlapped + exposed)).\n"
-        f"Parallel efficiency {summary.parallel_efficiency:.0%} = load balance {summary.load_balance:.0%} × "
-        f"communication efficiency {summary.communication_efficiency:.0%} (POP)."
+        f"\n{len(ranks)} rank{'s' * (len(ranks) != 1)}{several}, {in_seconds(summary.seconds)} s from MPI_Init to "
+        f"MPI_Finalize. Exposed {in_seconds(exposed)} s ({part} of the {'threads' if several else 'ranks'}' time), of which "
+        f"{in_seconds(could)} s could overlap.\n"
+        f"Hidden behind computation at most {share(summary.hidden)} of communication (overlapped / (overlapped + exposed)).\n"
+        f"Parallel efficiency {share(summary.parallel_efficiency)} = load balance {share(summary.load_balance)} × "
+        f"communication efficiency {share(summary.communication_efficiency)} (POP)."
     )
 
 
 def _rank_table(ranks: tuple[RankMetrics, ...]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("rank", "seconds", "computation", "in MPI", "exposed", "overlapped", "could overlap"):
+    several = any(rank.threads > 1 for rank in ranks)
+    names = ("rank", *(["threads"] if several else []), "seconds", "computation", "in MPI", "exposed", "overlapped")
+    for name in (*names, "could overlap"):
         table.add_column(name, justify="right")
     # Of many ranks the ones that compute most and least tell the story.
     shown = sorted(ranks, key=lambda rank: -rank.computation)
@@ -57,7 +63,7 @@ def _rank_table(ranks: tuple[RankMetrics, ...]) -> Table:
     shown = sorted(shown if len(shown) <= _MOST_RANKS else shown[:half] + shown[-half:], key=lambda rank: rank.rank)
     for rank in shown:
         values = (rank.seconds, rank.computation, rank.mpi, rank.exposed, rank.overlapped, rank.could_overlap)
-        table.add_row(str(rank.rank), *map(_seconds, values))
+        table.add_row(str(rank.rank), *([str(rank.threads)] if several else []), *map(in_seconds, values))
     return table
 
 
@@ -68,7 +74,7 @@ def _site_table(sites: tuple[SiteMetrics, ...], top: int) -> Table:
         table.add_column(name, justify="right")
     for m in sites[:top]:
         values = (m.exposed, m.late_partner, m.transfer, m.awaited, m.overlapped, m.could_overlap)
-        table.add_row(Text(str(m.site)), f"{m.calls:,}", _bytes(m.bytes), *map(_seconds, values))
+        table.add_row(Text(str(m.site)), f"{m.calls:,}", traffic(m.bytes), *map(in_seconds, values))
     return table
 
 
@@ -79,7 +85,7 @@ def _wait_table(waits: tuple[Wait, ...]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("why", overflow="fold")
     for wait in waits:
-        seconds = map(_seconds, (wait.begin, wait.seconds))
+        seconds = map(in_seconds, (wait.begin, wait.seconds))
         table.add_row(Text(str(wait.site)), str(wait.rank), *seconds, Text(_why(wait)))
     return table
 
@@ -88,23 +94,10 @@ def _why(wait: Wait) -> str:
     partner = f"rank {wait.partner}" if wait.partner is not None else "another rank"
     there = f" at {wait.partner_site}" if wait.partner_site is not None else ""
     text = {
-        "late sender": f"late sender: {partner} sent {_seconds(wait.late)} s later{there}",
-        "late receiver": f"late receiver: {partner} was ready {_seconds(wait.late)} s later{there}",
-        "last to enter": f"{partner} came {_seconds(wait.late)} s later{there}",
-        "transfer": f"transfer of {_bytes(wait.bytes)}"
+        "late sender": f"late sender: {partner} sent {in_seconds(wait.late)} s later{there}",
+        "late receiver": f"late receiver: {partner} was ready {in_seconds(wait.late)} s later{there}",
+        "last to enter": f"{partner} came {in_seconds(wait.late)} s later{there}",
+        "transfer": f"transfer of {traffic(wait.bytes)}"
         + (f" with {partner}{there}" if wait.partner is not None else ""),
     }.get(wait.why, "unknown")
     return text if wait.ended else f"had not returned when the program ended; {text}"
-
-
-def _seconds(value: float) -> str:
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value >= 1e-6 else "0"
-
-
-def _bytes(value: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
-        if value >= 10 * size:
-            return f"{value / size:,.4g} {unit}"
-    return f"{value:,} B"

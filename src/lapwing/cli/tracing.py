@@ -25,6 +25,7 @@ from lapwing.trace.pmpi.gathering import Run, gather
 from lapwing.trace.pmpi.library import build_library, recording_environment
 from lapwing.trace.pmpi.perfetto import chrome_trace
 from lapwing.trace.pmpi.recording import Recording, read_recordings
+from lapwing.units import duration
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def _notes(recordings: Sequence[Recording], summary: Summary, status: int) -> It
         yield f"{_ranks(ranks)} {state}; the report is of what was recorded until then."
     for wait in summary.waits:
         if not wait.ended:
-            yield f"rank {wait.rank} was still in {wait.site} after {wait.seconds:.3g} s."
+            yield f"rank {wait.rank} was still in {wait.site} after {duration(wait.seconds)}."
     if summary.dropped:
         yield (
             f"{summary.dropped} calls came after a rank's first ones, which alone are recorded one by one: they are "

@@ -36,6 +36,7 @@ from lapwing.trace.pmpi.exposure import Summary, summarise
 from lapwing.trace.pmpi.gathering import gather
 from lapwing.trace.pmpi.library import build_library, recording_environment
 from lapwing.trace.pmpi.recording import read_programs, read_recordings
+from lapwing.units import duration
 
 # With these launchers say which rank printed a line: Open MPI and Slurm, and Hydra, which takes its options from a file.
 _TAGGING = {"OMPI_MCA_orte_tag_output": "1", "SLURM_LABELIO": "1"}
@@ -252,7 +253,7 @@ class _Runner:
 
 def _failure(found: _Ran, slowest: float) -> str | None:
     if found.status is None:
-        return f"it did not end within {found.seconds:.0f} s; the original took {slowest:.3g} s"
+        return f"it did not end within {duration(round(found.seconds))}; the original took {duration(slowest)}"
     if found.status != 0:
         return f"it ended with status {found.status}, the original with 0.{_last_lines(found.errors)}"
     return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lapwing.planner.optimise import Candidate, Problem
-from lapwing.planner.prediction import Prediction, in_words
+from lapwing.planner.prediction import Prediction
 from lapwing.planner.rates import Rates
+from lapwing.units import duration
 
 # Overlap has to save this share of the time, or plain blocking calls do as well.
 WORTHWHILE = 0.005
@@ -63,5 +64,5 @@ def _loses(best: Prediction, other: Prediction) -> str:
     worst = max(parts, key=lambda word: parts[word])
     late = other.seconds - best.seconds
     if late <= 0:
-        return f"{in_words(other.seconds)}, as fast"
-    return f"{in_words(other.seconds)}, it loses {in_words(parts[worst])} by {worst}"
+        return f"{duration(other.seconds)}, as fast"
+    return f"{duration(other.seconds)}, it loses {duration(parts[worst])} by {worst}"

@@ -7,10 +7,11 @@ from typing import Any
 
 from lapwing.loopnest.dependences import Dependence, distance_vectors
 from lapwing.loopnest.skew import Skew
-from lapwing.planner.prediction import Prediction, in_words
+from lapwing.planner.prediction import Prediction
 from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.partition import Partition
+from lapwing.units import duration
 
 # Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
 # (docs/performance.md).
@@ -109,7 +110,7 @@ class Plan:
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""
-        predicted = "" if self.prediction is None else f"; predicted {in_words(self.prediction.seconds)}"
+        predicted = "" if self.prediction is None else f"; predicted {duration(self.prediction.seconds)}"
         grid = f", grid {self._grid_text()}" if self.ranks > 1 else ""
         return f"  {self.engine:<12} {self.mapping_loop} pipelined, {self._tiles_text()}{grid}{predicted}"
 
@@ -146,7 +147,7 @@ class Plan:
     def _engine_text(self) -> str:
         if self.ranks == 1:
             return self.engine
-        polls = f", polling every {in_words(self.slice_seconds)}" if self.engine == "overlap" else ""
+        polls = f", polling every {duration(self.slice_seconds)}" if self.engine == "overlap" else ""
         buffers = "" if self.engine == "blocking" else f", {self.buffers} buffers a channel"
         return f"{self.engine}{polls}{buffers}"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from lapwing.schedule.estimate import nearly_completion_seconds
 from lapwing.schedule.pipeline import Pipeline
 from lapwing.schedule.timeline import without_network
+from lapwing.units import duration
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,19 @@ class Prediction:
     def __str__(self) -> str:
         names = ("compute", "messages", "exposed", "fill", "setup")
         parts = {name: getattr(self, name) for name in names}
-        shown = ", ".join(f"{name} {in_words(value)}" for name, value in parts.items() if value >= 0.001 * self.seconds)
-        return f"{in_words(self.seconds)}: {shown}; limited by {self.limit}"
+        shown = ", ".join(f"{name} {duration(value)}" for name, value in parts.items() if value >= 0.001 * self.seconds)
+        return f"{duration(self.seconds)}: {shown}; limited by {self.limit}"
 
 
-def in_words(seconds: float) -> str:
-    """A time with three digits and a unit that suits it."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+def predict(
+    pipeline: Pipeline, setup: float = 0.0, completion: Callable[[Pipeline], float] = nearly_completion_seconds
+) -> Prediction:
+    """The timeline's completion time with that of setting up, and what it is made of.
 
-
-def predict(pipeline: Pipeline, setup: float = 0.0) -> Prediction:
-    """The exact timeline's completion time with that of setting up, and what it is made of."""
-    seconds = nearly_completion_seconds(pipeline)
-    free = nearly_completion_seconds(without_network(pipeline)) if pipeline.channels else seconds
+    completion: tells the time; nearly, as planners need it, or exactly (schedule.timeline.completion_seconds).
+    """
+    seconds = completion(pipeline)
+    free = completion(without_network(pipeline)) if pipeline.channels else seconds
     steps = pipeline.steps * pipeline.sweeps
     compute = float(pipeline.compute.sum(axis=-1).max()) * pipeline.sweeps
     cpu = sum(c.pack + c.send + c.receive + c.unpack for c in pipeline.channels)

@@ -15,6 +15,7 @@ from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.machine.machine import Kernel, Machine
 from lapwing.tiling.needed import touched_box
+from lapwing.units import duration
 
 Block = tuple[int, ...]
 
@@ -77,10 +78,10 @@ class EstimatedRates:
     def of(bound: BoundNest, machine: Machine) -> EstimatedRates:
         known = machine.known_nests.get(bound.nest.name)
         if known is not None:
-            return EstimatedRates(known.value, f"{known.value * 1e9:.3g} ns a point: {known.source}")
+            return EstimatedRates(known.value, f"{duration(known.value)} a point: {known.source}")
         costs = machine.seconds_per_operation
         total = sum(count * costs[kind].value for kind, count in operations(bound).items() if kind in costs)
-        return EstimatedRates(total, f"{total * 1e9:.3g} ns a point, estimated from its operations")
+        return EstimatedRates(total, f"{duration(total)} a point, estimated from its operations")
 
     def knows(self, shape: Shape) -> bool:
         return True

@@ -329,7 +329,9 @@ def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announc
 
 def _by_name(times: native.Times) -> dict[str, float]:
     """lw_times by name; transfers are not the rank's own time."""
-    found = {name: getattr(times, name) for name in ("total", "fill", "drain", "exposed", "messages", "bytes")}
+    found = {
+        name: getattr(times, name) for name in ("total", "fill", "drain", "exposed", "cpu_lost", "messages", "bytes")
+    }
     return {**found, **{name: times.phase[k] for k, name in enumerate(PHASES) if name != "transfer"}}
 
 

@@ -108,7 +108,7 @@ class Times(ctypes.Structure):
     """Seconds a rank spent; see lw_times in lapwing.h."""
 
     _fields_ = [
-        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed")),
+        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "cpu_lost")),
         ("phase", ctypes.c_double * len(PHASES)),
         ("messages", ctypes.c_int64),
         ("bytes", ctypes.c_int64),

@@ -14,7 +14,8 @@ PHASES = ("compute", "pack", "unpack", "post", "wait", "poll", "transfer")
 
 # lw_event of lapwing.h. begin and end are seconds of one clock for all ranks. seconds is the time spent: less than
 # end - begin where a step's slices and polls alternate. thread is 0 for the computing thread, 1 for the helper. peer is the
-# other rank or -1. exposed is the part of a wait, in seconds, in which a message was on its way (or a buffer still leaving).
+# other rank or -1. exposed is the part of a wait, in seconds, in which a message was on its way (what of it communication is
+# to blame for is another question: exposure.py).
 EVENT = np.dtype(
     [
         ("begin", np.float64),
@@ -37,8 +38,9 @@ class RankTrace:
     """One rank of one run.
 
     ``events`` has dtype EVENT, in order of their ends; ``dropped`` says how many more there were than room.
-    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, fill, drain, exposed), and
-    messages and bytes received; they count every event, dropped ones too. ``begin`` is when the run began on this rank.
+    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, fill, drain, exposed,
+    cpu_lost), and messages and bytes received; they count every event, dropped ones too. ``begin`` is when the run began on
+    this rank.
     """
 
     rank: int

@@ -80,5 +80,5 @@ def _rank(
         for name in PHASES
         if name != "transfer"
     }
-    times = {"total": float(end[-1]), **spent, "fill": float(start[0]), "drain": 0.0, "exposed": 0.0}
+    times = {"total": float(end[-1]), **spent, "fill": float(start[0]), "drain": 0.0, "exposed": 0.0, "cpu_lost": 0.0}
     return RankTrace(number, "", 0.0, {**times, "messages": 0, "bytes": 0}, events)

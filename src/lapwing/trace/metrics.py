@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lapwing.trace import replay
 from lapwing.trace.events import RankTrace, RunTrace
+from lapwing.trace.exposure import exposed_by_rank
+from lapwing.trace.replay import Replayed, replay
+from lapwing.units import duration, share
 
 # Below this much transfer a single interruption decides what was hidden: it is one time slice of Linux's scheduler,
 # which is what a rank loses when another process gets its core.
@@ -18,8 +20,8 @@ SHARES = ("compute", "pack", "unpack", "post", "wait", "poll")
 # One line for people on each figure.
 MEANINGS = {
     "hidden": "1 − exposed / transfer: the part of the communication that cost no time, because ranks computed meanwhile",
-    "exposed": "how much longer a rank took from its first computation to its last than it would have, had messages taken no "
-    "time",
+    "exposed": "how long a rank could do nothing, between its first and its last computation, but wait for messages on their "
+    "way: never more than they take by themselves, nor than an ideal network would have saved",
     "transfer": "how long the same messages take with nothing else going on",
     "fill": "the longest a rank waited before its first computation",
     "drain": "the longest a rank went on after its last computation",
@@ -30,7 +32,8 @@ MEANINGS = {
     "serialisation efficiency": "POP: the longest time any rank computed over the run time on a network that takes no time: "
     "what is lost here goes to waiting for each other and to packing and posting",
     "transfer efficiency": "POP: the run time on a network that takes no time over the real one: what is lost here goes to "
-    "messages on their way",
+    "messages on their way, and to whatever else kept a rank waiting for one",
+    "CPU lost": "the part of the ranks' time in which something else had their cores: other programs, or each other",
 }
 
 
@@ -52,7 +55,7 @@ class Efficiencies:
     """The POP Centre of Excellence's standard metrics (pop-coe.eu), each between 0 and 1.
 
     With c a rank's seconds in generated computation (packing and unpacking are not useful work), T the seconds of the
-    slowest rank and T0 those on an ideal network (replay.ideal_seconds; never less than max c nor more than T):
+    slowest rank and T0 those on an ideal network (replay.Replayed; never less than max c nor more than T):
 
     - load_balance = mean c / max c
     - serialisation = max c / T0: lost because ranks wait for each other, and to packing, posting and polling
@@ -85,13 +88,14 @@ class Metrics:
     """Figures of one run; seconds unless said otherwise.
 
     ``hidden`` = 1 − exposed / transfer in steady state (None: nothing was transferred, or too little to tell).
-    ``exposed_seconds`` is what communication cost between a rank's first and last computation (see exposed_seconds);
-    ``transfer_seconds`` what the same messages take with nothing
-    else going on (None: not measured). ``fill_seconds`` and ``drain_seconds`` are the longest time before a rank's first
-    and after its last computation. ``compute_seconds`` is the spread over ranks and ``load_imbalance`` its max / mean − 1.
+    ``exposed_seconds`` is what communication cost the rank that it cost most, ``exposed_by_rank`` each of them (exposure.py);
+    ``transfer_seconds`` what the same messages take with nothing else going on (None: not measured).
+    ``fill_seconds`` and ``drain_seconds`` are the longest time before a rank's first and after its last computation.
+    ``compute_seconds`` is the spread over ranks and ``load_imbalance`` its max / mean − 1.
     ``shares`` are parts of the ranks' time in each phase: with a helper thread they can add up to more than 1, and what is
-    left to 1 is the runtime's own. ``exposed_share`` is the part of their time in which ranks were exposed. ``dropped``
-    events are missing from the trace, but only from the efficiencies that need a replay.
+    left to 1 is the runtime's own. ``exposed_share`` is the part of their time in which ranks were exposed, and
+    ``cpu_lost_share`` that in which something else had their cores (``cpu_lost_by_rank``, in seconds). ``dropped`` events are
+    missing from the trace: without them exposed is what is known to be its most, and efficiencies that need a replay are None.
     """
 
     engine: str
@@ -105,6 +109,9 @@ class Metrics:
     load_imbalance: float
     shares: dict[str, float]
     exposed_share: float
+    exposed_by_rank: tuple[float, ...]
+    cpu_lost_share: float
+    cpu_lost_by_rank: tuple[float, ...]
     messages: int
     bytes: int
     efficiencies: Efficiencies
@@ -114,12 +121,13 @@ class Metrics:
         return asdict(self)
 
     def __str__(self) -> str:
-        pop = {name: percent(value) for name, value in self.efficiencies.by_name().items()}
+        pop = {name: share(value) for name, value in self.efficiencies.by_name().items()}
+        lost = f", CPU lost {share(self.cpu_lost_share)}" if self.cpu_lost_share >= 0.0005 else ""
         return "\n".join(
             [
-                f"{self.engine}: {self._hidden_text()}",
+                f"{self.engine}: {self.hidden_text()}",
                 f"  ranks' time  {self.shares_text() or 'nothing traced'}; "
-                f"fill {duration(self.fill_seconds)}, drain {duration(self.drain_seconds)}",
+                f"fill {duration(self.fill_seconds)}, drain {duration(self.drain_seconds)}{lost}",
                 f"  POP          parallel efficiency {pop['parallel efficiency']} = load balance {pop['load balance']} "
                 f"× communication efficiency {pop['communication efficiency']} "
                 f"(serialisation {pop['serialisation efficiency']} × transfer {pop['transfer efficiency']})",
@@ -128,12 +136,13 @@ class Metrics:
 
     def shares_text(self) -> str:
         """Where the ranks' time went, in the order of SHARES."""
-        texts = {name: f"{name} {percent(share)}" for name, share in self.shares.items() if share >= 0.0005}
+        texts = {name: f"{name} {share(part)}" for name, part in self.shares.items() if part >= 0.0005}
         if self.exposed_share >= 0.0005 and "wait" in texts:
-            texts["wait"] += f" (exposed {percent(self.exposed_share)})"
+            texts["wait"] += f" (exposed {share(self.exposed_share)})"
         return ", ".join(texts.values())
 
-    def _hidden_text(self) -> str:
+    def hidden_text(self) -> str:
+        """What was hidden, and what that rests on."""
         if self.exposed_seconds is None:
             return "nothing to communicate"
         exposed = f"{duration(self.exposed_seconds)} exposed"
@@ -141,7 +150,7 @@ class Metrics:
             return exposed
         if self.hidden is None:
             return f"{exposed} of {duration(self.transfer_seconds)} of transfer, too little to tell what was hidden"
-        return f"{percent(self.hidden)} of the communication hidden: {exposed} of {duration(self.transfer_seconds)}"
+        return f"{share(self.hidden)} of the communication hidden: {exposed} of {duration(self.transfer_seconds)}"
 
 
 def metrics(trace: RunTrace) -> Metrics:
@@ -150,32 +159,31 @@ def metrics(trace: RunTrace) -> Metrics:
     total = sum(t["total"] for t in times)
     compute = Spread.of([t["compute"] for t in times])
     messages = int(sum(t["messages"] for t in times))
-    exposed = exposed_seconds(trace) if messages else None
+    replayed = replay(trace.ranks)
+    exposed = exposed_by_rank(trace, replayed) if messages else ()
     transfer = trace.transfer_seconds if messages else None
+    worst = max(exposed, default=None)
+    lost = tuple(t["cpu_lost"] for t in times)
     return Metrics(
         engine=trace.engine,
         seconds=trace.seconds,
-        hidden=hidden(exposed, transfer),
-        exposed_seconds=exposed,
+        hidden=hidden(worst, transfer),
+        exposed_seconds=worst,
         transfer_seconds=transfer,
         fill_seconds=max((t["fill"] for t in times), default=0.0),
         drain_seconds=max((t["drain"] for t in times), default=0.0),
         compute_seconds=compute,
         load_imbalance=compute.max / compute.mean - 1 if compute.mean > 0 else 0.0,
         shares={name: sum(t[name] for t in times) / total if total > 0 else 0.0 for name in SHARES},
-        exposed_share=sum(t["exposed"] for t in times) / total if total > 0 else 0.0,
+        exposed_share=sum(exposed) / total if total > 0 else 0.0,
+        exposed_by_rank=exposed,
+        cpu_lost_share=sum(lost) / total if total > 0 else 0.0,
+        cpu_lost_by_rank=lost,
         messages=messages,
         bytes=int(sum(t["bytes"] for t in times)),
-        efficiencies=_efficiencies(trace.ranks, compute),
+        efficiencies=_efficiencies(trace.ranks, compute, replayed),
         dropped=sum(rank.dropped for rank in trace.ranks),
     )
-
-
-def exposed_seconds(trace: RunTrace) -> float:
-    """What communication cost in steady state: by a replay of the events (replay.exposed_seconds), or, without all of them, the
-    longest a rank waited while a message was on its way, which also counts waiting for a neighbour that is behind."""
-    replayed = replay.exposed_seconds(trace.ranks)
-    return max((rank.times["exposed"] for rank in trace.ranks), default=0.0) if replayed is None else replayed
 
 
 def hidden(exposed: float | None, transfer: float | None) -> float | None:
@@ -185,12 +193,11 @@ def hidden(exposed: float | None, transfer: float | None) -> float | None:
     return min(1.0, max(0.0, 1 - exposed / transfer))
 
 
-def _efficiencies(ranks: Sequence[RankTrace], compute: Spread) -> Efficiencies:
+def _efficiencies(ranks: Sequence[RankTrace], compute: Spread, replayed: Replayed | None) -> Efficiencies:
     elapsed = max((rank.times["total"] for rank in ranks), default=0.0)
     if compute.max <= 0 or elapsed <= 0:
         return Efficiencies(None, None, None, None, None)
-    replayed = replay.ideal_seconds(ranks)
-    ideal = None if replayed is None else min(max(replayed, compute.max), elapsed)
+    ideal = None if replayed is None else min(max(replayed.seconds, compute.max), elapsed)
     return Efficiencies(
         parallel=compute.mean / elapsed,
         load_balance=compute.mean / compute.max,
@@ -198,19 +205,3 @@ def _efficiencies(ranks: Sequence[RankTrace], compute: Spread) -> Efficiencies:
         serialisation=None if ideal is None else compute.max / ideal,
         transfer=None if ideal is None else ideal / elapsed,
     )
-
-
-def percent(share: float | None) -> str:
-    """A share as a person reads it; whole, but for what would look like nothing or all."""
-    if share is None:
-        return "–"
-    close = 0 < share < 0.01 or 0.99 < share < 0.9995
-    return f"{share:.1%}" if close else f"{share:.0%}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds with a unit that suits them and three digits."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(seconds) > 0.9995 * scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return "0 s" if seconds == 0 else f"{seconds / 1e-9:.3g} ns"

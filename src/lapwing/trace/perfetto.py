@@ -8,36 +8,48 @@ from typing import Any
 
 from lapwing.trace.events import PHASES, RankTrace, RunTrace
 from lapwing.trace.messages import TRANSFER, sent_by
+from lapwing.trace.metrics import Metrics, metrics
 from lapwing.trace.tracks import Track, tracks_of
 
 _Place = tuple[int, int]  # process and thread
 
 
-def perfetto_json(runs: Sequence[RunTrace]) -> str:
+def perfetto_json(runs: Sequence[RunTrace], figures: Sequence[Metrics] | None = None) -> str:
     """A JSON document: a process for every rank of every run, predicted ranks too, and a thread for every track.
+
+    figures: those of metrics() for every run, where they are known already. All of them are in ``otherData``, and what was
+    hidden is in every rank's label.
 
     Times are microseconds since the run began, with nanosecond digits. Arrows lead from where a message was sent to the
     message on its way.
     """
-    return '{"displayTimeUnit":"ns","traceEvents":[\n' + ",\n".join(_lines(runs)) + "\n]}\n"
+    figures = figures if figures is not None else [metrics(run) for run in runs]
+    others = _json({"runs": [one.to_json() for one in figures]})
+    lines = ",\n".join(_lines(runs, figures))
+    return f'{{"displayTimeUnit":"ns","otherData":{others},"traceEvents":[\n{lines}\n]}}\n'
 
 
-def _lines(runs: Sequence[RunTrace]) -> Iterator[str]:
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _lines(runs: Sequence[RunTrace], figures: Sequence[Metrics]) -> Iterator[str]:
     process = 1  # viewers take 0 for the idle process
-    for run in runs:
+    for run, one in zip(runs, figures, strict=True):
         groups = [("", run.ranks)] if run.predicted is None else [("", run.ranks), (", predicted", run.predicted)]
         for suffix, ranks in groups:
             prefix = f"{run.engine}{suffix}: " if len(runs) > 1 or suffix else ""
-            for line in _Group(ranks, prefix, process).events():
-                yield json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+            said = "" if suffix else one.hidden_text()
+            for line in _Group(ranks, prefix, process, said).events():
+                yield _json(line)
             process += len(ranks)
 
 
 class _Group:
-    """The ranks of one run, as consecutive processes."""
+    """The ranks of one run, as consecutive processes; ``said`` of each."""
 
-    def __init__(self, ranks: Sequence[RankTrace], prefix: str, first_process: int) -> None:
-        self.ranks, self.prefix, self.first_process = ranks, prefix, first_process
+    def __init__(self, ranks: Sequence[RankTrace], prefix: str, first_process: int, said: str) -> None:
+        self.ranks, self.prefix, self.first_process, self.said = ranks, prefix, first_process, said
         self.origin = min((rank.begin for rank in ranks), default=0.0)
         self.tracks = [tracks_of(rank) for rank in ranks]
         self.senders = sent_by(ranks)
@@ -62,8 +74,9 @@ class _Group:
         name = f"{self.prefix}rank {rank.rank} on {rank.host}"
         yield _metadata("process_name", process, name=name)
         yield _metadata("process_sort_index", process, sort_index=process)
-        if rank.dropped:
-            yield _metadata("process_labels", process, labels=f"{rank.dropped} later events were not kept")
+        dropped = f"{rank.dropped} later events were not kept" if rank.dropped else ""
+        if labels := "; ".join(filter(None, [self.said, dropped])):
+            yield _metadata("process_labels", process, labels=labels)
         for number, track in enumerate(self.tracks[k]):
             thread = self._thread(k, number)
             label = track.kind if track.lane == 0 else f"{track.kind} ({track.lane + 1})"
@@ -118,7 +131,7 @@ def _arguments(event: Any) -> dict[str, Any]:
     if event["seconds"] < event["end"] - event["begin"] - 1e-9:
         arguments["spent us"] = round(float(event["seconds"]) * 1e6, 3)
     if event["exposed"] > 0:
-        arguments["exposed us"] = round(float(event["exposed"]) * 1e6, 3)
+        arguments["message on its way us"] = round(float(event["exposed"]) * 1e6, 3)
     if event["bytes"] > 0:
         arguments["bytes"] = int(event["bytes"])
     if event["peer"] >= 0:

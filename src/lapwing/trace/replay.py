@@ -16,8 +16,20 @@ _Step = tuple[int, int, int]  # rank, sweep, step
 _Event = tuple[int, int]  # rank and event, as positions
 
 
-def ideal_seconds(ranks: Sequence[RankTrace]) -> float | None:
-    """Seconds of the slowest rank, had messages taken no time and sends always had room; None where events were dropped.
+@dataclass(frozen=True)
+class Replayed:
+    """A run as it would have been on an ideal network.
+
+    ``seconds``: of the slowest rank. ``lost``: for every rank, how much longer the time from its first computation's begin to
+    its last one's end was than here: what it lost to waiting that an ideal network would have spared it.
+    """
+
+    seconds: float
+    lost: tuple[float, ...]
+
+
+def replay(ranks: Sequence[RankTrace]) -> Replayed | None:
+    """The run, had messages taken no time and sends always had room; None where events were dropped or there are none.
 
     The trace is replayed in its own order. All ranks begin together. Every event but a wait takes as long as it took,
     and so does what lies between events; waits take no time of their own. What a message was needed for
@@ -26,30 +38,12 @@ def ideal_seconds(ranks: Sequence[RankTrace]) -> float | None:
     packs and posts a step after the step is computed, and the step is computed after what the helper unpacked for it;
     in between the helper's idle time is left out.
     """
-    replay = _replayed(ranks)
-    return None if replay is None else replay.seconds()
-
-
-def exposed_seconds(ranks: Sequence[RankTrace]) -> float | None:
-    """The seconds that communication cost in steady state; None where events were dropped or there are none.
-
-    For every rank, how much longer the time from its first computation's begin to its last one's end was than in the
-    replay on an ideal network (ideal_seconds); the most of any rank. A rank that would have had to wait just as long for its
-    neighbour to get there has not waited for communication, even if a message was on its way meanwhile.
-    """
-    replay = _replayed(ranks)
-    if replay is None or not any(len(rank.events) for rank in ranks):
-        return None
-    return max((max(0.0, span) for span in replay.lost()), default=0.0)
-
-
-def _replayed(ranks: Sequence[RankTrace]) -> _Replay | None:
-    if any(rank.dropped for rank in ranks):
+    if any(rank.dropped for rank in ranks) or not any(len(rank.events) for rank in ranks):
         return None
     replay = _Replay(ranks)
     for rank, event in _in_order(ranks):
         replay.advance(rank, event)
-    return replay
+    return Replayed(replay.seconds(), replay.lost())
 
 
 def _in_order(ranks: Sequence[RankTrace]) -> list[_Event]:
@@ -122,10 +116,12 @@ class _Replay:
         span = self.spans.setdefault(rank, _Span(begin, finish - (end - begin)))
         span.end, span.ideal_end = end, finish
 
-    def lost(self) -> Iterator[float]:
-        """Per rank that computed, what the time between its first and last computation lost to communication."""
-        for span in self.spans.values():
-            yield (span.end - span.begin) - (span.ideal_end - span.ideal_begin)
+    def lost(self) -> tuple[float, ...]:
+        """Per rank, what the time between its first and last computation lost; nothing where it computed nothing."""
+        lost = [0.0] * len(self.ranks)
+        for rank, span in self.spans.items():
+            lost[rank] = max(0.0, (span.end - span.begin) - (span.ideal_end - span.ideal_begin))
+        return tuple(lost)
 
     def seconds(self) -> float:
         ends = []

@@ -623,7 +623,7 @@ function facts(run, event) {
     ["took", duration(length)],
   ];
   if (idle > 0.02 * length) found.push(["of which spent", duration(length - idle)]);
-  if (phase === WAIT) found.push(["exposed", duration(run.exposed[event] * run.unit)]);
+  if (phase === WAIT) found.push(["message on its way", duration(run.exposed[event] * run.unit)]);
   if (phase === TRANSFER) {
     found.push(["from", `rank ${run.peer[event]}${sender < 0 ? "" : `, sweep ${run.sweep[sender]}, step ${run.step[sender]}`}`]);
     found.push(["seen in", `sweep ${run.sweep[event]}, step ${run.step[event]}`]);

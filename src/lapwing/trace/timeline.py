@@ -7,7 +7,7 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from lapwing.trace.events import PHASES, RankTrace, RunTrace
 from lapwing.trace.messages import sent_by
-from lapwing.trace.metrics import MEANINGS, SHARES, Metrics, duration, metrics, percent
+from lapwing.trace.metrics import MEANINGS, SHARES, Metrics, metrics
 from lapwing.trace.tracks import tracks_of
+from lapwing.units import NOT_KNOWN, duration, share
 
 MAX_EVENTS = 1_000_000  # in one page: about 10 MB, which browsers open at once
 
@@ -38,9 +39,9 @@ def timeline_page(runs: Sequence[RunTrace], figures: Sequence[Metrics] | None = 
         "title": html.escape(_title(runs)),
         "heading": _heading(runs),
         "notes": _notes(runs, shown),
-        "cards": "".join(_card(run, runs[0], figure) for run, figure in zip(runs, figures, strict=True)),
+        "figures": _figures_table(runs, figures),
         "switches": _switches(runs) + _predicted_switch(runs),
-        "tables": "".join(_table(run) for run in runs),
+        "tables": "".join(_table(run, figure) for run, figure in zip(runs, figures, strict=True)),
         "data": _script_json({"phases": PHASES, "runs": shown}),
         "style": _template("timeline.css"),
         "script": _template("timeline.js"),
@@ -245,66 +246,76 @@ def _notes(runs: Sequence[RunTrace], data: Sequence[Mapping[str, Any]]) -> str:
     return "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
 
 
-def _card(run: RunTrace, first: RunTrace, figures: Metrics) -> str:
+def _figures_table(runs: Sequence[RunTrace], figures: Sequence[Metrics]) -> str:
+    """A row a run: how long it took, what was hidden, where the time went."""
+    efficiencies = list(figures[0].efficiencies.by_name()) if figures else []
+    terms = ("hidden", "exposed", "fill", "drain", "CPU lost")
+    heads = {name: _term(name) for name in (*terms, *efficiencies)}
+    columns = "".join(
+        [
+            '<th scope="col">engine</th><th scope="col">time</th><th scope="col">predicted</th>',
+            *(heads[name] for name in ("hidden", "exposed")),
+            '<th scope="col" class="shares">ranks’ time</th>',
+            *(heads[name] for name in ("fill", "drain", "CPU lost", *efficiencies)),
+        ]
+    )
+    rows = "".join(_figures_row(run, runs[0], one) for run, one in zip(runs, figures, strict=True))
+    return f'<table id="figures"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _term(name: str) -> str:
+    """The head of a column that explains itself when it is pointed at."""
+    return f'<th scope="col" tabindex="0" data-meaning="{html.escape(MEANINGS[name])}"><span>{name}</span></th>'
+
+
+def _figures_row(run: RunTrace, first: RunTrace, figures: Metrics) -> str:
     against = ""
     if run is not first and first.seconds > 0:
-        against = f'<span class="against">{run.seconds / first.seconds:.2f} × {html.escape(first.engine)}</span>'
-    return (
-        f'<section class="card"><h2>{html.escape(run.engine)}</h2>'
-        f'<p class="seconds"><strong>{duration(run.seconds)}</strong>{_predicted_text(run)}{against}</p>'
-        f"{_hidden_bar(figures)}{_share_bar(figures)}<dl>{''.join(_terms(figures))}</dl></section>"
-    )
+        against = f"<small>{run.seconds / first.seconds:.2f} × {html.escape(first.engine)}</small>"
+    cells = [
+        f"<strong>{duration(run.seconds)}</strong>{against}",
+        duration(max(rank.times["total"] for rank in run.predicted)) if run.predicted else NOT_KNOWN,
+        _hidden_cell(figures),
+        _exposed_cell(figures),
+        _shares_cell(figures),
+        duration(figures.fill_seconds),
+        duration(figures.drain_seconds),
+        share(figures.cpu_lost_share),
+        *(share(value) for value in figures.efficiencies.by_name().values()),
+    ]
+    body = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><th scope="row">{html.escape(run.engine)}</th>{body}</tr>'
 
 
-def _predicted_text(run: RunTrace) -> str:
-    if not run.predicted:
-        return ""
-    seconds = max(rank.times["total"] for rank in run.predicted)
-    return f'<span class="against">{duration(seconds)} predicted</span>'
-
-
-def _hidden_bar(figures: Metrics) -> str:
-    if figures.exposed_seconds is None:
-        return '<p class="headline">Nothing had to be communicated.</p>'
-    exposed = duration(figures.exposed_seconds)
-    if figures.transfer_seconds is None:
-        return f'<p class="headline">{exposed} of communication exposed</p>'
-    of = f"{exposed} exposed of {duration(figures.transfer_seconds)} of transfer"
+def _hidden_cell(figures: Metrics) -> str:
     if figures.hidden is None:
-        return f'<p class="headline">Too little to transfer to tell what was hidden</p><p class="caption">{of}</p>'
+        why = "" if figures.transfer_seconds is None else "<small>too little to tell</small>"
+        return f"{NOT_KNOWN}{why}"
     return (
-        f'<p class="headline"><strong>{percent(figures.hidden)}</strong> of the communication hidden</p>'
-        f'<div class="bar hiddenbar" role="img" aria-label="{of}">'
-        f'<i style="flex:{figures.hidden:.4f}" class="transfer"></i>'
-        f'<i style="flex:{1 - figures.hidden:.4f}" class="exposed"></i></div><p class="caption">{of}</p>'
+        f"<strong>{share(figures.hidden)}</strong>"
+        f'<div class="bar"><i style="flex:{figures.hidden:.4f}" class="transfer"></i>'
+        f'<i style="flex:{1 - figures.hidden:.4f}" class="exposed"></i></div>'
     )
 
 
-def _share_bar(figures: Metrics) -> str:
+def _exposed_cell(figures: Metrics) -> str:
+    if figures.exposed_seconds is None:
+        return f"{NOT_KNOWN}<small>nothing to communicate</small>"
+    of = "" if figures.transfer_seconds is None else f"<small>of {duration(figures.transfer_seconds)}</small>"
+    return f"{duration(figures.exposed_seconds)}{of}"
+
+
+def _shares_cell(figures: Metrics) -> str:
     """Where the ranks' time went."""
     if not any(figures.shares.values()):
-        return ""
-    shares = dict(figures.shares)
-    waited = shares.pop("wait")
-    shares["exposed"] = min(waited, figures.exposed_share)
-    shares["late"] = waited - shares["exposed"]
-    shares["rest"] = max(0.0, 1 - sum(shares.values()))
-    pieces = "".join(f'<i style="flex:{share:.4f}" class="{name}"></i>' for name, share in shares.items() if share > 0)
-    text = figures.shares_text()
-    return (
-        f'<div class="bar" role="img" aria-label="ranks\' time: {text}">{pieces}</div>'
-        f'<p class="caption">ranks\' time: {text}</p>'
-    )
-
-
-def _terms(figures: Metrics) -> Iterator[str]:
-    texts = {
-        **{name: percent(value) for name, value in figures.efficiencies.by_name().items()},
-        "fill": duration(figures.fill_seconds),
-        "drain": duration(figures.drain_seconds),
-    }
-    for name, text in texts.items():
-        yield f'<div tabindex="0" data-meaning="{html.escape(MEANINGS[name])}"><dt>{name}</dt><dd>{text}</dd></div>'
+        return NOT_KNOWN
+    parts = dict(figures.shares)
+    waited = parts.pop("wait")
+    parts["exposed"] = min(waited, figures.exposed_share)
+    parts["late"] = waited - parts["exposed"]
+    parts["rest"] = max(0.0, 1 - sum(parts.values()))
+    pieces = "".join(f'<i style="flex:{part:.4f}" class="{name}"></i>' for name, part in parts.items() if part > 0)
+    return f'<div class="bar">{pieces}</div><small>{figures.shares_text()}</small>'
 
 
 def _switches(runs: Sequence[RunTrace]) -> str:
@@ -324,18 +335,20 @@ def _predicted_switch(runs: Sequence[RunTrace]) -> str:
     return '<div class="group"><button type="button" id="predicted" aria-pressed="true">predicted</button></div>'
 
 
-def _table(run: RunTrace) -> str:
+def _table(run: RunTrace, figures: Metrics) -> str:
     """Seconds of every rank, for those who read rather than look."""
-    names = ("total", *SHARES, "exposed", "fill", "drain")
+    names = ("total", *SHARES, "exposed", "fill", "drain", "CPU lost")
     head = "".join(f'<th scope="col">{name}</th>' for name in (*names, "messages", "bytes"))
-    rows = "".join(_table_row(rank, names) for rank in run.ranks)
+    exposed = figures.exposed_by_rank or (0.0,) * len(run.ranks)
+    rows = "".join(_table_row(rank, names, of_rank) for rank, of_rank in zip(run.ranks, exposed, strict=True))
     return (
         f"<table><caption>{html.escape(run.engine)}: seconds of every rank</caption>"
         f'<thead><tr><th scope="col">rank</th><th scope="col">host</th>{head}</tr></thead><tbody>{rows}</tbody></table>'
     )
 
 
-def _table_row(rank: RankTrace, names: Sequence[str]) -> str:
-    cells = "".join(f"<td>{rank.times[name]:.6f}</td>" for name in names)
+def _table_row(rank: RankTrace, names: Sequence[str], exposed: float) -> str:
+    seconds = {**rank.times, "exposed": exposed, "CPU lost": rank.times["cpu_lost"]}
+    cells = "".join(f"<td>{seconds[name]:.6f}</td>" for name in names)
     counts = "".join(f"<td>{int(rank.times[name]):,}</td>" for name in ("messages", "bytes"))
     return f'<tr><th scope="row">{rank.rank}</th><td>{html.escape(rank.host)}</td>{cells}{counts}</tr>'

@@ -125,9 +125,9 @@ typedef struct lw_trace {
 
 /* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
  * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
- * those that were sent. */
+ * those that were sent. cpu_lost is the part of total in which the computing thread, which never sleeps, had no CPU. */
 typedef struct lw_times {
-    double begin, total, fill, drain, exposed;
+    double begin, total, fill, drain, exposed, cpu_lost;
     double phase[LW_PHASES];
     int64_t messages, bytes;
 } lw_times;

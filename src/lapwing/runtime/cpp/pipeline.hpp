@@ -1,6 +1,8 @@
 // The pipeline: for every sweep and step, receive, compute in slices, send. Everything else hangs off these few lines.
 #pragma once
 
+#include <algorithm>
+
 #include "courier.hpp"
 #include "delays.hpp"
 #include "progress.hpp"
@@ -18,7 +20,7 @@ public:
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
     int run(double slice_seconds, bool dry) {
-        const double begin = trace_.restart();
+        const double begin = trace_.restart(), cpu_begin = cpu_now();
         Slicer slicer(program_, progress_.slices_steps() ? slice_seconds : quiet_slice_seconds);
         const double began_at = trace_.stamp();
         double first = begin, last = begin, exposed_before = 0, exposed_until_last = 0;
@@ -43,13 +45,14 @@ public:
             }
         }
         progress_.finish({program_.sweeps - 1, program_.steps - 1});
-        const double end = now();
+        const double end = now(), cpu = cpu_now() - cpu_begin;
         lw_times &times = trace_.times();
         times.begin = began_at;
         times.total = end - begin;
         times.fill = first - begin;
         times.drain = end - last;
         times.exposed = exposed_until_last - exposed_before;
+        times.cpu_lost = std::clamp(end - begin - cpu, 0.0, end - begin);
         return LW_DONE;
     }
 

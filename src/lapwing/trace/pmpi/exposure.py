@@ -15,8 +15,12 @@ All quantities are seconds summed over the ranks, between MPI_Init and MPI_Final
   Time lost because other ranks compute more than this one cannot be hidden: a rank that computes C seconds where the
   busiest computes C_max has at least C_max − C of waiting for late partners left.
 
+Threads that call MPI at the same time are blocked, and compute, each by itself: seconds of a rank are those of all its threads
+that call MPI, the thread of MPI_Init's from there to MPI_Finalize and another's from its first call to its last. So what is
+exposed, overlapped or computed is never more than all the time there was.
+
 Efficiencies are POP's: parallel efficiency = mean C / T is load balance (mean C / max C) times communication efficiency
-(max C / T), for T seconds of run and C of computation on a rank.
+(max C / T), for T seconds of run and C of computation on a thread.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ import numpy.typing as npt
 from lapwing.trace.pmpi.callsites import CallSite, resolve
 from lapwing.trace.pmpi.gathering import Run
 from lapwing.trace.pmpi.matching import group_numbers
-from lapwing.trace.pmpi.recording import CALL, COLLECTIVE, RECEIVE, SEND
+from lapwing.trace.pmpi.recording import CALL, COLLECTIVE, RECEIVE, SEND, Recording
 
 Array = npt.NDArray[Any]
 
@@ -79,12 +83,17 @@ class Wait:
 
 @dataclass(frozen=True)
 class RankMetrics:
-    """One rank: seconds from MPI_Init to MPI_Finalize, outside MPI, inside, and the sums over its call sites."""
+    """One rank: seconds from MPI_Init to MPI_Finalize, outside MPI, inside, and the sums over its call sites.
+
+    All are of its ``threads`` together; ``computation_by_thread`` has the seconds outside MPI of each.
+    """
 
     rank: int
     host: str
     state: str
+    threads: int
     seconds: float
+    computation_by_thread: tuple[float, ...]
     computation: float
     mpi: float
     exposed: float
@@ -123,11 +132,11 @@ class Summary:
 
     @property
     def _mean_computation(self) -> float:
-        return sum(rank.computation for rank in self.ranks) / len(self.ranks)
+        return sum(rank.computation for rank in self.ranks) / sum(rank.threads for rank in self.ranks)
 
     @property
     def _most_computation(self) -> float:
-        return max(rank.computation for rank in self.ranks)
+        return max(max(rank.computation_by_thread) for rank in self.ranks)
 
 
 def summarise(run: Run, longest: int) -> Summary:
@@ -253,20 +262,20 @@ def _could_overlap(run: Run, transfer: Array, late: Array, ranks: list[RankMetri
         & (run.site[order][1:] == run.site[order][:-1])
         & (run.records["thread"][order][1:] == run.records["thread"][order][:-1])
     )
-    all_of_it = np.zeros(len(run.ends))
-    most = max(rank.computation for rank in ranks)
-    hideable = np.zeros(len(run.ends))
+    most = max(max(rank.computation_by_thread) for rank in ranks)
+    all_of_it, hideable = np.zeros(len(run.records)), np.zeros(len(run.records))
     for rank in ranks:
-        all_of_it[rank.rank] = rank.computation
-        waited = late[run.rank == rank.rank].sum()
-        hideable[rank.rank] = max(0.0, 1.0 - (most - rank.computation) / waited) if waited > 0 else 0.0
+        for own, computation in zip(_by_thread(run, rank.rank), rank.computation_by_thread, strict=True):
+            all_of_it[own] = computation
+            waited = late[own].sum()
+            hideable[own] = max(0.0, 1.0 - (most - computation) / waited) if waited > 0 else 0.0
     since, until = np.zeros(len(order)), np.zeros(len(order))
     since[:] = run.computed_before[order] - np.where(same, np.r_[0.0, run.computed_after[order][:-1]], 0.0)
     following = np.r_[same[1:], False]
-    until[:] = np.where(following, np.r_[run.computed_before[order][1:], 0.0], all_of_it[run.rank[order]])
+    until[:] = np.where(following, np.r_[run.computed_before[order][1:], 0.0], all_of_it[order])
     until -= run.computed_after[order]
     could = np.zeros(len(run.records))
-    wanted = transfer[order] + late[order] * hideable[run.rank[order]]
+    wanted = transfer[order] + late[order] * hideable[order]
     could[order] = np.minimum(wanted, np.maximum(0.0, np.maximum(since, until)))
     return could
 
@@ -307,15 +316,17 @@ def _ranks(
     metrics = []
     for recording in run.recordings:
         own = [(run.sites[site], t) for (rank, site), t in total.items() if rank == recording.rank]
-        seconds = float(run.ends[recording.rank]) - recording.begin
         inside = sum(t.seconds for _, t in own)
+        computation = _computation_by_thread(run, recording, inside)
         metrics.append(
             RankMetrics(
                 rank=recording.rank,
                 host=recording.host,
                 state=recording.state,
-                seconds=seconds,
-                computation=max(0.0, seconds - inside),
+                threads=len(computation),
+                seconds=sum(computation) + inside,
+                computation_by_thread=computation,
+                computation=sum(computation),
                 mpi=inside,
                 exposed=sum(t.seconds for site, t in own if site.role != "start"),
                 overlapped=overlapped.get((recording.rank, -1), 0.0),
@@ -323,6 +334,32 @@ def _ranks(
             )
         )
     return metrics
+
+
+def _by_thread(run: Run, rank: int) -> list[Array]:
+    """The records of each thread of a rank that calls MPI, as indices; that of MPI_Init's comes first, and is always there."""
+    own = np.flatnonzero(run.rank == rank)
+    threads = run.records["thread"][own]
+    others = np.unique(threads[(run.records["kind"][own] == CALL) & (threads != 0)])
+    return [own[threads == number] for number in (0, *others)]
+
+
+def _computation_by_thread(run: Run, recording: Recording, inside: float) -> tuple[float, ...]:
+    """Seconds outside MPI of each thread of a rank; inside: all its threads' in MPI, those of calls beyond the cap too."""
+    end = float(run.ends[recording.rank])
+    computation = []
+    recorded = 0.0
+    for number, own in enumerate(_by_thread(run, recording.rank)):
+        calls = run.records[own][run.records["kind"][own] == CALL]
+        begin = recording.begin if number == 0 else float(calls["begin"].min())
+        # Of calls beyond the cap nobody knows which thread made them.
+        last = end if number == 0 or recording.dropped else float(calls["end"].max())
+        in_calls = float(calls["seconds"].sum())
+        recorded += in_calls
+        computation.append(max(0.0, last - begin - in_calls))
+    everything = sum(computation)
+    left = max(0.0, everything - max(0.0, inside - recorded))
+    return tuple(one * left / everything if everything > 0 else 0.0 for one in computation)
 
 
 def _with_could(rank: RankMetrics, seconds: float) -> RankMetrics:

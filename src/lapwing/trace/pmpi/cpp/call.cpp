@@ -12,14 +12,14 @@ thread_local int depth = 0;
 thread_local std::int32_t last_poll = -1; // this thread's last record, if it was an unsuccessful poll
 std::atomic<int> threads{0};
 
+using Lock = std::lock_guard<std::mutex>;
+
+} // namespace
+
 int thread_number() {
     thread_local const int number = threads++;
     return number;
 }
-
-using Lock = std::lock_guard<std::mutex>;
-
-} // namespace
 
 thread_local void *fortran_caller = nullptr;
 

@@ -42,6 +42,9 @@ struct Requests {
 Requests &requests();
 Communicators &communicators();
 
+// The number of the calling thread, in the order in which they ask; the one that calls MPI_Init asks first.
+int thread_number();
+
 // The address of the program's line that called a Fortran routine, which calls a C function of this library; else null.
 extern thread_local void *fortran_caller;
 

@@ -111,6 +111,7 @@ void refuse_other_mpi() {
 }
 
 void begin_session() {
+    thread_number();
     int rank = 0, size = 0, length = 0;
     LW_NEXT(MPI_Comm_rank)(MPI_COMM_WORLD, &rank);
     LW_NEXT(MPI_Comm_size)(MPI_COMM_WORLD, &size);
