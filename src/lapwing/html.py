@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-_TABLE = "border-collapse:collapse;text-align:left"
-_NAME = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;font-weight:normal;opacity:.7"
-_VALUE = "text-align:left;padding:1px 0;white-space:pre-wrap"
+# Notebooks drop style sheets of cells they do not trust, not style attributes.
+_CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0"
+_NAME = f"{_CELL};font-weight:normal;opacity:.7"
+_VALUE = f"{_CELL};white-space:pre-wrap"
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> str:
@@ -16,4 +17,4 @@ def table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     for name, value in rows:
         shown, before = ("" if name == before else name), name
         lines.append(f'<tr><th style="{_NAME}">{escape(shown)}</th><td style="{_VALUE}">{escape(value)}</td></tr>')
-    return f'<div><b>{escape(title)}</b><table style="{_TABLE}">{"".join(lines)}</table></div>'
+    return f"<div><b>{escape(title)}</b><table>{''.join(lines)}</table></div>"

@@ -138,9 +138,7 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps)
 
 
-def _scalars(
-    nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], refusals: Refusals
-) -> dict[str, Any]:
+def _scalars(nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], refusals: Refusals) -> dict[str, Any]:
     """Every scalar the loops use: arguments, set-ups and symbols, but for what is refused.
 
     values: arguments, globals and builtins. refused: names about which all has been said.
@@ -190,7 +188,7 @@ def _set_up(
 def _evaluate(
     node: ast.expr, values: Mapping[str, Any], line: int, nest_name: str, refused: set[str], refusals: Refusals
 ) -> Any:
-    used = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
+    used: dict[str, Any] = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
     if refused & set(used):
         raise Stopped
     try:
@@ -243,7 +241,9 @@ def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusal
         )
     if name in nest.written and getattr(getattr(value, "flags", None), "writeable", True) is False:
         refusals.refuse(
-            nest.line, f"array {name} is written by {nest.name} but is read-only", f"pass a writable array: {name}.copy()"
+            nest.line,
+            f"array {name} is written by {nest.name} but is read-only",
+            f"pass a writable array: {name}.copy()",
         )
     return ArrayType(name, dtype.name, tuple(int(n) for n in value.shape))
 
@@ -264,27 +264,26 @@ def _used_parameters(nest: ir.LoopNest) -> Iterator[str]:
 
 def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], refusals: Refusals) -> Domain:
     """The iteration space; raises RefusedError, with all noted before, where a bound is not known. refused: symbols."""
-    loops = []
-    steps = {loop.name: loop.step for loop in nest.loops}
     known = True
     for loop in nest.loops:
-        bounds = []
-        for bound in (loop.start, loop.stop):
-            fixed = bound.substitute(symbols)
-            unknown = fixed.names - set(nest.loop_names)
-            known = known and not unknown
-            if unknown - refused:
-                refusals.note(
-                    loop.line,
-                    f"a bound of loop {loop.name} depends on {', '.join(sorted(unknown))}, which is not an integer",
-                    "pass an int, write int(…) around it before the loops, or divide with //",
-                )
-            bounds.append(Affine(fixed.constant, tuple((n, c * steps[n]) for n, c in fixed.terms)))
+        unknown = (loop.start.names | loop.stop.names) - set(symbols) - set(nest.loop_names)
+        known = known and not unknown
+        if unknown - refused:
+            refusals.note(
+                loop.line,
+                f"a bound of loop {loop.name} depends on {', '.join(sorted(unknown))}, which is not an integer",
+                "pass an int, write int(…) around it before the loops, or divide with //",
+            )
+    if not known:
+        refusals.raise_if_any()
+    loops = []
+    steps = {loop.name: loop.step for loop in nest.loops}
+    for loop in nest.loops:
+        fixed = (loop.start.substitute(symbols), loop.stop.substitute(symbols))
+        bounds = [Affine(b.constant, tuple((n, c * steps[n]) for n, c in b.terms)) for b in fixed]
         start, stop = bounds
         lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
         loops.append(NormalLoop(loop.name, loop.step, lower, upper))
-    if not known:
-        refusals.raise_if_any()
     return Domain(tuple(loops))
 
 

@@ -26,7 +26,9 @@ def conversion(name: str, dtype: np.dtype[Any]) -> str:
     if dtype.kind == "S":
         return f"pass its characters as numbers: {name}.view('uint8')"
     if dtype.name in _HOLDING:
-        return f"pass a copy that holds the same values, {name}.astype({_HOLDING[dtype.name]!r}), and read results from it"
+        return (
+            f"pass a copy that holds the same values, {name}.astype({_HOLDING[dtype.name]!r}), and read results from it"
+        )
     if dtype.name == "uint64":
         return f"where its values are below 2**63, pass a copy, {name}.astype('int64'), and read results from it"
     return f"where it holds plain numbers, pass a copy, {name}.astype('float64'), and read results from it"

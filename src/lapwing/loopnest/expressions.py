@@ -90,7 +90,9 @@ class ExpressionParser:
             case ast.Call():
                 return self._call(node)
             case ast.NamedExpr(target=target):
-                self.refuse(node, f"{self.source.text(node)} in the loops", f"set {target.id} on a line of its own before")
+                self.refuse(
+                    node, f"{self.source.text(node)} in the loops", f"set {target.id} on a line of its own before"
+                )
         self.refuse(
             node,
             f"{self.source.text(node)} in the loops",
@@ -140,6 +142,8 @@ class ExpressionParser:
         value = self.resolve(node)
         if isinstance(value, bool | int | float):
             return ir.Constant(value, line=node.lineno)  # math.pi and the like
+        if self.rests_on_refused(node):
+            raise Stopped
         text = self.source.text(node)
         self.refuse(
             node,
@@ -184,11 +188,10 @@ class ExpressionParser:
         found = f"call of {self.source.text(node.func)}"
         if function is not None:
             self.refuse(node, found, way_out(function, self.source.text(node)))
-        match node.func:
-            case ast.Name(id=name) if name in self.scope.refused:
-                raise Stopped
-            case ast.Name(id=name) if self._is_own(name):
-                self.refuse(node, found, f"{name} is a name of the nest's own here; give that another name")
+        if self.rests_on_refused(node.func):
+            raise Stopped
+        if isinstance(node.func, ast.Name) and self._is_own(node.func.id):
+            self.refuse(node, found, f"the nest gives {node.func.id} a meaning of its own; call that something else")
         self.refuse(node, found, SUPPORTED_TEXT)
 
     def access(self, node: ast.expr) -> ir.Access:
@@ -306,6 +309,9 @@ class ExpressionParser:
                 owner = self.resolve(value)
                 return getattr(owner, attribute, None) if inspect.ismodule(owner) else None
         return None
+
+    def rests_on_refused(self, node: ast.expr) -> bool:
+        return any(isinstance(n, ast.Name) and n.id in self.scope.refused for n in ast.walk(node))
 
     def _is_own(self, name: str) -> bool:
         """Whether the function itself gives the name its value."""

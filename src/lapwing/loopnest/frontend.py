@@ -306,7 +306,7 @@ class _Parser(ExpressionParser):
     def _end(self, node: ast.expr) -> Affine:
         affine = self.affine(node)
         if affine is None:
-            if any(isinstance(n, ast.Name) and n.id in self.scope.refused for n in ast.walk(node)):
+            if self.rests_on_refused(node):
                 raise Stopped
             self.refuse(
                 node,
@@ -386,9 +386,7 @@ class _Parser(ExpressionParser):
             parsed += self._assign(node, target, held_name, accumulators)
         return parsed
 
-    def _unpacked(
-        self, node: ast.stmt, target: ast.expr, value: ast.expr
-    ) -> Iterator[tuple[ast.expr, ast.expr]]:
+    def _unpacked(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Each single target with its value."""
         if not isinstance(target, ast.Tuple | ast.List):
             yield target, value
@@ -424,9 +422,7 @@ class _Parser(ExpressionParser):
             self.scope.temporaries.add(name)
             return [ir.SetTemporary(node.lineno, text, name, parsed)]
         if not isinstance(target, ast.Subscript):
-            self.refuse(
-                node, f"assignment to {self.source.text(target)}", "assign to an array element or to a name"
-            )
+            self.refuse(node, f"assignment to {self.source.text(target)}", "assign to an array element or to a name")
         access, parsed = self.refusals.each(self.expression, (_as_load(target), value))
         if not isinstance(access, ir.Access):
             self.refuse(node, f"assignment to {self.source.text(target)}", "index an array by its name: u[i, j]")

@@ -183,7 +183,9 @@ class _Lowering:
             terms = max(map(abs, term.integers(PY_INT))) * self.around.iterations
             most = terms + max(map(abs, start.integers(PY_INT)))
             if most > INT64_MAX:
-                self._refuse(line, "the sum may exceed 64 bits, and a Python int has no limit", "sum in float64")
+                self._refuse(
+                    line, "the sum may exceed 64 bits, and a Python int has no limit", "start it as a float: s = 0.0"
+                )
             bounds = (-most, most)
         types = self._binary("+", start, term, line).types
         running = Value(t.Literal(next(iter(types)).dtype, 0), types, bounds)
@@ -221,11 +223,14 @@ class _Lowering:
             case ir.Unary(operator=operator, operand=operand):
                 return self._unary(operator, self._lower(operand), line)
             case ir.Binary(operator="**", left=left, right=right):
-                return self._power(*self._operands(left, right), right, line)
+                a, b = self._operands(left, right)
+                return self._power(a, b, right, line)
             case ir.Binary(operator=operator, left=left, right=right):
-                return self._binary(operator, *self._operands(left, right), line)
+                a, b = self._operands(left, right)
+                return self._binary(operator, a, b, line)
             case ir.Comparison(operator=operator, left=left, right=right):
-                return self._compare(operator, *self._operands(left, right), line)
+                a, b = self._operands(left, right)
+                return self._compare(operator, a, b, line)
             case ir.Boolean(operands=operands):
                 return self._boolean(node, operands)
             case ir.Conditional(test=test, then=then, otherwise=otherwise):
@@ -235,8 +240,8 @@ class _Lowering:
                     self._test(test)  # to see what is wrong there as well
                     raise
                 result = self._join(joined, line)
-                a, b = (self._convert(v.code, result.code.dtype, line) for v in joined)
-                return Value(t.Select(a.dtype, self._test(test), a, b), result.types, result.interval)
+                yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
+                return Value(t.Select(yes.dtype, self._test(test), yes, no), result.types, result.interval)
             case ir.Call(function=function, arguments=arguments):
                 return self._call(function, self._operands(*arguments), line)
         raise AssertionError(node)
@@ -283,7 +288,9 @@ class _Lowering:
         index = self._lower(access.subscripts[axis])
         if not all(k.is_integer for k in index.types):
             self._refuse(
-                access.line, f"index {axis + 1} of {access.text} is {index.describe()}", "an index is an integer"
+                access.line,
+                f"index {axis + 1} of {access.text} is {index.describe()}",
+                "an index is an integer: write int(x), or a // b for a quotient",
             )
         extent = self.around.shapes[access.array][axis]
         safe = index.extent[0] >= 0 and index.extent[1] < extent
@@ -313,7 +320,7 @@ class _Lowering:
     def _unary(self, operator: str, value: Value, line: int) -> Value:
         for kind in value.types:
             if (kind == NP_BOOL and operator in "+-") or (kind.is_float and operator == "~") or kind == PY_BOOL:
-                self._refuse(line, f"{operator} of {kind}", "apply it to a number")
+                self._refuse(line, f"{operator} of {kind}", "apply it to an int: write int(x)")
         dtype = value.code.dtype
         if operator == "+":
             return value
@@ -364,7 +371,7 @@ class _Lowering:
     def _python_arithmetic(self, operator: str, a: ScalarType, b: ScalarType, line: int) -> tuple[str, ScalarType]:
         if operator in "&|^":
             if a.is_float or b.is_float:
-                self._refuse(line, f"{operator} of {a} and {b}", "use integers or bools")
+                self._refuse(line, f"{operator} of {a} and {b}", "use integers or bools: write int(x)")
             return ("bool", PY_BOOL) if a.is_bool and b.is_bool else ("int64", PY_INT)
         if operator == "/" or a.is_float or b.is_float:
             return "float64", PY_FLOAT
@@ -376,7 +383,7 @@ class _Lowering:
         try:
             compute, result = resolve(operator, ka, kb)
         except TypeError:
-            self._refuse(line, f"{operator} of {ka} and {kb}", "NumPy has no such operation; convert one of them")
+            self._refuse(line, f"{operator} of {ka} and {kb}", _operand_advice(operator))
         if "float16" in (compute, result):
             self._refuse(line, f"{operator} of {ka} and {kb} gives float16", "convert to float32 first")
         if operator == "**" and compute not in (k.dtype for k in (ka, kb) if not k.weak):
@@ -457,7 +464,9 @@ class _Lowering:
         if not any(k.is_float for k in a.types | b.types):
             if not (isinstance(exponent, ir.Constant) and 1 <= exponent.value <= 16):
                 self._refuse(
-                    line, "an integer power", "an integer is raised to a constant from 1 to 16; use floats otherwise"
+                    line,
+                    "an integer power",
+                    "an integer is raised to a constant from 1 to 16; otherwise write float(x)",
                 )
             result = a
             for _ in range(int(exponent.value) - 1):
@@ -599,7 +608,7 @@ class _Lowering:
         if name == "absolute":
             types = frozenset(ScalarType(resolve("abs", k)[1]) for k in types)
         if any(k.is_bool for k in value.types):
-            self._refuse(line, f"abs of {value.describe()}", "apply it to a number")
+            self._refuse(line, f"abs of {value.describe()}", "apply it to a number: write int(x)")
         self._check_own_width(value, line)
         interval = None
         if PY_INT in value.types:
@@ -646,12 +655,16 @@ class _Lowering:
         if not fits(interval, "int64"):
             self._refuse(
                 line, "an integer computation may exceed 64 bits, and a Python int has no limit",
-                "compute in float64 or with smaller numbers",
+                "compute in floats, with float(x) and 2.0 for 2, or with smaller numbers",
             )  # fmt: skip
 
     def _check_exact_double(self, interval: Interval, line: int) -> None:
         if not fits(interval, "float64"):
-            self._refuse(line, f"an integer as large as {max(map(abs, interval))} meets a float", "stay below 2**53")
+            self._refuse(
+                line,
+                f"an integer as large as {max(map(abs, interval))} meets a float",
+                "stay below 2**53, or write it as a float, float(x)",
+            )
 
     def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
         if not fits(interval, dtype):
@@ -673,6 +686,13 @@ class _Lowering:
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
 }  # fmt: skip
+
+
+def _operand_advice(operator: str) -> str:
+    """What to do where NumPy has no such operation for its operands."""
+    if operator in ("&", "|", "^"):
+        return "it takes integers or bools: write int(x)"
+    return "NumPy has no such operation; convert one of them: write int(x)"
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ at, as compilers recover from an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn, TypeVar
 
 from lapwing.errors import Refusal, RefusedError
@@ -43,10 +43,8 @@ class Refusals:
     @contextmanager
     def recovering(self) -> Iterator[None]:
         """After the block, go on with what does not depend on it."""
-        try:
+        with suppress(Stopped):
             yield
-        except Stopped:
-            pass
 
     def each(self, action: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of an action on independent items: all are looked at, before one that stopped stops the whole."""

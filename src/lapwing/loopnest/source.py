@@ -84,7 +84,8 @@ class FunctionSource:
             k = line - self.first
             if 0 <= k < len(self.lines):
                 encoded = self.lines[k].encode()
-                return encoded[getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", None)].decode()
+                begin, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", len(encoded))
+                return bytes(encoded[begin:end]).decode()
         text = ast.unparse(node)
         return text if "\n" not in text else text.splitlines()[0] + " …"
 
