@@ -18,6 +18,22 @@ C_WORDS = [
 ]  # fmt: skip
 ODD = {
     "a docstring in a loop": two_loops('"""What it does."""\nu[i, j] = 0.5 * u[i-1, j]'),
+    "nothing to do in a loop": two_loops("pass\n...\na: float\nu[i, j] = 0.5 * u[i-1, j]", before="b: int\npass"),
+    "two values swapped": two_loops("a, b = u[i-1, j], u[i, j-1]\na, b = b, a\nu[i, j] = 0.5 * a + b"),
+    "elements swapped": two_loops("u[i, j], u[i, j-1] = u[i, j-1], u[i, j]"),
+    "a rotation of arrays": two_loops("u[i, j], v[i, j] = v[i-1, j] + 1.0, u[i-1, j]", "u, v=np.ones((5, 6))"),
+    "a value and what rests on its old one": two_loops("a = u[i-1, j]\na, b = a + 1.0, a * 2.0\nu[i, j] = a - b"),
+    "tuples in tuples": two_loops("(a, (b, c)), [d] = (1.0, (u[i-1, j], 3.0)), [4.0]\nu[i, j] = a + b * c - d"),
+    "assigned in a chain": two_loops("a = b = u[i-1, j]\na += 1.0\nu[i, j] = a * b"),
+    "a chain of arrays": two_loops("u[i, j] = a = v[i, j] = 0.5 * u[i-1, j]\nu[i, j] += a", "u, v=np.ones((5, 6))"),
+    "a chain of tuples": two_loops("a, b = c, d = u[i-1, j], u[i, j-1]\nu[i, j] = a * c + b * d"),
+    "a reduction in a tuple": two_loops(
+        "a = u[i-1, j]\na, best = 2.0 * a, max(best, a)\nu[i, j] = a", before="best = 0.0", after="return best"
+    ),
+    "parenthesised targets": two_loops("(a) = 0.5\n((u)[i, j]) = a * u[i-1, j]"),
+    "scalars of several kinds before": two_loops(
+        "u[i, j] = a * u[i-1, j] + b + c", before="a = b = 2\na += 1\nb, c = a, b\n[d, e] = u.shape\n(f, g) = (1, 2)"
+    ),
     "two statements on a line": two_loops("a = 0.5; u[i, j] = a * u[i-1, j]"),
     "an annotated temporary": two_loops("a: float = 0.5\nu[i, j] = a * u[i-1, j]"),
     "a continued line": two_loops("u[i, j] = 0.5 + \\\n    u[i-1, j]"),
