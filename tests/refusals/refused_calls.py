@@ -82,6 +82,8 @@ call(
     keywords={"sweps": 3},
 )
 call("list", "argument u of f is list", "expected a NumPy array", lambda: ([[1.0] * 6] * 5,))
+call("string", "argument u of f is str", "numpy.array(list(u)).view('int32')", lambda: ("abc",))
+call("bytes", "argument u of f is bytes", "numpy.frombuffer(u, 'uint8')", lambda: (b"abc",))
 call("nothing", "argument u of f is NoneType", "expected a NumPy array", lambda: (None,))
 call("no axes", "argument u of f is an array of shape ()", "with axes", lambda: (np.array(1.0),))
 call("NumPy scalar", "argument u of f is float64", "with axes", lambda: (np.float64(1.0),))

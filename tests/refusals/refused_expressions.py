@@ -50,8 +50,8 @@ for access in ("u[i, :]", "u[i, ...]", "u[i, None]", "u[1:, j]", "u[*p]"):
         signature="u, p=1",
     )
 body("slice written", "u[i, :] = 1.0  # <-", "u[i, :] takes a slice", "one index per axis")
-body("index after index", "u[i, j] = u[i - 1][j]  # <-", "u[i - 1][j]", "Index an array by its name: u[i, j]")
-body("index after index written", "u[i][j] = 1.0  # <-", "u[i][j]", "Index an array by its name: u[i, j]")
+body("index after index", "u[i, j] = u[2*i][j]  # <-", "u[2*i][j] is not a uniform access: index 1", "read-only array")
+body("index after a call", "u[i, j] = u.copy()[i][j]  # <-", "u.copy()[i][j]", "Index an array by its name: u[i, j]")
 body("transposed", "u[i, j] = u.T[i, j]  # <-", "u.T[i, j]", "Expressions are made of")
 body("one index", "u[i, j] = u[i]  # <-", "u[i] has 1 indices, elsewhere u has 2", "Index every axis")
 body(

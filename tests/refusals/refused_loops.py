@@ -259,6 +259,20 @@ refuse(
     table,
 )
 refuse(
+    "array beside a loop",
+    """
+    @lw.nest
+    def f(u, v, n=3):
+        for t in range(n):
+            for i in range(1, u.shape[0] - 1):
+                v[i] = 0.5 * (u[i - 1] + u[i + 1])
+            u, v = v, u  # <-
+    """,
+    "u, v = v, u stands beside an inner loop",
+    "call a nest of the inner ones from it",
+    lambda: (grid_of(9), grid_of(9)),
+)
+refuse(
     "two inner loops",
     """
     @lw.nest

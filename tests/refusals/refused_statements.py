@@ -8,6 +8,14 @@ from refusal_cases import body, grid_of, refuse, two_loops
 # -- statements --------------------------------------------------------------------------------------------------------
 
 body("if statement", "if u[i, j] > 1:  # <-\n    u[i, j] = 0.0", "an if statement", "x = a if condition else b")
+body(
+    "maximum in an if",
+    "if u[i, j] > best:  # <-\n    best = u[i, j]",
+    "an if statement",
+    "best = max(best, x)",
+    before="best = 0.0",
+    after="return best",
+)
 body("while in the body", "while u[i, j] > 1:  # <-\n    u[i, j] = 0.5", "while u[i, j] > 1", "The body holds")
 body("try", "try:  # <-\n    u[i, j] = 1.0\nexcept ValueError:\n    pass", "try: …", "The body holds")
 body("with", "with np.errstate():  # <-\n    u[i, j] = 1.0", "with np.errstate(): …", "The body holds")

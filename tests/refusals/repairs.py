@@ -277,7 +277,20 @@ REPAIRS: dict[str, Repair] = {
     "write u[i, i]": chosen("i == j"),
     "write u[": chosen("i == 1"),
     "slice ": body("u[i, j] = u[i, j - 1]", "u, p=1"),
-    "index after index": body("u[i, j] = u[i - 1, j]"),
+    "index after index": from_copy("2 * i][j"),
+    "index after a call": body("u[i, j] = u[i][j]"),
+    "array beside a loop": nest(
+        """
+        @lw.nest
+        def f(u, v):
+            for i in range(1, u.shape[0] - 1):
+                v[i] = 0.5 * (u[i - 1] + u[i + 1])
+        """,
+        lambda: (grid_of(9), grid_of(9)),
+    ),
+    "maximum in an if": BEST_ONLY,
+    "string": call(np.array(["ab", "cd"]).view("int32").reshape(2, 2)),
+    "bytes": Repair(ONE_LOOP, lambda: (np.frombuffer(bytearray(b"abcd"), "uint8"),)),
     "transposed": body("u[i, j] = v[i, j]", "u, v", arguments=lambda: (grid_of(), grid_of(6, 5).T)),
     "one index": body("u[i, j] = u[i, j - 1]"),
     "three indices": body("u[i, j] = c[i]", "u, c"),

@@ -18,6 +18,10 @@ C_WORDS = [
 ]  # fmt: skip
 ODD = {
     "a docstring in a loop": two_loops('"""What it does."""\nu[i, j] = 0.5 * u[i-1, j]'),
+    "an index after the other": two_loops(
+        "u[i][j] = 0.5 * u[i-1][j] + u[i, j-1] + T[K[j]][i]",
+        heading=("T = np.ones((3, 9))\nK = np.array([0, 1, 2, 0, 1, 2])"),
+    ),
     "nothing to do in a loop": two_loops("pass\n...\na: float\nu[i, j] = 0.5 * u[i-1, j]", before="b: int\npass"),
     "two values swapped": two_loops("a, b = u[i-1, j], u[i, j-1]\na, b = b, a\nu[i, j] = 0.5 * a + b"),
     "elements swapped": two_loops("u[i, j], u[i, j-1] = u[i, j-1], u[i, j]"),

@@ -16,7 +16,7 @@ import numpy as np
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.affine import Affine
-from lapwing.loopnest.conversion import conversion
+from lapwing.loopnest.conversion import array_of, conversion
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.guards import Guards, guarded_accesses
 from lapwing.loopnest.lowering import Surroundings, lower
@@ -217,7 +217,7 @@ def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusal
         refusals.refuse(
             nest.line,
             f"{argument} is {_described(value)}, expected a NumPy array with axes",
-            f"convert it once, {name} = numpy.array({name}, ndmin=1), and pass that",
+            array_of(name, value),
         )
     try:
         dtype = np.dtype(value.dtype)

@@ -1,4 +1,4 @@
-"""What to do with an array of a dtype that is not supported."""
+"""What to do with what is not an array, or an array of a dtype that is not supported."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def conversion(name: str, dtype: np.dtype[Any]) -> str:
     if dtype.name == "uint64":
         return f"where its values are below 2**63, pass a copy, {name}.astype('int64'), and read results from it"
     return f"where it holds plain numbers, pass a copy, {name}.astype('float64'), and read results from it"
+
+
+def array_of(name: str, value: Any) -> str:
+    """Advice for an argument that should be an array, and is none."""
+    if isinstance(value, str):
+        return f"pass its characters as numbers: numpy.array(list({name})).view('int32')"
+    if isinstance(value, bytes | bytearray):
+        return f"pass its bytes as numbers: numpy.frombuffer({name}, 'uint8')"
+    return f"convert it once, {name} = numpy.array({name}, ndmin=1), and pass that"

@@ -196,9 +196,9 @@ class ExpressionParser:
 
     def access(self, node: ast.expr) -> ir.Access:
         assert isinstance(node, ast.Subscript)
-        if not isinstance(node.value, ast.Name):
+        name, elements = subscripts(node)
+        if name is None:
             self.refuse(node, self.source.text(node), "index an array by its name: u[i, j]")
-        name = node.value.id
         if name in self.scope.refused:
             raise Stopped
         known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
@@ -208,7 +208,6 @@ class ExpressionParser:
                 f"{name} is indexed",
                 f"only array arguments and global NumPy arrays can be indexed; pass {name} as an argument, a NumPy array",
             )
-        elements = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if any(isinstance(e, ast.Slice | ast.Starred) or _is_ellipsis(e) for e in elements):
             self.refuse(node, f"{self.source.text(node)} takes a slice", "index single elements: one index per axis")
         self.arrays.setdefault(name)
@@ -326,6 +325,18 @@ class ExpressionParser:
 
     def refuse(self, node: ast.AST, found: str, advice: str) -> NoReturn:
         self.refusals.refuse(getattr(node, "lineno", self.source.first), found, advice)
+
+
+def subscripts(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
+    """The array's name, None where it has none, and its indices: ``u[i][j]`` is ``u[i, j]``."""
+    elements = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    match node.value:
+        case ast.Name(id=name):
+            return name, elements
+        case ast.Subscript() as outer:
+            array, before = subscripts(outer)
+            return array, before + elements
+    return None, elements
 
 
 def _is_ellipsis(node: ast.expr) -> bool:

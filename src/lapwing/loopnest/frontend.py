@@ -54,15 +54,11 @@ class _Parser(ExpressionParser):
         self._check_signature()
         statements = [s for s in self.tree.body if not _does_nothing(s)]
         position = next((k for k, s in enumerate(statements) if isinstance(s, ast.For)), len(statements))
+        if position == len(statements):
+            self._refuse_without_loops(statements)
         for statement in statements[:position]:
             with self._refusing(statement):
                 self._setup(statement)
-        if position == len(statements):
-            if not any(isinstance(s, ast.While) for s in statements):
-                self.refusals.note(
-                    self.tree.lineno, "no for loop was found", "a function holds one perfect nest of for loops"
-                )
-            self.refusals.raise_if_any()
         body = self._loops(statements[position])
         self.scope.assigned_in_body = _assigned(body)
         accumulators = tuple(n for n in self.scope.setup_names if n in self.scope.assigned_in_body)
@@ -140,6 +136,19 @@ class _Parser(ExpressionParser):
                 "take it apart with scalar temporaries: a = …, then b = a + …",
             )
             self.refusals.raise_if_any()
+
+    def _refuse_without_loops(self, statements: Sequence[ast.stmt]) -> NoReturn:
+        """Only the while loops are worth a word: there is no before and after."""
+        loops = [s for s in statements if isinstance(s, ast.While)]
+        for loop in loops:
+            with self.refusals.recovering():
+                self._setup(loop)
+        if not loops:
+            self.refusals.note(
+                self.tree.lineno, "no for loop was found", "a function holds one perfect nest of for loops"
+            )
+        self.refusals.raise_if_any()
+        raise AssertionError("something was refused")
 
     def _setup(self, statement: ast.stmt) -> None:
         """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""
@@ -243,7 +252,10 @@ class _Parser(ExpressionParser):
                     f"u[i, {index}] = u[i, {index} - 1] if {index} > 0 else x"
                 )
             case _:
-                advice = "every statement stands in the innermost loop; do other work before or after the call"
+                advice = (
+                    "every statement stands in the innermost loop; write the outer loop in Python, and call a nest of the "
+                    "inner ones from it"
+                )
         text = self.source.text(statement)
         self.refuse(statement, f"{text} stands beside an inner loop, so this is not a perfect nest", advice)
 
@@ -341,11 +353,12 @@ class _Parser(ExpressionParser):
         text = f"{self.source.text(node)} in the loops"
         match node:
             case ast.If():
-                self.refuse(
-                    node,
-                    "an if statement in the loops",
-                    "write x = a if condition else b, with u[i, j] = x if condition else u[i, j] where there is no else",
+                advice = (
+                    "write x = a if condition else b, with u[i, j] = x if condition else u[i, j] where there is no else"
                 )
+                reduced = sorted(_bound(node) & set(self.scope.setup_names))
+                maxima = "".join(f"; where {name} is a maximum, {name} = max({name}, x)" for name in reduced)
+                self.refuse(node, "an if statement in the loops", f"{advice}{maxima}")
             case ast.While():
                 self.refuse(
                     node,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.affine import Affine
+from lapwing.loopnest.expressions import subscripts
 from lapwing.loopnest.refusals import Refusals
 
 _READ_ELSEWHERE = "read other places from a copy passed as a second, read-only array"
@@ -88,5 +89,5 @@ def _uniform_loop(affine: Affine | None, nest: ir.LoopNest) -> str | None:
 def _subscript_text(text: str, position: int) -> str:
     node = ast.parse(text, mode="eval").body
     assert isinstance(node, ast.Subscript)
-    element = node.slice.elts[position] if isinstance(node.slice, ast.Tuple) else node.slice
+    element = subscripts(node)[1][position]
     return ast.get_source_segment(text, element) or ast.unparse(element)
