@@ -82,6 +82,10 @@ TYPED: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
         two_loops("u[i, j] = v[i, j] + w[i]", "u, v, w").replace("def f(u, v, w):", "def f(u, v, w):  # <-<-<-"),
         lambda: (grid_of(dtype=complex), [1.0], None),
     ),
+    "memory that is shared": (
+        two_loops("u[i, j] = v[i, j] + w[i, j]", "u, v, w").replace("def f(u, v, w):", "def f(u, v, w):  # <-<-"),
+        lambda: (u := grid_of(), u, u[::-1]),
+    ),
     "scalars": (
         two_loops("u[i, j] = a + b", "u, a, b").replace("def f(u, a, b):", "def f(u, a, b):  # <-<-"),
         lambda: (grid_of(), "x", None),
