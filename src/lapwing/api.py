@@ -123,12 +123,13 @@ class Nest:
 
     @property
     def problem_function(self) -> Callable[..., dict[str, Any]]:
-        """The function registered by ``@nest.problem``. Raises RefusedError if there is none."""
+        """The function registered by ``@nest.problem``. Raises RefusedError if there is none, with whatever else is wrong."""
         if self._problem is None:
             name = self.name
             raise RefusedError(
+                *self.refusals,
                 f"{self.where}: nest {name} has no problem to run. Add @{name}.problem above a "
-                f"function that returns the arguments of {name} as a dict."
+                f"function that returns the arguments of {name} as a dict.",
             )
         return self._problem
 

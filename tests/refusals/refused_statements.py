@@ -92,6 +92,14 @@ for statement in ("global G", "import math", "print(u)", "u[0, 0] = 1.0", "del u
 body("before: starred", "u[i, j] = a", "a, *b = 1, 2 before the loops", "Only scalars", before="a, *b = 1, 2  # <-")
 body("before: if", "u[i, j] = 1.0", "if True: …", "Only scalars", before="if True:  # <-\n    a = 1")
 body(
+    "before: unknown array",
+    "u[i, j] = n",
+    "V is not known to f",
+    "Pass V as an argument",
+    before="n = V.shape[0]",
+    def_line=True,
+)
+body(
     "before: nested function",
     "u[i, j] = g(u[i, j])",
     "def g(x): …",

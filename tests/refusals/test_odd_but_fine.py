@@ -22,6 +22,7 @@ ODD = {
         "u[i][j] = 0.5 * u[i-1][j] + u[i, j-1] + T[K[j]][i]",
         heading=("T = np.ones((3, 9))\nK = np.array([0, 1, 2, 0, 1, 2])"),
     ),
+    "the length of a shape": two_loops("u[i, j] = n * u[i-1, j]", before="s = u.shape\nn = len(s)"),
     "nothing to do in a loop": two_loops("pass\n...\na: float\nu[i, j] = 0.5 * u[i-1, j]", before="b: int\npass"),
     "two values swapped": two_loops("a, b = u[i-1, j], u[i, j-1]\na, b = b, a\nu[i, j] = 0.5 * a + b"),
     "elements swapped": two_loops("u[i, j], u[i, j-1] = u[i, j-1], u[i, j]"),

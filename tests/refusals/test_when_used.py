@@ -91,6 +91,19 @@ def test_of_several_nests_only_the_one_that_was_asked_for(
         assert ("an if statement" in said) == (name == "bad")
 
 
+def test_without_a_problem_the_command_line_says_what_else_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "their.py"
+    path.write_text(HEADING + REFUSED)
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(path)])
+    assert end.value.code == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert "an if statement in the loops" in first
+    assert "nest f has no problem to run" in second
+
+
 @pytest.mark.parametrize("thing", [type, len, None, "text", lw])
 def test_what_is_no_function_is_refused_at_once(thing: Any) -> None:
     with pytest.raises(lw.RefusedError, match="expected a plain Python function"):

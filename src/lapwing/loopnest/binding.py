@@ -211,7 +211,9 @@ def _evaluate(
 
 
 def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusals: Refusals) -> ArrayType:
-    value: Any = values.get(name)
+    if name not in values:
+        refusals.refuse(nest.line, f"{name} is not known to {nest.name}", f"pass {name} as an argument, a NumPy array")
+    value: Any = values[name]
     argument = f"argument {name} of {nest.name}"
     if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
         refusals.refuse(

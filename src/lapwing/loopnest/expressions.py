@@ -294,7 +294,7 @@ class ExpressionParser:
                 case (
                     ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size")
                     | ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])
-                ):
+                ) if name not in self.scope.setup_names:
                     self.arrays.setdefault(name)
 
     def resolve(self, node: ast.expr) -> Any:
