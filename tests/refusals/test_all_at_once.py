@@ -37,6 +37,7 @@ PARSED: dict[str, str] = {
     "two statements": two_loops("u[i, j] = np.exp(u[i, j])  # <-\nu[i, j] = u[i, :]  # <-"),
     "two parts of an expression": two_loops("u[i, j] = np.exp(u[i, j]) + u[i, :] * U[i]  # <-<-<-"),
     "arguments of a call": two_loops("u[i, j] = max(np.exp(u[i, j]), 1j)  # <-<-"),
+    "values of several targets": two_loops("a, b = np.exp(u[i, j]), u[i, :]  # <-<-\nu[i, j] = a + b"),
     "both sides": two_loops("u[i, 2j] = foo  # <-<-"),
     "indices": two_loops("u[foo, bar] = 1.0  # <-<-"),
     "a refused temporary": two_loops("a = np.exp(u[i, j])  # <-\nb = a + 1.0\nu[i, j] = a * b"),
