@@ -259,6 +259,33 @@ refuse(
     table,
 )
 refuse(
+    "element beside a loop",
+    """
+    @lw.nest
+    def f(u):
+        for i in range(5):
+            s = u[i, 0]  # <-
+            for j in range(1, 6):
+                u[i, j] = s * u[i, j - 1]
+    """,
+    "s = u[i, 0] stands beside an inner loop",
+    "call a nest of the inner ones from it",
+)
+refuse(
+    "row beside a loop",
+    """
+    @lw.nest
+    def f(u, w):
+        for i in range(5):
+            w[i] += 1.0  # <-
+            for j in range(1, 6):
+                u[i, j] = w[i] * u[i, j - 1]
+    """,
+    "w[i] += 1.0 stands beside an inner loop",
+    "call a nest of the inner ones from it",
+    table,
+)
+refuse(
     "array beside a loop",
     """
     @lw.nest

@@ -279,6 +279,12 @@ REPAIRS: dict[str, Repair] = {
     "slice ": body("u[i, j] = u[i, j - 1]", "u, p=1"),
     "index after index": from_copy("2 * i][j"),
     "index after a call": body("u[i, j] = u[i][j]"),
+    "element beside a loop": nest(
+        "@lw.nest\ndef f(u, s):\n    for j in range(1, 6):\n        u[j] = s * u[j - 1]\n", lambda: (grid_of(6), 2.0)
+    ),
+    "row beside a loop": nest(
+        "@lw.nest\ndef f(u, w):\n    for j in range(1, 6):\n        u[j] = w * u[j - 1]\n", lambda: (grid_of(6), 2.0)
+    ),
     "array beside a loop": nest(
         """
         @lw.nest

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.affine import Affine
-from lapwing.loopnest.expressions import Scope
+from lapwing.loopnest.expressions import Scope, subscripts
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource, unset_names
 from lapwing.loopnest.statements import StatementParser, assigned, bound_names
@@ -240,12 +240,15 @@ class _Parser(StatementParser):
 
     def _refuse_beside(self, statement: ast.stmt, loop: ast.For) -> None:
         """A statement beside an inner loop: what to do depends on what it gives a value to."""
+        written = _indexed(loop, ast.Store)
         match statement:
             case ast.For():
                 advice = "give each inner loop a nest of its own, and call one after the other"
-            case ast.Assign(targets=[ast.Name(id=name)]) if name not in assigned(loop.body):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in assigned(
+                loop.body
+            ) and not written & _indexed(value, ast.Load):
                 advice = "move it into the innermost loop, which computes it anew in each iteration"
-            case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
+            case ast.Assign(targets=[ast.Subscript() as target]) if written & _indexed(target, ast.Store):
                 index = loop.target.id if isinstance(loop.target, ast.Name) else "j"
                 advice = (
                     f"write it with NumPy before or after the call, or start loop {index} earlier and choose: "
@@ -334,6 +337,12 @@ def _names_of(target: ast.expr) -> tuple[str, ...]:
     elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     names = tuple(e.id for e in elements if isinstance(e, ast.Name))
     return names if len(names) == len(elements) else ()
+
+
+def _indexed(node: ast.AST, how: type[ast.expr_context]) -> set[str]:
+    """The arrays of which elements are read (ast.Load) or written (ast.Store)."""
+    found = [subscripts(n)[0] for n in ast.walk(node) if isinstance(n, ast.Subscript) and isinstance(n.ctx, how)]
+    return {name for name in found if name is not None}
 
 
 def _does_nothing(node: ast.stmt) -> bool:
