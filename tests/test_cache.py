@@ -151,7 +151,7 @@ def test_second_build_is_a_hit(directory: Path, compiler: Callable[[], Compiler]
     assert first == second
     assert first.parent == directory
     assert answer(first) == 42
-    assert said == ["building tile with logged-cc …"]
+    assert said == ["building tile with logged-cc (once; then it is in the cache) …"]
     assert runs(log) == 1
 
 

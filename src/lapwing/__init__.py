@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lapwing.api import Nest, nest
-    from lapwing.errors import BuildError, LapwingError, RefusedError, RunError
+    from lapwing.errors import BuildError, LapwingError, Refusal, RefusedError, RunError
     from lapwing.loopnest.dependences import Dependence
     from lapwing.planner.plan import Plan
     from lapwing.runtime.distributed import DistributedArray
@@ -29,6 +29,7 @@ __all__ = [
     "LapwingError",
     "Nest",
     "Plan",
+    "Refusal",
     "RefusedError",
     "RunError",
     "__version__",
@@ -43,6 +44,7 @@ _HOMES = {
     "LapwingError": "lapwing.errors",
     "Nest": "lapwing.api",
     "Plan": "lapwing.planner.plan",
+    "Refusal": "lapwing.errors",
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",
     "nest": "lapwing.api",
@@ -53,3 +55,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lapwing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lapwing.errors import RefusedError
+from lapwing.errors import Refusal, RefusedError
+from lapwing.html import table
 from lapwing.loopnest import ir
+from lapwing.loopnest.source import FunctionSource
 
 if TYPE_CHECKING:
     from lapwing.loopnest.binding import BoundNest
@@ -34,13 +36,14 @@ class Nest:
 
     ``nest.python`` is that function, the definition of what is right. Calling the nest runs it: in this process, or on
     all ranks of an MPI run. ``nest.dependences`` are its dependences, ``nest.plan(...)`` says how it would run.
+
+    A function that is no supported nest is refused when it is used as one, not before: making the nest raises nothing, and
+    ``nest.python`` can be called.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        from lapwing.loopnest.frontend import parse
-
+        self.source = FunctionSource.of(function)
         self.python = function
-        self.loops: ir.LoopNest = parse(function)
         self.engine: Engine | None = None
         self.tile: int | None = None
         self.grid: tuple[int, ...] | None = None
@@ -51,7 +54,52 @@ class Nest:
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
-        return f"<nest {self.loops.name} ({self.loops.where(self.loops.line)})>"
+        return f"<nest {self.name} ({self.where}){', refused' if self.refusals else ''}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: where it stands, its loops and dependences, or why it is refused."""
+        rows = [("where", self.where)]
+        if self.refusals:
+            return table(f"nest {self.name}, refused", [*rows, *(("refused", str(r)) for r in self.refusals)])
+        rows.append(("loops", " › ".join(loop.name for loop in self.loops.loops)))
+        rows.append(("writes", ", ".join(self.loops.written) or "nothing"))
+        if self.loops.returns:
+            rows.append(("returns", ", ".join(self.loops.returns)))
+        try:
+            rows += [("dependence", str(dependence)) for dependence in self.dependences]
+        except RefusedError as error:
+            rows += [("refused", str(refusal)) for refusal in error.refusals]
+        return table(f"nest {self.name}", rows)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(self.python.__name__)
+
+    @property
+    def where(self) -> str:
+        """``file:line`` of the function."""
+        return f"{self.source.file}:{self.source.line}"
+
+    @functools.cached_property
+    def loops(self) -> ir.LoopNest:
+        """The function as a loop nest, parsed on first use.
+
+        Raises RefusedError, with every part of it that is not supported, by file and line; asked again, it looks again, since
+        the function's globals may have changed.
+        """
+        from lapwing.loopnest.frontend import parse
+
+        return parse(self.source)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Why the function is no supported nest; () where it is one. Arguments may be refused all the same."""
+        try:
+            _ = self.loops
+        except RefusedError as error:
+            return error.refusals
+        return ()
 
     @functools.cached_property
     def dependences(self) -> tuple[Any, ...]:
@@ -75,12 +123,13 @@ class Nest:
 
     @property
     def problem_function(self) -> Callable[..., dict[str, Any]]:
-        """The function registered by ``@nest.problem``. Raises RefusedError if there is none."""
+        """The function registered by ``@nest.problem``. Raises RefusedError if there is none, with whatever else is wrong."""
         if self._problem is None:
-            name = self.loops.name
+            name = self.name
             raise RefusedError(
-                f"{self.loops.where(self.loops.line)}: nest {name} has no problem to run. Add @{name}.problem above a "
-                f"function that returns the arguments of {name} as a dict."
+                *self.refusals,
+                f"{self.where}: nest {name} has no problem to run. Add @{name}.problem above a "
+                f"function that returns the arguments of {name} as a dict.",
             )
         return self._problem
 
@@ -108,12 +157,12 @@ class Nest:
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
+        loops = self.loops
         try:
             bound = inspect.signature(self.python).bind(*args, **kwargs)
         except TypeError as error:
             raise RefusedError(
-                f"{self.loops.where(self.loops.line)}: {self.loops.name}: {error}. "
-                f"Expected {self.loops.name}({', '.join(self.loops.parameters)})."
+                f"{self.where}: {self.name}: {error}. Expected {self.name}({', '.join(loops.parameters)})."
             ) from None
         bound.apply_defaults()
         return dict(bound.arguments)
@@ -195,6 +244,7 @@ class Nest:
 def nest(function: Callable[..., Any]) -> Nest:
     """Make a loop nest of a plain Python function.
 
-    The function is parsed, never executed. Raises RefusedError, naming file and line, where it is not a supported nest.
+    The function is parsed, never executed, and not before it is used as a nest: what is not supported is refused then, by
+    file and line. Raises RefusedError for what is not a plain function at all, such as a class.
     """
     return Nest(function)

@@ -64,7 +64,7 @@ def make_reference(
     """
     if bound.domain.box_volume <= PYTHON_ITERATIONS:
         return _run_python(function, bound, arguments, None)
-    library = native.build_plain(plain_source(bound), announce)
+    library = native.build_plain(plain_source(bound), announce, f"the plain loop of {bound.nest.name}")
     values = {**global_values(function), **arguments}
     limit = _corner(bound)
     by_python = _run_python(function, bound, arguments, limit)

@@ -17,6 +17,7 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
 from lapwing.machine.machine import Kernel, Link, Machine
+from lapwing.notices import say
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.costs import Placement
 from lapwing.planner.explain import chosen, reasons
@@ -219,7 +220,7 @@ class Decider:
     @cached_property
     def _prober(self) -> Prober:
         together = min(self.ranks, self.placement.ranks_on_cores, len(allowed_cpus()))
-        return Prober(*self._tiled, together, self.arguments)
+        return Prober(*self._tiled, together, self.arguments, say)
 
     @cached_property
     def _tiled(self) -> tuple[BoundNest, tuple[Dependence, ...]]:

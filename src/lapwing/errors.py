@@ -5,16 +5,38 @@ Every message says where, what was found, what was expected and what to do.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class LapwingError(Exception):
     """Base of every error Lapwing raises on purpose; its text is meant for the user."""
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """One thing that is not accepted: the whole message about it, and where it stands.
+
+    ``file`` and ``line`` are None where no line of a file is at fault, as with a grid that does not fit.
+    """
+
+    text: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class RefusedError(LapwingError):
     """A nest, its arguments or a command line that Lapwing does not accept; nothing has run yet.
 
-    The command line exits with status 2.
+    ``refusals`` holds every single thing that was found, in the order of their lines; the error's text is theirs, a line
+    each. The command line exits with status 2.
     """
+
+    def __init__(self, *refusals: Refusal | str) -> None:
+        self.refusals = tuple(r if isinstance(r, Refusal) else Refusal(r) for r in refusals)
+        super().__init__("\n".join(map(str, self.refusals)))
 
 
 class BuildError(LapwingError):

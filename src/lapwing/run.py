@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
+from lapwing.loopnest.refusals import Refusals
 from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
@@ -138,19 +140,16 @@ def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedAr
                 )
 
 
-def _check_plain_array(bound: BoundNest, name: str, values: Any) -> None:
-    where = bound.nest.where(bound.nest.line)
+def _check_plain_array(bound: BoundNest, name: str, values: Any, refusals: Refusals) -> None:
     if isinstance(values, DistributedArray):
         return
     if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
         kind = f"{type(values).__module__}.{type(values).__name__}"
-        raise RefusedError(
-            f"{where}: array {name} is a {kind}, expected a NumPy array. Pass numpy.asarray({name}) or its plain values."
-        )
-    if name in bound.nest.written and _may_overlap_itself(values):
-        raise RefusedError(
-            f"{where}: elements of array {name} overlap in memory, and it is written. Pass {name}.copy()."
-        )
+        advice = f"pass numpy.asarray({name}) or its plain values"
+        refusals.note(bound.nest.line, f"array {name} is a {kind}, expected a NumPy array", advice)
+    elif name in bound.nest.written and _may_overlap_itself(values):
+        found = f"elements of array {name} overlap in memory, and it is written"
+        refusals.note(bound.nest.line, found, f"pass {name}.copy()")
 
 
 def _may_overlap_itself(values: npt.NDArray[Any]) -> bool:
@@ -176,17 +175,15 @@ def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
 
     arguments: arrays by name, global ones included. What is no plain array is refused as well.
     """
+    refusals = Refusals(bound.nest.file)
     arrays = [(a.name, arguments.get(a.name)) for a in bound.arrays]
     for name, values in arrays:
-        _check_plain_array(bound, name, values)
-    for name, written in arrays:
-        if name not in bound.nest.written:
-            continue
-        for other, values in arrays:
-            if other == name or not isinstance(values, np.ndarray) or not isinstance(written, np.ndarray):
-                continue
-            if _share_memory(written, values):
-                raise RefusedError(
-                    f"{bound.nest.where(bound.nest.line)}: arrays {name} and {other} share memory, and {name} is written. "
-                    f"Pass {other}.copy()."
-                )
+        _check_plain_array(bound, name, values, refusals)
+    plain = [(name, values) for name, values in arrays if isinstance(values, np.ndarray)]
+    for pair in itertools.combinations(plain, 2):
+        # The one that is written first, so that the other is what may be copied.
+        (name, one), (other, values) = sorted(pair, key=lambda named: named[0] not in bound.nest.written)
+        if name in bound.nest.written and _share_memory(one, values):
+            found = f"arrays {name} and {other} share memory, and {name} is written"
+            refusals.note(bound.nest.line, found, f"pass {other}.copy()")
+    refusals.raise_if_any()

@@ -105,7 +105,9 @@ def probe(
     """
     if bound.domain.is_empty:
         raise RefusedError(f"{bound.nest.name}: a loop has no iterations, so there is no tile to measure.")
-    library = native.build_tile(tile_source(bound, faces_of(bound), tuple(dependences)), announce)
+    library = native.build_tile(
+        tile_source(bound, faces_of(bound), tuple(dependences)), announce, f"the tile of {bound.nest.name}"
+    )
     found: dict[int, Probe] = {}
     groups: dict[tuple[tuple[int, ...], int | None], list[int]] = {}
     for position, (block, mapping, tile) in enumerate(candidates):

@@ -212,7 +212,8 @@ class _Listener:
             case "report":
                 ending.report = Report(value["document"], tuple(value["differences"]))
             case "error":
-                ending.failure = (RefusedError if value["refused"] else RunError)(value["text"])
+                text = value["text"]
+                ending.failure = RefusedError(*text.splitlines()) if value["refused"] else RunError(text)
             case _:
                 if kind == "stops":
                     ending.stops = value

@@ -36,7 +36,7 @@ def load_nest(target: str) -> Nest:
     found = _nests(_import(path))
     shown = _display(path)
     if name is not None:
-        named = found.get(name) or next((n for n in found.values() if n.loops.name == name), None)
+        named = found.get(name) or next((n for n in found.values() if n.name == name), None)
         if named is None:
             raise RefusedError(f"{shown} has no nest {name}; it has {_listed(found) or 'none at all'}.")
         return named
@@ -79,7 +79,7 @@ def problem_settings(nest: Nest, settings: Sequence[tuple[str, str]]) -> dict[st
         if key not in known and not takes_any:
             expected = ", ".join(known) or "it has none"
             raise RefusedError(
-                f"-p {key}={text}: the problem of {nest.loops.name} has no parameter {key}; known: {expected}."
+                f"-p {key}={text}: the problem of {nest.name} has no parameter {key}; known: {expected}."
             )
         default = parameters[key].default if key in known else inspect.Parameter.empty
         try:
@@ -89,7 +89,7 @@ def problem_settings(nest: Nest, settings: Sequence[tuple[str, str]]) -> dict[st
     missing = [name for name in known if parameters[name].default is inspect.Parameter.empty and name not in values]
     if missing:
         hint = " ".join(f"-p {name}=…" for name in missing)
-        raise RefusedError(f"the problem of {nest.loops.name} has no default for {', '.join(missing)}. Add {hint}.")
+        raise RefusedError(f"the problem of {nest.name} has no default for {', '.join(missing)}. Add {hint}.")
     return values
 
 
@@ -101,11 +101,11 @@ def problem_arguments(nest: Nest, settings: Sequence[tuple[str, str]]) -> dict[s
     values = problem_settings(nest, settings)
     function = nest.problem_function
     code = inspect.unwrap(function).__code__
-    made = _guarded(lambda: function(**values), Path(code.co_filename), f"in the problem of {nest.loops.name}")
+    made = _guarded(lambda: function(**values), Path(code.co_filename), f"in the problem of {nest.name}")
     if not isinstance(made, Mapping) or not all(isinstance(key, str) for key in made):
         raise RefusedError(
-            f"{_display(Path(code.co_filename))}:{code.co_firstlineno}: the problem of {nest.loops.name} returned "
-            f"{type(made).__name__}, expected the arguments of {nest.loops.name} by name: dict(u=…, …)."
+            f"{_display(Path(code.co_filename))}:{code.co_firstlineno}: the problem of {nest.name} returned "
+            f"{type(made).__name__}, expected the arguments of {nest.name} by name: dict(u=…, …)."
         )
     return nest.arguments(**made)
 

@@ -16,6 +16,7 @@ import click
 
 from lapwing import __version__
 from lapwing.errors import LapwingError, RefusedError
+from lapwing.notices import speak_in_command
 
 DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
@@ -67,6 +68,7 @@ def _group() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point: run one command line (default: that of this process) and exit."""
     _prepare_streams()
+    speak_in_command()
     status = _run(arguments)
     try:
         sys.stdout.flush()
@@ -86,8 +88,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
         return _reader_gone()
+    except RefusedError as error:
+        return _complain("\nlapwing: ".join(map(str, error.refusals)), REFUSED)
     except LapwingError as error:
-        return _complain(str(error), REFUSED if isinstance(error, RefusedError) else FAILED)
+        return _complain(str(error), FAILED)
     except MemoryError as error:
         return _complain(f"not enough memory ({error or 'no details'}).", FAILED)
     except OSError as error:

@@ -125,7 +125,7 @@ def check_grid_fits(nest: Nest, grid: Grid | None) -> None:
         expected = f"{len(loops) - 1} (all but the pipelined one) or {len(loops)}" if len(loops) > 1 else "1"
         text = "x".join(map(str, grid))
         raise click.BadParameter(
-            f"{text} has {len(grid)} entries; the space loops of {nest.loops.name} are {', '.join(loops)}: "
+            f"{text} has {len(grid)} entries; the space loops of {nest.name} are {', '.join(loops)}: "
             f"expected {expected}.",
             param_hint="--grid",
         )

@@ -197,8 +197,7 @@ class _Bench:
             given = arguments.get(array.name)
             if given is not None and not isinstance(given, np.ndarray):
                 raise RefusedError(
-                    f"the problem of {nest.loops.name} gives {array.name} as {type(given).__name__}, "
-                    "expected a NumPy array."
+                    f"the problem of {nest.name} gives {array.name} as {type(given).__name__}, expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
         tried = job.grids(nest, bound, places[0])

@@ -50,6 +50,7 @@ class _Job:
     compiler: Compiler
     flags: tuple[str, ...]
     announce: Callable[[str], None] | None
+    what: str
 
 
 class _StorageError(OSError):
@@ -84,6 +85,7 @@ def build_shared_library(
     compiler: Compiler,
     flags: Sequence[str],
     announce: Callable[[str], None] | None,
+    what: str = "",
 ) -> Path:
     """Return the path of a shared library built from `sources`, compiling only what is not in the cache.
 
@@ -93,6 +95,7 @@ def build_shared_library(
     flags: compiler and linker flags, put after the sources. The compiler runs in the directory of the
         sources, so paths in flags must be absolute or lie there.
     announce: called with one line before a compiler starts.
+    what: what the library is, in that line; its name by default.
 
     Any number of processes may ask for the same library at once: one compiles, the others wait. When the
     cache directory cannot be used, it says so once on stderr and builds in a temporary directory that is
@@ -107,6 +110,7 @@ def build_shared_library(
         compiler=compiler,
         flags=tuple(flags),
         announce=announce,
+        what=what or name,
     )
     cache = cache_directory()
     library = _library(cache, job)
@@ -228,7 +232,7 @@ def _build(directory: Path, job: _Job) -> None:
         _write_sources(source, job.sources)
         output = work / "library.so"
         if job.announce is not None:
-            job.announce(f"building {job.name} with {job.compiler.label} …")
+            job.announce(f"building {job.what} with {job.compiler.label} (once; then it is in the cache) …")
         try:
             _compile(job, source, output)
         except BuildError as error:

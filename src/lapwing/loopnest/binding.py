@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.affine import Affine
+from lapwing.loopnest.conversion import array_of, conversion
 from lapwing.loopnest.domain import Domain, NormalLoop
-from lapwing.loopnest.guards import guarded_accesses
+from lapwing.loopnest.guards import Guards, guarded_accesses
 from lapwing.loopnest.lowering import Surroundings, lower
 from lapwing.loopnest.promotion import SUPPORTED_DTYPES, scalar_type
+from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
 
@@ -104,115 +105,149 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
 
     arguments: by parameter name; arrays are anything with ``dtype`` and ``shape`` (the elements are not looked at).
     surroundings: the function's globals, for global numbers and read-only global arrays.
-    Raises RefusedError for a wrong type, dtype, dimension or an index that leaves its array.
+    Raises RefusedError with every wrong type, dtype and dimension, and every index that leaves its array.
     """
-    values = _parameter_values(nest, arguments, surroundings)
-    arrays = tuple(_array_type(nest, name, values) for name in nest.arrays)
-    parameters = _scalars(nest, values)
-    symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters[n])}
-    domain = _domain(nest, symbols)
-    _check_dimensions(nest, arrays)
+    refusals = Refusals(nest.file)
+    values: dict[str, Any] = {**vars(builtins), "math": math, "np": np, **surroundings, **arguments}
+    arrays = {}
+    for name in nest.arrays:
+        with refusals.recovering():
+            arrays[name] = _array_type(nest, name, values, refusals)
+    parameters = _scalars(nest, values, set(nest.arrays) - set(arrays), refusals)
+    symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters.get(n))}
+    domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
+    fitting = _accesses_that_fit(nest, arrays, refusals)
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
-    wraps = _check_bounds(nest, {a.name: a for a in arrays}, integers, domain)
+    wraps = _check_bounds(nest, fitting, arrays, integers, parameters, domain, refusals)
 
     def subscript(access: ir.Access, axis: int) -> t.AffineSubscript:
         affine = access.affine[axis]
         assert affine is not None
         return t.AffineSubscript(affine, wraps.get((access, axis), 0))
 
-    body = lower(
-        nest,
-        Surroundings(
-            dtypes={a.name: a.dtype for a in arrays},
-            shapes={a.name: a.shape for a in arrays},
-            parameters=parameters,
-            index_ranges=domain.index_ranges(),
-            iterations=domain.box_volume,
-            subscript=subscript,
-        ),
+    around = Surroundings(
+        dtypes={a.name: a.dtype for a in arrays.values()},
+        shapes={a.name: a.shape for a in arrays.values()},
+        parameters=parameters,
+        index_ranges=domain.index_ranges(),
+        iterations=domain.box_volume,
+        subscript=subscript,
     )
-    return BoundNest(nest, arrays, parameters, domain, body, wraps)
+    body = lower(nest, around, refusals)
+    refusals.raise_if_any()
+    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps)
 
 
-def _parameter_values(
-    nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Arguments, globals and the values set before the loops, by name."""
-    values: dict[str, Any] = {**vars(builtins), "math": math, "np": np, **surroundings, **arguments}
+def _scalars(nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], refusals: Refusals) -> dict[str, Any]:
+    """Every scalar the loops use: arguments, set-ups and symbols, but for what is refused.
+
+    values: arguments, globals and builtins. refused: names about which all has been said.
+    """
+    values = dict(values)
     for setup in nest.setups:
-        value = _evaluate(nest, setup.value, values, setup.line)
-        if len(setup.targets) == 1:
-            values[setup.targets[0]] = value
-            continue
-        if not isinstance(value, tuple) or len(value) != len(setup.targets):
-            raise RefusedError(
-                f"{nest.where(setup.line)}: {ast.unparse(setup.value)} gives {value!r}, "
-                f"expected {len(setup.targets)} values for {', '.join(setup.targets)}."
+        try:
+            values.update(_set_up(nest, setup, values, refused, refusals))
+            refused.difference_update(setup.targets)
+        except Stopped:
+            refused.update(setup.targets)
+    parameters: dict[str, Any] = {}
+    for name, node in nest.symbols:
+        with refusals.recovering():
+            parameters[name] = _evaluate(node, values, nest.line, nest.name, refused, refusals)
+    for name in (*_used_parameters(nest), *nest.accumulators):
+        if name not in nest.symbol_names and name not in refused:
+            parameters[name] = values[name]
+    for name, value in list(parameters.items()):
+        if scalar_type(value) is None:
+            del parameters[name]
+            refusals.note(
+                nest.line,
+                f"{name} is {_described(value)}, expected a number (bool, int, float or a NumPy scalar of a supported dtype)",
+                f"convert it, for example with float({name}), or index it where it is an array",
             )
-        values.update(zip(setup.targets, value, strict=True))
-    return values
+    return parameters
 
 
-def _evaluate(nest: ir.LoopNest, node: ast.expr, values: Mapping[str, Any], line: int) -> Any:
+def _set_up(
+    nest: ir.LoopNest, setup: ir.Setup, values: Mapping[str, Any], refused: set[str], refusals: Refusals
+) -> dict[str, Any]:
+    """The values that one assignment before the loops gives, by name."""
+    value = _evaluate(setup.value, values, setup.line, nest.name, refused, refusals)
+    if len(setup.targets) == 1:
+        return {setup.targets[0]: value}
+    if not isinstance(value, tuple) or len(value) != len(setup.targets):
+        refusals.refuse(
+            setup.line,
+            f"{ast.unparse(setup.value)} gives {value!r}, expected {len(setup.targets)} values for "
+            f"{', '.join(setup.targets)}",
+            "give as many names as there are values, or pass an array with as many axes",
+        )
+    return dict(zip(setup.targets, value, strict=True))
+
+
+def _evaluate(
+    node: ast.expr, values: Mapping[str, Any], line: int, nest_name: str, refused: set[str], refusals: Refusals
+) -> Any:
+    used: dict[str, Any] = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if refused & set(used):
+        raise Stopped
     try:
         return evaluate(node, values)
     except UnsupportedSetup as part:
-        raise RefusedError(
-            f"{nest.where(line)}: {part} outside the loops. Supported are numbers, arguments, array shapes, arithmetic, "
-            "comparisons and calls of min, max, abs, int, float and math functions."
-        ) from None
+        found = f"{part} outside the loops"
     except Exception as error:
-        names: dict[str, Any] = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
-        given = ", ".join(f"{n} has shape {v.shape}" for n, v in names.items() if hasattr(v, "shape"))
-        raise RefusedError(
-            f"{nest.where(line)}: {ast.unparse(node)} cannot be computed: {error}. "
-            f"Check the arguments of {nest.name}{f': {given}' if given else ''}."
-        ) from None
+        given = ", ".join(f"{n} has shape {v.shape}" for n, v in used.items() if hasattr(v, "shape"))
+        refusals.refuse(
+            line,
+            f"{ast.unparse(node)} cannot be computed: {error}",
+            f"check the arguments of {nest_name}{f': {given}' if given else ''}",
+        )
+    refusals.refuse(
+        line,
+        found,
+        "supported are numbers, arguments, array shapes, arithmetic, comparisons and calls of min, max, abs, int, float and "
+        "math functions; compute anything else before the call and pass it as an argument",
+    )
 
 
-def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any]) -> ArrayType:
-    value: Any = values.get(name)
-    where = nest.where(nest.line)
+def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusals: Refusals) -> ArrayType:
+    if name not in values:
+        refusals.refuse(nest.line, f"{name} is not known to {nest.name}", f"pass {name} as an argument, a NumPy array")
+    value: Any = values[name]
+    argument = f"argument {name} of {nest.name}"
     if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
-        raise RefusedError(
-            f"{where}: argument {name} of {nest.name} is {_described(value)}, expected a NumPy array with axes."
+        refusals.refuse(
+            nest.line,
+            f"{argument} is {_described(value)}, expected a NumPy array with axes",
+            array_of(name, value),
         )
     try:
         dtype = np.dtype(value.dtype)
     except TypeError:
-        raise RefusedError(
-            f"{where}: argument {name} of {nest.name} is {type(value).__name__} of {value.dtype}, expected a NumPy array. "
-            f"Convert it with numpy.asarray({name})."
-        ) from None
+        refusals.refuse(
+            nest.line,
+            f"{argument} is {type(value).__name__} of {value.dtype}, expected a NumPy array",
+            f"convert it with numpy.asarray({name})",
+        )
     if not dtype.isnative:
-        raise RefusedError(
-            f"{where}: array {name} has foreign byte order ({dtype.str}). Convert it: {name}.astype({dtype.name!r})."
+        refusals.refuse(
+            nest.line,
+            f"array {name} has foreign byte order ({dtype.str})",
+            f"convert it: {name}.astype({dtype.name!r})",
         )
     if dtype.name not in SUPPORTED_DTYPES:
-        raise RefusedError(
-            f"{where}: array {name} has dtype {dtype.name}; supported are {', '.join(SUPPORTED_DTYPES)}. "
-            f"Convert it with {name}.astype(…)."
+        refusals.refuse(
+            nest.line,
+            f"array {name} has dtype {dtype.name}; supported are {', '.join(SUPPORTED_DTYPES)}",
+            conversion(name, dtype),
         )
     if name in nest.written and getattr(getattr(value, "flags", None), "writeable", True) is False:
-        raise RefusedError(f"{where}: array {name} is written by {nest.name} but is read-only. Pass a writable array.")
+        refusals.refuse(
+            nest.line,
+            f"array {name} is written by {nest.name} but is read-only",
+            f"pass a writable array: {name}.copy()",
+        )
     return ArrayType(name, dtype.name, tuple(int(n) for n in value.shape))
-
-
-def _scalars(nest: ir.LoopNest, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Every scalar the loops use: arguments, set-ups and symbols."""
-    parameters: dict[str, Any] = {}
-    for name, node in nest.symbols:
-        parameters[name] = _evaluate(nest, node, values, nest.line)
-    for name in (*_used_parameters(nest), *nest.accumulators):
-        if name not in parameters:
-            parameters[name] = values[name]
-    for name, value in parameters.items():
-        if scalar_type(value) is None:
-            raise RefusedError(
-                f"{nest.where(nest.line)}: {name} is {_described(value)}, expected a number "
-                "(bool, int, float or a NumPy scalar of a supported dtype)."
-            )
-    return parameters
 
 
 def _used_parameters(nest: ir.LoopNest) -> Iterator[str]:
@@ -229,46 +264,70 @@ def _used_parameters(nest: ir.LoopNest) -> Iterator[str]:
             yield from visit(statement.value)
 
 
-def _domain(nest: ir.LoopNest, symbols: Mapping[str, int]) -> Domain:
+def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], refusals: Refusals) -> Domain:
+    """The iteration space; raises RefusedError, with all noted before, where a bound is not known. refused: symbols."""
+    known = True
+    for loop in nest.loops:
+        unknown = (loop.start.names | loop.stop.names) - set(symbols) - set(nest.loop_names)
+        known = known and not unknown
+        if unknown - refused:
+            refusals.note(
+                loop.line,
+                f"a bound of loop {loop.name} depends on {', '.join(sorted(unknown))}, which is not an integer",
+                "pass an int, write int(…) around it before the loops, or divide with //",
+            )
+    if not known:
+        refusals.raise_if_any()
     loops = []
     steps = {loop.name: loop.step for loop in nest.loops}
     for loop in nest.loops:
-        bounds = []
-        for bound in (loop.start, loop.stop):
-            fixed = bound.substitute(symbols)
-            unknown = fixed.names - set(nest.loop_names)
-            if unknown:
-                raise RefusedError(
-                    f"{nest.where(loop.line)}: a bound of loop {loop.name} depends on {', '.join(sorted(unknown))}, "
-                    "which is not an integer."
-                )
-            bounds.append(Affine(fixed.constant, tuple((n, c * steps[n]) for n, c in fixed.terms)))
+        fixed = (loop.start.substitute(symbols), loop.stop.substitute(symbols))
+        bounds = [Affine(b.constant, tuple((n, c * steps[n]) for n, c in b.terms)) for b in fixed]
         start, stop = bounds
         lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
         loops.append(NormalLoop(loop.name, loop.step, lower, upper))
     return Domain(tuple(loops))
 
 
-def _check_dimensions(nest: ir.LoopNest, arrays: tuple[ArrayType, ...]) -> None:
-    by_name = {a.name: a for a in arrays}
-    for access, _ in guarded_accesses(nest):
-        array = by_name[access.array]
-        if len(access.subscripts) != len(array.shape):
-            raise RefusedError(
-                f"{nest.where(access.line)}: {access.text} has {len(access.subscripts)} indices but {array.name} has "
-                f"{len(array.shape)} axes (shape {array.shape}). Index every axis."
-            )
+def _accesses_that_fit(
+    nest: ir.LoopNest, arrays: Mapping[str, ArrayType], refusals: Refusals
+) -> list[tuple[ir.Access, Guards]]:
+    """The accesses that have as many indices as their array has axes, and what holds where they are evaluated."""
+    fitting = []
+    for access, guards in guarded_accesses(nest):
+        array = arrays.get(access.array)
+        if array is None:
+            continue
+        if len(access.subscripts) == len(array.shape):
+            fitting.append((access, guards))
+            continue
+        refusals.note(
+            access.line,
+            f"{access.text} has {len(access.subscripts)} indices but {array.name} has {len(array.shape)} axes "
+            f"(shape {array.shape})",
+            "index every axis",
+        )
+    return fitting
 
 
 def _check_bounds(
-    nest: ir.LoopNest, arrays: Mapping[str, ArrayType], integers: Mapping[str, int], domain: Domain
+    nest: ir.LoopNest,
+    accesses: Sequence[tuple[ir.Access, Guards]],
+    arrays: Mapping[str, ArrayType],
+    integers: Mapping[str, int],
+    parameters: Mapping[str, Any],
+    domain: Domain,
+    refusals: Refusals,
 ) -> dict[tuple[ir.Access, int], int]:
-    """Check every affine index against its array; return the axes whose index counts from the end, with their size."""
+    """Check every affine index against its array; return the axes whose index counts from the end, with their size.
+
+    integers: those of the parameters that are; of parameters that were refused nothing is said.
+    """
     wraps: dict[tuple[ir.Access, int], int] = {}
     from_start: set[tuple[ir.Access, int]] = set()
     if domain.is_empty:
         return wraps
-    for access, guards in guarded_accesses(nest):
+    for access, guards in accesses:
         array = arrays[access.array]
         for axis, affine in enumerate(access.affine):
             if affine is None:
@@ -276,8 +335,14 @@ def _check_bounds(
             fixed = domain.normalised(affine.substitute(integers))
             known = [g.substitute(integers) for g in guards]
             known = [domain.normalised(g) for g in known if g.names <= set(nest.loop_names)]
-            if fixed.names - set(nest.loop_names):
-                raise RefusedError(f"{nest.where(access.line)}: index {axis + 1} of {access.text} is not an integer.")
+            if unknown := fixed.names - set(nest.loop_names):
+                if unknown <= set(parameters):
+                    refusals.note(
+                        access.line,
+                        f"index {axis + 1} of {access.text} is not an integer",
+                        "pass an int, or write int(…) around it before the loops",
+                    )
+                continue
             reached = domain.range_of(fixed, known)
             extent = array.shape[axis]
             if reached is None:
@@ -289,16 +354,17 @@ def _check_bounds(
                 wraps[access, axis] = extent
                 continue
             worst = reached[0] if reached[0] < 0 else reached[1]
-            raise RefusedError(
-                f"{nest.where(access.line)}: {access.text}: index {axis + 1} reaches {worst}, but {array.name} has "
-                f"{extent} elements along axis {axis} (indices 0 to {extent - 1}). "
-                "Shorten the loop's range or enlarge the array."
+            refusals.note(
+                access.line,
+                f"{access.text}: index {axis + 1} reaches {worst}, but {array.name} has {extent} elements along axis {axis} "
+                f"(indices 0 to {extent - 1})",
+                "Shorten the loop's range or enlarge the array",
             )
-    if both := [key for key in wraps if key in from_start]:
-        access, axis = both[0]
-        raise RefusedError(
-            f"{nest.where(access.line)}: {access.text}: index {axis + 1} counts from the start in one place and from the end "
-            f"in another. Write an index from the end as {access.array}.shape[{axis}] minus something."
+    for access, axis in (key for key in wraps if key in from_start):
+        refusals.note(
+            access.line,
+            f"{access.text}: index {axis + 1} counts from the start in one place and from the end in another",
+            f"write an index from the end as {access.array}.shape[{axis}] minus something",
         )
     return wraps
 

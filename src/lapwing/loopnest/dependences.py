@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.affine import Affine
+from lapwing.loopnest.refusals import Refusals
 
 Vector = tuple[int, ...]
 
@@ -61,6 +61,7 @@ def find_dependences(nest: ir.LoopNest) -> tuple[Dependence, ...]:
     for k, statement in enumerate(nest.body):
         if isinstance(statement, ir.Store):
             found.update(dict.fromkeys(analysis.overwritten("output", k, statement.target)))
+    analysis.refusals.raise_if_any()
     return tuple(found)
 
 
@@ -74,6 +75,7 @@ class _Analysis:
 
     def __init__(self, nest: ir.LoopNest) -> None:
         self.nest = nest
+        self.refusals = Refusals(nest.file)
         # isl gets names of its own: the user's may be anything Python allows.
         self.symbols = {name: f"p{k}" for k, (name, _) in enumerate(nest.symbols)}
         self.indices = {name: f"x{k}" for k, name in enumerate(nest.loop_names)}
@@ -118,11 +120,12 @@ class _Analysis:
         for axis in range(self.nest.sweep_depth):
             inside = inside.fix_val(isl.dim_type.set, axis, isl.Val.zero(isl.DEFAULT_CONTEXT))
         if not inside.is_empty() and not inside.is_singleton():
-            raise RefusedError(
-                f"{self.nest.where(target.line)}: the {kind} dependence from {source.text} to {target.text} has no "
-                "constant distance. Expected indices that are the loop indices plus constants, in the same order "
-                "everywhere."
+            self.refusals.note(
+                target.line,
+                f"the {kind} dependence from {source.text} to {target.text} has no constant distance",
+                "expected indices that are the loop indices plus constants, in the same order everywhere",
             )
+            return []
         # Apart before pieces are joined: one piece may hold distances inside a sweep and between sweeps.
         carried = deltas.subtract(inside).coalesce()
         return [_point(piece) for part in (inside, carried) for piece in part.get_basic_sets()]

@@ -30,6 +30,24 @@ SUPPORTED_TEXT = (
     "and math." + ", math.".join((*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT))
 )
 
+_INSTEAD = {
+    "minimum": "min(a, b)",
+    "maximum": "max(a, b)",
+    "where": "a if condition else b",
+    "clip": "min(max(x, low), high)",
+    "square": "x * x",
+    "hypot": "math.sqrt(x * x + y * y)",
+    "isnan": "x != x",
+    "floor": "math.floor(x)",
+    "ceil": "math.ceil(x)",
+    "trunc": "math.trunc(x)",
+    "round": "math.floor(x + 0.5), which rounds halves up",
+    "sum": "its terms out, a + b + c, or add them up in a reduction: s += x",
+    "float16": "numpy.float32(x)",
+    "uint16": "numpy.int32(x)",
+    "uint32": "numpy.int64(x)",
+}
+
 
 def canonical_name(function: Any) -> str | None:
     """The canonical name of a supported function object, or None."""
@@ -52,13 +70,16 @@ def way_out(function: Any, text: str) -> str:
     """What to do instead of calling an unsupported function."""
     name = getattr(function, "__name__", "")
     module = (getattr(function, "__module__", None) or type(function).__module__).split(".")[0]
-    if module == "numpy" and name in ("minimum", "maximum"):
-        return f"Write {name[:3]}(a, b)."
-    if module == "numpy" and name == "where":
-        return "Write a if condition else b."
+    if module == "numpy" and name in _INSTEAD:
+        return f"Write {_INSTEAD[name]}."
+    if function in (builtins.round, builtins.sum, math.hypot, math.isnan):
+        return f"Write {_INSTEAD[name]}."
     if module == "numpy" and (name in MATH_UNARY or name.replace("arc", "a") in MATH_UNARY):
         return (
             f"NumPy's own vector code for {name} may differ from C's math library in the last bit: "
             f"write math.{name.replace('arc', 'a')}."
         )
-    return f"Compute {text} before the loops and pass its values in a read-only array; {SUPPORTED_TEXT}."
+    return (
+        f"Write what {name or 'it'} computes in its place; or, where it needs no value that the loops compute, call it "
+        f"before and pass the values of {text} in a read-only array; {SUPPORTED_TEXT}."
+    )

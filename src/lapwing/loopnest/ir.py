@@ -180,6 +180,10 @@ class LoopNest:
         return tuple(loop.name for loop in self.loops)
 
     @property
+    def symbol_names(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.symbols)
+
+    @property
     def sweep_loops(self) -> tuple[Loop, ...]:
         return self.loops[: self.sweep_depth]
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
@@ -31,6 +30,7 @@ from lapwing.loopnest.promotion import (
     resolve,
     scalar_type,
 )  # fmt: skip
+from lapwing.loopnest.refusals import Refusals, Stopped
 
 _SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")
 
@@ -65,7 +65,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What lowering needs to know about a call: array dtypes and shapes, parameter values, ranges of loop indices."""
+    """What lowering needs to know about a call: array dtypes and shapes, parameter values, ranges of loop indices.
+
+    Arrays and parameters that were refused are missing.
+    """
 
     dtypes: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
@@ -75,27 +78,31 @@ class Surroundings:
     subscript: Callable[[ir.Access, int], t.AffineSubscript]
 
 
-def lower(nest: ir.LoopNest, surroundings: Surroundings) -> t.TypedBody:
+def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> t.TypedBody:
     """Type the body of a nest.
 
-    Raises RefusedError, naming file and line, where a type is not supported or depends on values.
+    Every type that is not supported or depends on values is noted in refusals, and its statement left out.
     """
-    return _Lowering(nest, surroundings).body()
+    return _Lowering(nest, surroundings, refusals).body()
 
 
 class _Lowering:
-    def __init__(self, nest: ir.LoopNest, surroundings: Surroundings) -> None:
+    def __init__(self, nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> None:
         self.nest = nest
         self.around = surroundings
-        self.temporaries: dict[str, Value] = {}
+        self.refusals = refusals
+        self.temporaries: dict[str, Value | None] = {}  # None: refused
         self.versions: dict[str, int] = {}
         self.accumulators: dict[str, t.Accumulator] = {}
         self.traps: list[t.Trap] = []
         self.text = ""
 
     def body(self) -> t.TypedBody:
-        statements = tuple(self._statement(s) for s in self.nest.body)
-        return t.TypedBody(statements, tuple(self.accumulators.values()), tuple(self.traps))
+        statements = []
+        for statement in self.nest.body:
+            with self.refusals.recovering():
+                statements.append(self._statement(statement))
+        return t.TypedBody(tuple(statements), tuple(self.accumulators.values()), tuple(self.traps))
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -103,13 +110,17 @@ class _Lowering:
         line = statement.line
         match statement:
             case ir.Store(target=target, value=value, text=text):
-                dtype = self.around.dtypes[target.array]
-                stored = self._store(self._lower(value), dtype, line, target.text)
-                load = self._lower_access(target).code
+                lowered, element = self._operands(value, target)
+                stored = self._store(lowered, self.around.dtypes[target.array], line, target.text)
+                load = element.code
                 assert isinstance(load, t.Load)
                 return t.TypedStore(line, text, load, stored)
             case ir.SetTemporary(name=name, value=value, text=text):
-                lowered = self._narrowed(self._lower(value), line)
+                try:
+                    lowered = self._narrowed(self._lower(value), line)
+                except Stopped:
+                    self.temporaries[name] = None
+                    raise
                 self.versions[name] = self.versions.get(name, 0) + 1
                 local = t.Local(lowered.code.dtype, name, self.versions[name])
                 self.temporaries[name] = Value(local, lowered.types, lowered.interval)
@@ -141,6 +152,8 @@ class _Lowering:
 
     def _accumulate(self, statement: ir.Accumulate) -> t.TypedStatement:
         line, name, operator = statement.line, statement.name, statement.operator
+        if name not in self.around.parameters:
+            raise Stopped
         initial = self.around.parameters[name]
         start_type = scalar_type(initial)
         if start_type is None:
@@ -170,7 +183,9 @@ class _Lowering:
             terms = max(map(abs, term.integers(PY_INT))) * self.around.iterations
             most = terms + max(map(abs, start.integers(PY_INT)))
             if most > INT64_MAX:
-                self._refuse(line, "the sum may exceed 64 bits, and a Python int has no limit", "sum in float64")
+                self._refuse(
+                    line, "the sum may exceed 64 bits, and a Python int has no limit", "start it as a float: s = 0.0"
+                )
             bounds = (-most, most)
         types = self._binary("+", start, term, line).types
         running = Value(t.Literal(next(iter(types)).dtype, 0), types, bounds)
@@ -196,7 +211,10 @@ class _Lowering:
                 interval = self.around.index_ranges[name]
                 return Value(t.Index("int64", name), frozenset({PY_INT}), interval)
             case ir.Temporary(name=name):
-                return self.temporaries[name]
+                known = self.temporaries[name]
+                if known is None:
+                    raise Stopped
+                return known
             case ir.Access():
                 return self._lower_access(node)
             case ir.Unary(operator="not", operand=operand):
@@ -205,21 +223,32 @@ class _Lowering:
             case ir.Unary(operator=operator, operand=operand):
                 return self._unary(operator, self._lower(operand), line)
             case ir.Binary(operator="**", left=left, right=right):
-                return self._power(self._lower(left), self._lower(right), right, line)
+                a, b = self._operands(left, right)
+                return self._power(a, b, right, line)
             case ir.Binary(operator=operator, left=left, right=right):
-                return self._binary(operator, self._lower(left), self._lower(right), line)
+                a, b = self._operands(left, right)
+                return self._binary(operator, a, b, line)
             case ir.Comparison(operator=operator, left=left, right=right):
-                return self._compare(operator, self._lower(left), self._lower(right), line)
+                a, b = self._operands(left, right)
+                return self._compare(operator, a, b, line)
             case ir.Boolean(operands=operands):
                 return self._boolean(node, operands)
             case ir.Conditional(test=test, then=then, otherwise=otherwise):
-                joined = [self._lower(then), self._lower(otherwise)]
+                try:
+                    joined = self._operands(then, otherwise)
+                except Stopped:
+                    self._test(test)  # to see what is wrong there as well
+                    raise
                 result = self._join(joined, line)
-                a, b = (self._convert(v.code, result.code.dtype, line) for v in joined)
-                return Value(t.Select(a.dtype, self._test(test), a, b), result.types, result.interval)
+                yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
+                return Value(t.Select(yes.dtype, self._test(test), yes, no), result.types, result.interval)
             case ir.Call(function=function, arguments=arguments):
-                return self._call(function, [self._lower(a) for a in arguments], line)
+                return self._call(function, self._operands(*arguments), line)
         raise AssertionError(node)
+
+    def _operands(self, *nodes: ir.Expression) -> list[Value]:
+        """Several expressions, all of which are looked at before a refused one stops their parent."""
+        return self.refusals.each(self._lower, nodes)
 
     def _number(self, value: Any, line: int) -> Value:
         kind = scalar_type(value)
@@ -231,6 +260,8 @@ class _Lowering:
         return Value(_literal(kind.dtype, value), frozenset({kind}), (int(value), int(value)))
 
     def _parameter(self, name: str, line: int) -> Value:
+        if name not in self.around.parameters:
+            raise Stopped
         value = self.around.parameters[name]
         kind = scalar_type(value)
         if kind is None:
@@ -244,7 +275,10 @@ class _Lowering:
         return Value(t.Scalar(kind.dtype, name), frozenset({kind}), interval)
 
     def _lower_access(self, access: ir.Access) -> Value:
-        subscripts = tuple(self._subscript(access, axis) for axis in range(len(access.subscripts)))
+        if access.array not in self.around.dtypes or len(access.subscripts) != len(self.around.shapes[access.array]):
+            raise Stopped
+        axes = range(len(access.subscripts))
+        subscripts = tuple(self.refusals.each(lambda axis: self._subscript(access, axis), axes))
         dtype = self.around.dtypes[access.array]
         return Value(t.Load(dtype, access.array, subscripts), frozenset({ScalarType(dtype)}))
 
@@ -254,7 +288,9 @@ class _Lowering:
         index = self._lower(access.subscripts[axis])
         if not all(k.is_integer for k in index.types):
             self._refuse(
-                access.line, f"index {axis + 1} of {access.text} is {index.describe()}", "an index is an integer"
+                access.line,
+                f"index {axis + 1} of {access.text} is {index.describe()}",
+                "an index is an integer: write int(x), or a // b for a quotient",
             )
         extent = self.around.shapes[access.array][axis]
         safe = index.extent[0] >= 0 and index.extent[1] < extent
@@ -275,7 +311,7 @@ class _Lowering:
         return _truth(self._lower(node).code)
 
     def _boolean(self, node: ir.Boolean, operands: tuple[ir.Expression, ...]) -> Value:
-        values = [self._lower(o) for o in operands]
+        values = self._operands(*operands)
         if not all(k.is_bool for v in values for k in v.types):
             self._refuse(node.line, f"{node.operator} of numbers", "write a if condition else b")
         types = frozenset(k for v in values for k in v.types)
@@ -284,7 +320,7 @@ class _Lowering:
     def _unary(self, operator: str, value: Value, line: int) -> Value:
         for kind in value.types:
             if (kind == NP_BOOL and operator in "+-") or (kind.is_float and operator == "~") or kind == PY_BOOL:
-                self._refuse(line, f"{operator} of {kind}", "apply it to a number")
+                self._refuse(line, f"{operator} of {kind}", "apply it to an int: write int(x)")
         dtype = value.code.dtype
         if operator == "+":
             return value
@@ -335,7 +371,7 @@ class _Lowering:
     def _python_arithmetic(self, operator: str, a: ScalarType, b: ScalarType, line: int) -> tuple[str, ScalarType]:
         if operator in "&|^":
             if a.is_float or b.is_float:
-                self._refuse(line, f"{operator} of {a} and {b}", "use integers or bools")
+                self._refuse(line, f"{operator} of {a} and {b}", "use integers or bools: write int(x)")
             return ("bool", PY_BOOL) if a.is_bool and b.is_bool else ("int64", PY_INT)
         if operator == "/" or a.is_float or b.is_float:
             return "float64", PY_FLOAT
@@ -347,7 +383,7 @@ class _Lowering:
         try:
             compute, result = resolve(operator, ka, kb)
         except TypeError:
-            self._refuse(line, f"{operator} of {ka} and {kb}", "NumPy has no such operation; convert one of them")
+            self._refuse(line, f"{operator} of {ka} and {kb}", _operand_advice(operator))
         if "float16" in (compute, result):
             self._refuse(line, f"{operator} of {ka} and {kb} gives float16", "convert to float32 first")
         if operator == "**" and compute not in (k.dtype for k in (ka, kb) if not k.weak):
@@ -428,7 +464,9 @@ class _Lowering:
         if not any(k.is_float for k in a.types | b.types):
             if not (isinstance(exponent, ir.Constant) and 1 <= exponent.value <= 16):
                 self._refuse(
-                    line, "an integer power", "an integer is raised to a constant from 1 to 16; use floats otherwise"
+                    line,
+                    "an integer power",
+                    "an integer is raised to a constant from 1 to 16; otherwise write float(x)",
                 )
             result = a
             for _ in range(int(exponent.value) - 1):
@@ -570,7 +608,7 @@ class _Lowering:
         if name == "absolute":
             types = frozenset(ScalarType(resolve("abs", k)[1]) for k in types)
         if any(k.is_bool for k in value.types):
-            self._refuse(line, f"abs of {value.describe()}", "apply it to a number")
+            self._refuse(line, f"abs of {value.describe()}", "apply it to a number: write int(x)")
         self._check_own_width(value, line)
         interval = None
         if PY_INT in value.types:
@@ -617,12 +655,16 @@ class _Lowering:
         if not fits(interval, "int64"):
             self._refuse(
                 line, "an integer computation may exceed 64 bits, and a Python int has no limit",
-                "compute in float64 or with smaller numbers",
+                "compute in floats, with float(x) and 2.0 for 2, or with smaller numbers",
             )  # fmt: skip
 
     def _check_exact_double(self, interval: Interval, line: int) -> None:
         if not fits(interval, "float64"):
-            self._refuse(line, f"an integer as large as {max(map(abs, interval))} meets a float", "stay below 2**53")
+            self._refuse(
+                line,
+                f"an integer as large as {max(map(abs, interval))} meets a float",
+                "stay below 2**53, or write it as a float, float(x)",
+            )
 
     def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
         if not fits(interval, dtype):
@@ -638,12 +680,19 @@ class _Lowering:
         )  # fmt: skip
 
     def _refuse(self, line: int, found: str, supported: str) -> NoReturn:
-        raise RefusedError(f"{self.nest.where(line)}: {found}. {supported[0].upper()}{supported[1:].rstrip('.')}.")
+        self.refusals.refuse(line, found, supported)
 
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
 }  # fmt: skip
+
+
+def _operand_advice(operator: str) -> str:
+    """What to do where NumPy has no such operation for its operands."""
+    if operator in ("&", "|", "^"):
+        return "it takes integers or bools: write int(x)"
+    return "NumPy has no such operation; convert one of them: write int(x)"
 
 
 def _plain(value: Any) -> Any:

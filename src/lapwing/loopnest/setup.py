@@ -54,7 +54,8 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
             if isinstance(owner, tuple):
                 return owner[evaluate(index, names)]
         case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
-            return evaluate(argument, names).shape[0]
+            value = evaluate(argument, names)
+            return len(value) if isinstance(value, tuple) else value.shape[0]
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
             return _UNARY[type(op)](evaluate(operand, names))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:

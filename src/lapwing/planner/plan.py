@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapwing.html import table
 from lapwing.loopnest.dependences import Dependence, distance_vectors
 from lapwing.loopnest.skew import Skew
 from lapwing.planner.prediction import Prediction
@@ -12,6 +13,8 @@ from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.partition import Partition
 from lapwing.units import duration
+
+_VALUES_AT = len("  dependences  ")  # where the values stand in the lines of str(plan)
 
 # Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
 # (docs/performance.md).
@@ -107,6 +110,20 @@ class Plan:
             lines.append(f"  predicted    {self.prediction}")
         lines += [f"  because      {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<plan of {self.nest}: {'; '.join(self._decisions())}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the lines of ``str``, as a table."""
+        title, *lines = str(self).splitlines()
+        return table(title, [(line[:_VALUES_AT].strip(), line[_VALUES_AT:]) for line in lines])
+
+    def _decisions(self) -> list[str]:
+        """What was decided, in a few words each."""
+        ranks = "one rank" if self.ranks == 1 else f"{self.ranks} ranks, grid {'x'.join(map(str, self.grid))}"
+        predicted = [] if self.prediction is None else [f"predicted {duration(self.prediction.seconds)}"]
+        return [ranks, self.engine, f"{self.mapping_loop} pipelined, {self._tiles_text()}", *predicted]
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""

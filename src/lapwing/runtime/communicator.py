@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RunError
+from lapwing.notices import say
 from lapwing.runtime import native
 
 # What launchers tell the processes they start.
@@ -141,12 +142,8 @@ def host() -> str:
 
 
 def announcer(enabled: bool) -> Callable[[str], None] | None:
-    """Where one line about a build goes: standard error, of one rank only."""
-    return _announce if enabled else None
-
-
-def _announce(text: str) -> None:
-    print(f"lapwing: {text}", file=sys.stderr, flush=True)
+    """Who is told of a build, a line each: one rank only."""
+    return say if enabled else None
 
 
 def _mpi_library() -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.errors import RefusedError
+from lapwing.html import table
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.runtime import communicator
 from lapwing.runtime.shear import Box
@@ -53,6 +54,25 @@ class DistributedArray:
             raise RefusedError(f"DistributedArray: rank 0 passed {kind}, expected a NumPy array.")
         self.dtype: np.dtype[Any] = np.dtype(kind[0])
         self.shape: tuple[int, ...] = kind[1]
+
+    def __repr__(self) -> str:
+        return f"<DistributedArray {self.dtype} of shape {self.shape}, {self._place()}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks. Not collective: one rank alone may show it."""
+        rows = [("dtype", str(self.dtype)), ("shape", " × ".join(map(str, self.shape))), ("where", self._place())]
+        if self._layout is not None and self._comm is not None:
+            own = ", ".join(f"{low}:{high}" for low, high in self._layout.owned[self._comm.Get_rank()])
+            rows.append((f"rank {self._comm.Get_rank()} owns", f"[{own}]"))
+        return table("DistributedArray", rows)
+
+    def _place(self) -> str:
+        if self._comm is None:
+            return "in this process"
+        if self._layout is None:
+            return "whole on rank 0"
+        parts = "x".join(str(len(cuts) - 1) for cuts in self._layout.cuts)
+        return f"distributed {parts} over {len(self._layout.owned)} ranks"
 
     @property
     def ndim(self) -> int:

@@ -14,8 +14,10 @@ import numpy as np
 
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
+from lapwing.html import table
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence
+from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.communicator import abort, agree, clock_offset, host
@@ -32,6 +34,7 @@ from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
+from lapwing.units import duration
 
 Report = Callable[[float], None]
 Result = TypeVar("Result")
@@ -60,6 +63,20 @@ class Outcome:
     seconds: float
     trace: RunTrace = field(repr=False)
 
+    def __repr__(self) -> str:
+        results = "".join(f", {name} = {value!r}" for name, value in self.results.items())
+        ranks = "one rank" if self.plan.ranks == 1 else f"{self.plan.ranks} ranks"
+        return f"<run of {self.plan.nest}: {duration(self.seconds)} on {ranks}, {self.plan.engine}{results}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: results, and the time beside the predicted one."""
+        rows = [("time", duration(self.seconds))]
+        if self.plan.prediction is not None:
+            rows.append(("predicted", duration(self.plan.prediction.seconds)))
+        rows += [("ranks", str(self.plan.ranks)), ("engine", self.plan.engine)]
+        rows += [("result", f"{name} = {value!r}") for name, value in self.results.items()]
+        return table(f"run of {self.plan.nest}", rows)
+
 
 class Runner:
     """One rank's share of a plan, ready to run: module loaded, local arrays allocated.
@@ -83,6 +100,8 @@ class Runner:
         trace = native.Trace(kept.ctypes.data, events, 0)
         self.workspace.reset()
         interrupt: list[BaseException]
+        line = ProgressLine(self.bound.nest.name) if report is None and self.rank == 0 else None
+        report = report or line
 
         def progress(done: int, total: int) -> int:
             try:
@@ -95,6 +114,8 @@ class Runner:
         callback = native.Progress(progress)
         with noted_interrupts() as interrupt:
             status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
+        if line is not None:
+            line.close()
         if interrupt:
             raise interrupt[0]
         if status == native.TRAPPED:
@@ -324,7 +345,9 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 @lru_cache(maxsize=64)
 def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce) -> ctypes.CDLL:
-    return native.build_tile(tile_source(bound, faces_of(bound), dependences), announce)
+    return native.build_tile(
+        tile_source(bound, faces_of(bound), dependences), announce, f"the tile of {bound.nest.name}"
+    )
 
 
 def _by_name(times: native.Times) -> dict[str, float]:

@@ -142,20 +142,21 @@ def array_at(origin: int, strides: Sequence[int], shape: Sequence[int]) -> Array
     return array
 
 
-def build_tile(source: str, announce: Announce) -> ctypes.CDLL:
-    """Compile a generated tile module and load it.
+def build_tile(source: str, announce: Announce, what: str = "a tile") -> ctypes.CDLL:
+    """Compile a generated tile module and load it. what: its name in the announcement.
 
     Raises BuildError where there is no compiler or it rejects the source.
     """
-    return _load_source("tile", "tile.c", source, announce)
+    return _load_source("tile", what, source, announce)
 
 
-def build_plain(source: str, announce: Announce) -> ctypes.CDLL:
-    """Compile the plain loop (codegen.plain) and load it."""
-    return _load_source("plain", "plain.c", source, announce)
+def build_plain(source: str, announce: Announce, what: str = "a plain loop") -> ctypes.CDLL:
+    """Compile the plain loop (codegen.plain) and load it. what: its name in the announcement."""
+    return _load_source("plain", what, source, announce)
 
 
-def _load_source(name: str, file: str, source: str, announce: Announce) -> ctypes.CDLL:
+def _load_source(name: str, what: str, source: str, announce: Announce) -> ctypes.CDLL:
+    file = f"{name}.c"
     path = build_shared_library(
         name=name,
         sources={file: source, "lapwing.h": (_NATIVE / "lapwing.h").read_text(), "support.h": _SUPPORT.read_text()},
@@ -163,8 +164,12 @@ def _load_source(name: str, file: str, source: str, announce: Announce) -> ctype
         compiler=find_c_compiler(),
         flags=TILE_FLAGS,
         announce=announce,
+        what=what,
     )
     return ctypes.CDLL(str(path))
+
+
+_RUNTIMES = {"runtime-serial": "the runtime for one process", "runtime-mpi": "the runtime for MPI"}
 
 
 @cache
@@ -184,8 +189,9 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
     # Names for the preprocessor, of variants that are built for tests: see delays.hpp.
     defines = [f"-D{define}" for define in os.environ.get("LAPWING_RUNTIME_DEFINES", "").split()]
     path = build_shared_library(
-        name=name, sources=sources, main=[main], compiler=compiler, flags=[*RUNTIME_FLAGS, *defines], announce=announce
-    )
+        name=name, sources=sources, main=[main], compiler=compiler, flags=[*RUNTIME_FLAGS, *defines], announce=announce,
+        what=_RUNTIMES[name],
+    )  # fmt: skip
     library = ctypes.CDLL(str(path))
     library.lw_run.argtypes = [
         ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.POINTER(Options),

@@ -1,0 +1,109 @@
+"""The source of a function as it stands in its file, read once."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lapwing.errors import Refusal, RefusedError
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSource:
+    """A plain Python function and the lines it was written in; ``first`` is the number of the first in ``file``.
+
+    ``lines`` is None where the source cannot be read.
+    """
+
+    function: Callable[..., Any]
+    file: str
+    first: int
+    lines: tuple[str, ...] | None
+
+    @staticmethod
+    def of(function: Callable[..., Any]) -> FunctionSource:
+        """Read the source now: files and notebook cells change. Raises RefusedError for what is no function."""
+        if not inspect.isfunction(function):
+            name = getattr(function, "__name__", repr(function))
+            raise RefusedError(
+                f"@lw.nest on {name}: found {type(function).__name__}, expected a plain Python function. "
+                "Put @lw.nest directly above def."
+            )
+        file = _display_path(function)
+        if hasattr(function, "__wrapped__"):
+            return FunctionSource(function, file, function.__code__.co_firstlineno, None)
+        try:
+            lines, first = inspect.getsourcelines(function)
+        except (OSError, TypeError):
+            return FunctionSource(function, file, function.__code__.co_firstlineno, None)
+        text = textwrap.dedent("".join(lines))
+        return FunctionSource(function, file, first, tuple(text.splitlines()))
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The syntax tree, with line numbers of the file. Raises RefusedError where there is none of a plain function."""
+        name = self.function.__name__
+        if hasattr(self.function, "__wrapped__"):
+            raise RefusedError(
+                f"{self.file}: @lw.nest on {name}: found a function wrapped by another decorator, expected a plain one, "
+                "whose loops are all it does. Put @lw.nest directly above def."
+            )
+        if self.lines is None:
+            raise RefusedError(
+                f"{self.file}: the source of {name} cannot be read, and Lapwing works from the source. "
+                "Define the function in a file or a notebook cell."
+            )
+        try:
+            node = ast.parse("\n".join(self.lines)).body[0]
+        except SyntaxError:  # a lambda in the middle of a statement
+            node = ast.Pass()
+        if not isinstance(node, ast.FunctionDef):
+            text = f"{self.file}:{self.first}: {name} is not a plain function. Write def {name}(…): with loops."
+            raise RefusedError(Refusal(text, self.file, self.first))
+        ast.increment_lineno(node, self.first - 1)
+        return node
+
+    @property
+    def line(self) -> int:
+        """The line of ``def``, where that is known."""
+        try:
+            return self.tree.lineno
+        except RefusedError:
+            return self.first
+
+    def text(self, node: ast.AST) -> str:
+        """A node as the user wrote it, where it stands on one line."""
+        line = getattr(node, "lineno", None)
+        if line is not None and line == getattr(node, "end_lineno", None) and self.lines is not None:
+            k = line - self.first
+            if 0 <= k < len(self.lines):
+                encoded = self.lines[k].encode()
+                begin, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", len(encoded))
+                return bytes(encoded[begin:end]).decode()
+        text = ast.unparse(node)
+        return text if "\n" not in text else text.splitlines()[0] + " …"
+
+
+def _display_path(function: Callable[..., Any]) -> str:
+    path = inspect.getsourcefile(function) or "<unknown>"
+    if not os.path.exists(path):
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def unset_names(function: Callable[..., Any]) -> list[str]:
+    """The variables of enclosing functions that have no value."""
+    found = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            cell.cell_contents  # noqa: B018
+        except ValueError:
+            found.append(name)
+    return found

@@ -1,0 +1,101 @@
+"""What Lapwing says while it works: that it builds something, and how far a long call is.
+
+It goes to standard error where a person is likely to read it: a terminal, a notebook, the command line, or ranks under
+mpiexec, which hides the terminal. Elsewhere it is logged (logger ``lapwing``, level INFO), as in a test or a service.
+LAPWING_QUIET=1 leaves it to the log everywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from contextlib import suppress
+
+_PATIENCE_SECONDS = 2.0  # a call that is over before has nothing to say
+_BETWEEN_SECONDS = 0.25
+
+_log = logging.getLogger("lapwing")
+_in_command = False
+
+
+def speak_in_command() -> None:
+    """From now on this process is the command line, whose standard error says what it does wherever it goes."""
+    global _in_command
+    _in_command = True
+
+
+def say(text: str) -> None:
+    """One line, in the right place."""
+    if not _is_quiet() and (_in_command or _is_watched() or _is_rank()):
+        with suppress(OSError, ValueError):  # standard error that is closed is no reason to stop
+            print(f"lapwing: {text}", file=sys.stderr, flush=True)
+    else:
+        _log.info(text)
+
+
+class ProgressLine:
+    """A line that follows one long call, and is gone when it ends; only on a terminal and in notebooks.
+
+    It is written by the computing thread, between slices of a tile: no library for progress bars, since loading one would keep
+    the other ranks waiting for a tenth of a second.
+    """
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._began = time.monotonic()
+        self._next = self._began + _PATIENCE_SECONDS
+        self._width = 0
+
+    def __call__(self, fraction: float) -> None:
+        """The call is so far, between 0 and 1."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _BETWEEN_SECONDS
+        if _is_quiet() or _in_command or not _is_watched():
+            self._next = float("inf")
+            return
+        spent = now - self._began
+        left = f", {_clock(spent * (1 - fraction) / fraction)} left" if fraction > 0 else ""
+        self._write(f"lapwing: {self._label} {100 * fraction:.0f} % after {_clock(spent)}{left}")
+
+    def close(self) -> None:
+        """Wipe the line out."""
+        if self._width:
+            self._write("")
+            self._width = 0
+
+    def _write(self, text: str) -> None:
+        wiped = " " * max(0, self._width - len(text))
+        end = "" if text else "\r"
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"\r{text}{wiped}{end}")
+            sys.stderr.flush()
+        self._width = len(text)
+
+
+def _is_quiet() -> bool:
+    return os.environ.get("LAPWING_QUIET", "") not in ("", "0")
+
+
+def _is_watched() -> bool:
+    """Whether standard error is a terminal or belongs to a notebook."""
+    with suppress(AttributeError, ValueError):
+        return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
+    return False
+
+
+def _is_rank() -> bool:
+    """Whether an MPI launcher started this process, whose pipes hide the terminal."""
+    return any(name in os.environ for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID"))
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

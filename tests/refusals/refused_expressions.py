@@ -1,0 +1,284 @@
+"""Refused: array accesses and expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+from refusal_cases import HUNDRED_DIGITS, body, grid_of, refuse, table
+
+# -- array accesses ----------------------------------------------------------------------------------------------------
+
+for access in (
+    "u[2*j, i]",
+    "u[i, 2*j]",
+    "u[j, i]",
+    "u[0, j]",
+    "u[-1, j]",
+    "u[i, i]",
+    "u[i+j, j]",
+    "u[i, -j]",
+    "u[n, j]",
+    "u[u.shape[0]-i, j]",
+    "u[t[i], j]",
+    "u[i//2, j]",
+    "u[i % 2, j]",
+    "u[i, u[i, j]]",
+    "u[i + 0.5, j]",
+):
+    body(
+        f"read {access}",
+        f"u[i, j] = {access}  # <-",
+        f"{access} is not a uniform access: index",
+        "read-only array",
+        lambda: (grid_of(), 1, np.arange(5)),
+        signature="u, n, t",
+    )
+for access in ("u[-1, j]", "u[2*i, j]", "u[t[i], j]", "u[i, i]", "u[0, j]", "u[n, j]"):
+    body(
+        f"write {access}",
+        f"{access} = 1.0  # <-",
+        f"{access} is not a uniform access: index",
+        "plus a constant",
+        lambda: (grid_of(), 1, np.arange(5)),
+        signature="u, n, t",
+    )
+for access in ("u[i, :]", "u[i, ...]", "u[i, None]", "u[1:, j]", "u[*p]"):
+    body(
+        f"slice {access}",
+        f"u[i, j] = {access}  # <-",
+        f"{access} takes a slice",
+        "one index per axis",
+        signature="u, p=1",
+    )
+body("slice written", "u[i, :] = 1.0  # <-", "u[i, :] takes a slice", "one index per axis")
+body("index after index", "u[i, j] = u[2*i][j]  # <-", "u[2*i][j] is not a uniform access: index 1", "read-only array")
+body("index after a call", "u[i, j] = u.copy()[i][j]  # <-", "u.copy()[i][j]", "Index an array by its name: u[i, j]")
+body("transposed", "u[i, j] = u.T[i, j]  # <-", "u.T[i, j]", "Expressions are made of")
+body("one index", "u[i, j] = u[i]  # <-", "u[i] has 1 indices, elsewhere u has 2", "Index every axis")
+body(
+    "three indices",
+    "u[i, j] = c[i, j, 1]  # <-",
+    "c[i, j, 1] has 3 indices but c has 1 axes",
+    "Index every axis",
+    table,
+    signature="u, c",
+)
+body(
+    "row written",
+    "s[i] = u[i, j]  # <-",
+    "s[i] is written but not indexed by the innermost loop j",
+    "or use a reduction",
+    table,
+    signature="u, s",
+)
+refuse(
+    "matrix product",
+    """
+    @lw.nest
+    def f(c, a, b):
+        for i in range(c.shape[0]):
+            for j in range(c.shape[1]):
+                for k in range(a.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]  # <-
+    """,
+    "c[i, j] is written but not indexed by the innermost loop k",
+    "make loop k the outermost",
+    lambda: (grid_of(4, 4), grid_of(4, 4), grid_of(4, 4)),
+)
+body("typo in an array", "u[i, j] = U[i - 1, j]  # <-", "U is indexed", "Only array arguments and global NumPy arrays")
+body(
+    "global array written",
+    "G[i, j] = u[i, j]",
+    "G is written but is not an argument",
+    "Pass it as an argument",
+    signature="u, v=1",
+    heading="G = np.zeros((5, 6))",
+    def_line=True,
+)
+body("list indexed", "u[i, j] = S[j]  # <-", "S is indexed", "Only array arguments", heading="S = [1, 2, 3, 4, 5, 6]")
+body(
+    "array as a number",
+    "u[i, j] = v + 1.0",
+    "v is an array of shape (5, 6)",
+    "expected a number",
+    lambda: (grid_of(), grid_of()),
+    signature="u, v",
+    def_line=True,
+)
+body(
+    "number as an array",
+    "u[i, j] = a[i]",
+    "argument a of f is float",
+    "expected a NumPy array",
+    lambda: (grid_of(), 3.0),
+    signature="u, a",
+    def_line=True,
+)
+for access, worst in (("u[i-2, j]", -1), ("u[i+2, j]", 5), ("u[i, j+2]", 6)):
+    body(
+        f"outside: {access}",
+        f"u[i, j] = {access}  # <-",
+        f"{access}: index {1 + ('j+' in access)} reaches {worst}",
+        "Shorten the loop's range or enlarge the array",
+    )
+body("written outside", "u[i-2, j] = 1.0  # <-", "u[i-2, j]: index 1 reaches -1", "Shorten the loop's range")
+for index, worst in (
+    ("7", 7),
+    ("-6", -6),
+    ("i-3", -2),
+    ("i + 10**30", 10**30 + 3),
+    ("i*2", 6),
+    (HUNDRED_DIGITS, HUNDRED_DIGITS),
+):
+    body(
+        f"look-up outside: {index[:10]}",
+        f"u[i, j] = c[{index}]  # <-",
+        f"reaches {worst}, but c has 5 elements",
+        "enlarge the array",
+        table,
+        signature="u, c",
+    )
+for index, kind in (
+    ("1.0", "Python float"),
+    ("True", "Python bool"),
+    ("u[i, j]", "float64"),
+    ("u[i, j] > 0", "bool"),
+    ("i / 2", "Python float"),
+):
+    body(
+        f"index {index}",
+        f"u[i, j] = c[{index}]  # <-",
+        f"index 1 of c[{index}] is {kind}",
+        "An index is an integer",
+        table,
+        signature="u, c",
+    )
+for value in (1.0, True, np.True_):
+    body(
+        f"index argument {value!r}",
+        "u[i, j] = c[k]  # <-",
+        "index 1 of c[k]",
+        "is not an integer",
+        lambda value=value: (*table(), value),
+        signature="u, c, k",
+    )
+
+# -- expressions -------------------------------------------------------------------------------------------------------
+
+for expression in (
+    "f'{i}'",
+    "'a'",
+    "b'a'",
+    "None",
+    "1j",
+    "[1][0]",
+    "(1, 2)",
+    "{1: 2}[1]",
+    "lambda: 1",
+    "[k for k in range(3)]",
+    "{i}",
+    "u.shape[i]",
+    "await_",
+):
+    words = (
+        ("await_ is not known here", "Names are")
+        if expression == "await_"
+        else ("in the loops", "Expressions are made of")
+    )
+    body(f"expression {expression}", f"u[i, j] = {expression}  # <-", *words)
+for expression in ("u[i, j] @ u[i, j]", "i << 2", "i >> 1"):
+    body(f"operator {expression}", f"u[i, j] = {expression}  # <-", expression, "Supported operators are + -")
+body("operator @=", "u[i, j] @= u[i, j]  # <-", "u[i, j] @= u[i, j]", "Supported operators are + -")
+for test in ("i in (1, 2)", "i is j", "i not in (1, 2)", "u[i, j] is None"):
+    body(f"test {test}", f"u[i, j] = 1.0 if {test} else 0.0  # <-", test, "Supported comparisons are")
+for name, text in (("I", "u[I, j]"), ("alpah", "alpah * u[i, j]"), ("LATE", "LATE")):
+    body(f"unknown {name}", f"u[i, j] = 1.0 + {text}  # <-", f"{name} is not known here", "Names are loop indices")
+body("global text", "u[i, j] = S  # <-", "S is str", "Names are loop indices", heading="S = 'a'")
+for attribute in ("np.pie", "u.foo", "u.ndim", "u.size", "u.dtype", "i.real"):
+    body(
+        f"attribute {attribute}",
+        f"u[i, j] = {attribute}  # <-",
+        f"{attribute} in the loops",
+        "Attributes are constants such as math.pi",
+    )
+body(
+    "temporary before it is set",
+    "u[i, j] = s  # <-\ns = u[i - 1, j]",
+    "s is used before it is assigned",
+    "keep such values in an array",
+)
+body(
+    "temporary added to before it is set",
+    "s += 1.0  # <-\nu[i, j] = s",
+    "s is used before it is assigned",
+    "in an array",
+)
+body("and of numbers", "u[i, j] = u[i, j] and 1.0  # <-", "and of numbers", "Write a if condition else b")
+body("minus of bools", "u[i, j] = (u[i, j] > 1) - (u[i - 1, j] > 1)  # <-", "- of bool and bool", "convert one of them")
+body("minus of a bool", "u[i, j] = -(u[i, j] > 1)  # <-", "- of bool", "Apply it to an int: write int(x)")
+body("inverted float", "u[i, j] = ~u[i, j]  # <-", "~ of float64", "write int(x)")
+body("bits of a float", "u[i, j] = u[i, j] & 1  # <-", "& of float64 and Python int", "write int(x)")
+body("abs of a bool", "u[i, j] = abs(u[i, j] > 1)  # <-", "abs of bool", "Apply it to a number")
+body("great integer power", "u[i, j] = i ** 20  # <-", "an integer power", "a constant from 1 to 16")
+body("integer power of an index", "u[i, j] = i ** j  # <-", "an integer power", "write float(x)")
+body("integer too great", "u[i, j] = i * 9223372036854775807  # <-", "may exceed 64 bits", "Compute in floats")
+body(
+    "element too small",
+    "u[i, j] = 300  # <-",
+    "meets u[i, j] of dtype int8",
+    "use a wider dtype",
+    lambda: (grid_of(dtype=np.int8),),
+)
+body("number of 100 digits", f"u[i, j] = {HUNDRED_DIGITS}  # <-", f"the number {HUNDRED_DIGITS}", "at most 64 bits")
+body(
+    "float of two types",
+    "u[i, j] = -max(0, u[i - 1, j])  # <-",
+    "the type of a value depends on the values",
+    "Write the constant in the other type",
+    lambda: (grid_of(dtype=np.float32),),
+)
+for described, text in (
+    ("sum", "0.0" + " + 0.5 * u[i - 1, j]" * 1000),
+    ("minus signs", "-" * 900 + "u[i, j]"),
+    ("conditions", "".join(f"{k}.0 if i == {k} else " for k in range(300)) + "1.0"),
+):
+    body(f"endless {described}", f"u[i, j] = {text}  # <-", "more than 200 levels", "scalar temporaries")
+body(
+    "endless sum before",
+    "u[i, j] = a",
+    "more than 200 levels",
+    "scalar temporaries",
+    before=f"a = 0{' + 1' * 1000}  # <-",
+)
+body(
+    "endless index",
+    f"u[i, j] = c[0{' + 0' * 1000}]  # <-",
+    "more than 200 levels",
+    "scalar temporaries",
+    table,
+    signature="u, c",
+)
+
+# -- numbers beyond 64 bits where isl computes bounds ------------------------------------------------------------------
+
+for described, bound, index in (("bound", "k", "0"), ("index", "6", "i + k")):
+    refuse(
+        f"{described} of 31 digits in a triangle",
+        f"""
+        @lw.nest
+        def f(u, c, k):
+            for i in range(1, 5):
+                for j in range(i, {bound}):
+                    u[i, j] = c[{index}]  # <-
+        """,
+        f"reaches {10**30 - 1 if described == 'bound' else 10**30 + 4}",
+        "Shorten the loop's range or enlarge the array",
+        lambda: (*table(), 10**30),
+    )
+body(
+    "condition of 70 bits",
+    "u[i, j] = c[i] if i + k < 3 else 0.0  # <-",
+    f"k = {2**70}",
+    "at most 64 bits",
+    lambda: (*table(), 2**70),
+    signature="u, c, k",
+)

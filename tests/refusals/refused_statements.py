@@ -1,0 +1,211 @@
+"""Refused: statements in and around the loops, and reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+from refusal_cases import body, grid_of, refuse, two_loops
+
+# -- statements --------------------------------------------------------------------------------------------------------
+
+body("if statement", "if u[i, j] > 1:  # <-\n    u[i, j] = 0.0", "an if statement", "x = a if condition else b")
+body(
+    "maximum in an if",
+    "if u[i, j] > best:  # <-\n    best = u[i, j]",
+    "an if statement",
+    "best = max(best, x)",
+    before="best = 0.0",
+    after="return best",
+)
+body("while in the body", "while u[i, j] > 1:  # <-\n    u[i, j] = 0.5", "while u[i, j] > 1", "The body holds")
+body("try", "try:  # <-\n    u[i, j] = 1.0\nexcept ValueError:\n    pass", "try: …", "The body holds")
+body("with", "with np.errstate():  # <-\n    u[i, j] = 1.0", "with np.errstate(): …", "The body holds")
+for statement in (
+    "break",
+    "continue",
+    "return",
+    "del u",
+    "assert u[i, j] > 0",
+    "print(u[i, j])",
+    "yield u",
+    "global G",
+    "import math",
+    "raise ValueError",
+):
+    body(f"statement {statement}", f"u[i, j] = 1.0\n{statement}  # <-", f"{statement} in the loops", "The body holds")
+refuse(
+    "nonlocal",
+    """
+    def make():
+        total = 0.0
+        @lw.nest
+        def f(u):
+            nonlocal total  # <-
+            for i in range(5):
+                for j in range(6):
+                    u[i, j] = total
+        return f
+    f = make()
+    """,
+    "nonlocal total before the loops",
+    "Only scalars may be set before the loops",
+)
+refuse(
+    "string as the body",
+    two_loops('"""nothing"""').replace("def f(u):", "def f(u):  # <-"),
+    "the loops write no array and reduce nothing",
+    "assigns array elements",
+)
+body("tuple of a call", "a, b = divmod(i, 2)  # <-\nu[i, j] = a + b", "a, b = divmod(i, 2)", "2 targets take 2 values")
+body(
+    "three values for two", "a, b = 1.0, 2.0, 3.0  # <-\nu[i, j] = a", "a, b = 1.0, 2.0, 3.0", "2 targets take 2 values"
+)
+body("starred assignment", "a, *b = 1.0, 2.0  # <-\nu[i, j] = a", "a, *b = 1.0, 2.0", "one assignment for each")
+body("index assigned", "i = 3  # <-\nu[i, j] = 1.0", "i is assigned in the loops", "keep their value")
+body(
+    "argument assigned",
+    "a = 3  # <-\nu[i, j] = a",
+    "a is assigned in the loops",
+    "keep their value",
+    signature="u, a=1",
+)
+body("array assigned", "u = 1.0  # <-", "u is assigned in the loops", "keep their value")
+body("shape assigned", "u.shape[0] = 3  # <-", "u.shape[0]", "Index an array by its name")
+body("attribute assigned", "u.x = 3  # <-", "assignment to u.x", "an array element or to a name")
+body(
+    "statement after the loops",
+    "u[i, j] = 1.0",
+    "u[0, 0] = 2.0 after the loops",
+    "Only return may follow",
+    after="u[0, 0] = 2.0  # <-",
+)
+
+# -- before the loops --------------------------------------------------------------------------------------------------
+
+for statement in ("global G", "import math", "print(u)", "u[0, 0] = 1.0", "del u"):
+    body(
+        f"before: {statement}",
+        "u[i, j] = 1.0",
+        f"{statement} before the loops",
+        "Only scalars may be set",
+        before=f"{statement}  # <-",
+    )
+body("before: starred", "u[i, j] = a", "a, *b = 1, 2 before the loops", "Only scalars", before="a, *b = 1, 2  # <-")
+body("before: if", "u[i, j] = 1.0", "if True: …", "Only scalars", before="if True:  # <-\n    a = 1")
+body(
+    "before: unknown array",
+    "u[i, j] = n",
+    "V is not known to f",
+    "Pass V as an argument",
+    before="n = V.shape[0]",
+    def_line=True,
+)
+body(
+    "before: nested function",
+    "u[i, j] = g(u[i, j])",
+    "def g(x): …",
+    "do other work before the call",
+    before="def g(x):  # <-\n    return x",
+)
+body(
+    "before: argument again",
+    "u[i, j] = a",
+    "a is an argument and is assigned again",
+    "Use another name",
+    signature="u, a=1",
+    before="a = a + 1  # <-",
+)
+for expression in ("u[0, 0]", "'x'", "foo + 1", "None", "[1, 2]", "u.copy()", "f(u)", "open('x')", "1j", "u.T.shape"):
+    body(
+        f"before: {expression}",
+        "u[i, j] = a",
+        "outside the loops",
+        "Supported are numbers, arguments, array shapes",
+        before=f"a = {expression}  # <-",
+    )
+body(
+    "before: division by zero",
+    "u[i, j] = a",
+    "1 / 0 cannot be computed: division by zero",
+    "Check the arguments",
+    before="a = 1 / 0  # <-",
+)
+body(
+    "before: too many names",
+    "u[i, j] = 1.0",
+    "u.shape gives (5, 6)",
+    "expected 3 values for n, m, k",
+    before="n, m, k = u.shape  # <-",
+)
+for expression in ("np.zeros(u.shape)", "u", "u.copy()", "(1, 2)"):
+    body(
+        f"an array made before: {expression}",
+        "u[i, j] = v[i, j]  # <-",
+        "v is indexed",
+        "Only array arguments",
+        before=f"v = {expression}",
+    )
+
+# -- reductions and return ---------------------------------------------------------------------------------------------
+
+BEST = {"before": "best = 0.0", "after": "return best"}
+body(
+    "reduction read",
+    "best = max(best, u[i, j])\nu[i, j] = best  # <-",
+    "reduction best is read in the loops",
+    "only best = max(best, x)",
+    **BEST,
+)
+body(
+    "reduction of itself", "best = max(best, best + u[i, j])  # <-", "reduction best is read", "only best = max", **BEST
+)
+body(
+    "reduction second",
+    "best = max(u[i, j], best)  # <-",
+    "best = max(u[i, j], best)",
+    "Put the reduction first",
+    **BEST,
+)
+body("product", "best *= u[i, j]  # <-", "best *= u[i, j] updates best", "Reductions are", **BEST)
+body("numpy.maximum", "best = np.maximum(best, u[i, j])  # <-", "updates best", "Reductions are best = max", **BEST)
+body("conditional reduction", "best = u[i, j] if u[i, j] > 1 else 0.0  # <-", "updates best", "Reductions are", **BEST)
+body(
+    "two operators",
+    "best = max(best, u[i, j])\nbest += 1.0  # <-",
+    "reduced by both max and +",
+    "Use two reductions",
+    **BEST,
+)
+body(
+    "sum of two types",
+    "best += max(0, u[i, j])  # <-",
+    "changes its type with the values",
+    "give all terms one type",
+    lambda: (grid_of(dtype=np.int32),),
+    before="best = 0",
+    after="return best",
+)
+body(
+    "reduction not set",
+    "best = max(best, u[i, j])  # <-",
+    "best is used before it is assigned",
+    "keep such values in an array",
+    after="return best",
+)
+body(
+    "reduction from None",
+    "best = max(best, u[i, j])",
+    "None outside the loops",
+    "Supported are numbers",
+    before="best = None  # <-",
+    after="return best",
+)
+for returned in ("u", "1", "best + 1", "[best]", "{'b': best}", "n", "()", "None, best"):
+    body(
+        f"return {returned}",
+        "best = max(best, u[i, j])",
+        f"return of {returned.split(',')[0]}",
+        "A nest returns",
+        signature="u, n=1",
+        before="best = 0.0",
+        after=f"return {returned}  # <-",
+    )
