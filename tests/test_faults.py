@@ -23,7 +23,8 @@ import pytest
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime import execute, segments
-from lapwing.runtime.tuning import Tuning, allowed_cpus, patience_seconds
+from lapwing.runtime.patience import patience_seconds
+from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 SECONDS = 120  # for a run that ends by itself, on a machine that is busy
 GONE = 60  # for a run to end after something has happened to it

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from lapwing.errors import BuildError, LapwingError, RefusedError, RunError
     from lapwing.loopnest.dependences import Dependence
     from lapwing.planner.plan import Plan
+    from lapwing.runtime.communicator import SELF
     from lapwing.runtime.distributed import DistributedArray
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SELF",
     "BuildError",
     "Dependence",
     "DistributedArray",
@@ -45,6 +47,7 @@ _HOMES = {
     "Plan": "lapwing.planner.plan",
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",
+    "SELF": "lapwing.runtime.communicator",
     "nest": "lapwing.api",
 }
 

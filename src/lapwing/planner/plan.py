@@ -24,7 +24,7 @@ class Plan:
     ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``, and ``tile`` its tile
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
-    own; ``reasons`` says, a line each, why. ``buffers`` messages of a channel may be under way at once, and an engine that
+    own; ``reasons`` says, a line each, why. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a channel may be under way at once, and an engine that
     polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None
     where nothing is known of the machine.
 
@@ -45,6 +45,7 @@ class Plan:
     message_bytes: int
     reasons: tuple[str, ...]
     skew: Skew | None = None
+    idle: int = 0
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS
     prediction: Prediction | None = None
@@ -72,6 +73,7 @@ class Plan:
         return {
             "nest": self.nest,
             "ranks": self.ranks,
+            "idle": self.idle,
             "dependences": [list(v) for v in distance_vectors(self.dependences)],
             "skew": None if self.skew is None else [list(row) for row in self.skew.rows],
             "engine": self.engine,
@@ -91,7 +93,7 @@ class Plan:
         names = [self._coordinate(k) for k in range(len(self.space_loops))]
         shape = " × ".join(f"{n} {e}" for n, e in zip(names, self.extents, strict=True))
         vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
-        lines = [f"{self.nest}: {shape} points a sweep on {self.ranks} rank{'s' if self.ranks > 1 else ''}"]
+        lines = [f"{self.nest}: {shape} points a sweep on {self._ranks_text()}"]
         lines.append(f"  dependences  {vectors}")
         lines += [f"  skewed       {text}" for text in self._skew_texts()]
         if self.sweep_loops:
@@ -106,6 +108,11 @@ class Plan:
             lines.append(f"  predicted    {self.prediction}")
         lines += [f"  because      {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+    def _ranks_text(self) -> str:
+        if self.idle:
+            return f"{self.ranks} of {self.ranks + self.idle} ranks; the others idle, for want of rows"
+        return f"{self.ranks} rank{'s' if self.ranks > 1 else ''}"
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""

@@ -54,6 +54,8 @@ class Tile(ctypes.Structure):
         ("scalars", ctypes.POINTER(Scalar)),
         ("accumulators", ctypes.POINTER(Scalar)),
         ("trap", ctypes.c_int64),
+        ("trap_sweep", ctypes.c_int64),
+        ("trap_step", ctypes.c_int64),
     ]
 
 
@@ -120,7 +122,7 @@ class Options(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("engine", "comm", "dry", "split_bytes", "helper_cpu", "spin")),
-        *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds")),
+        *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds", "grace_seconds")),
     ]
 
 
@@ -194,6 +196,10 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
     library.lw_run.restype = ctypes.c_int
     library.lw_failure.argtypes = []
     library.lw_failure.restype = ctypes.c_char_p
+    library.lw_watch.argtypes = [ctypes.c_double, ctypes.c_char_p]
+    library.lw_watch.restype = None
+    library.lw_unwatch.argtypes = []
+    library.lw_unwatch.restype = None
     library.lw_clock.argtypes = []
     library.lw_clock.restype = ctypes.c_double
     library.lw_library_version.argtypes = [ctypes.c_char_p, ctypes.c_int64]

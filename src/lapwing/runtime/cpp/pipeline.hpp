@@ -12,11 +12,14 @@ namespace lapwing {
 class Pipeline {
 public:
     Pipeline(const lw_program &program, const lw_module &module, lw_tile &tile, const Courier &courier,
-             Progress &progress, Trace &trace, lw_progress report)
+             Progress &progress, Trace &trace, lw_progress report, double grace_seconds)
         : program_(program), module_(module), tile_(tile), courier_(courier), progress_(progress), trace_(trace),
-          report_(report) {}
+          report_(report), grace_seconds_(grace_seconds) {}
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
+    //
+    // Where Python would raise, nothing more is computed here, but messages go on for grace_seconds: the other ranks come
+    // to their end, and all can agree on what happened.
     int run(double slice_seconds, bool dry) {
         const double begin = trace_.restart();
         Slicer slicer(program_, progress_.slices_steps() ? slice_seconds : quiet_slice_seconds);
@@ -34,7 +37,11 @@ public:
                     first = trace_.mark();
                     exposed_before = trace_.times().exposed;
                 }
-                if (!dry || simulated) {
+                if (tile_.trap != 0) {
+                    const double left = trapped_at_ + grace_seconds_ - now();
+                    if (left <= 0) return LW_TRAPPED;
+                    progress_.hurry(left);
+                } else if (!dry || simulated) {
                     if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
                 }
                 last = trace_.mark();
@@ -73,7 +80,12 @@ private:
             return goes_on ? spent : Slicer::stop;
         });
         trace_.record(LW_COMPUTE, {at}, begin, trace_.mark(), seconds, 0);
-        if (tile_.trap != 0) return LW_TRAPPED;
+        if (tile_.trap != 0) {
+            tile_.trap_sweep = at.sweep;
+            tile_.trap_step = at.step;
+            trapped_at_ = now();
+            return grace_seconds_ > 0 ? LW_DONE : LW_TRAPPED;
+        }
         return goes_on ? LW_DONE : LW_STOPPED;
     }
 
@@ -90,7 +102,8 @@ private:
     Progress &progress_;
     Trace &trace_;
     lw_progress report_;
-    double next_report_ = 0;
+    double grace_seconds_;
+    double next_report_ = 0, trapped_at_ = 0;
 };
 
 } // namespace lapwing
