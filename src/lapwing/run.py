@@ -148,8 +148,8 @@ def _call(nest: Nest, arguments: Mapping[str, Any], values: Mapping[str, Any]) -
 def _ways_out(nest: Nest) -> str:
     name = nest.loops.name
     return (
-        "Ways out: the same on every rank; None on all ranks but rank 0, whose value counts then; for arrays that stay on the "
-        f"ranks a lw.DistributedArray; or {name}.using(comm=lw.SELF), which runs on each rank by itself."
+        "Pass the same on every rank; or None on all ranks but rank 0, whose value counts then; or, for an array that stays on "
+        f"the ranks, a lw.DistributedArray; or run on each rank by itself: {name}.using(comm=lw.SELF)."
     )
 
 

@@ -71,7 +71,7 @@ def make_plan(
     reasons: list[str] = []
     time = AlongTime(bound, tuple(dependences))
     if partition is None:
-        number = ranks if wishes.grid is not None else most_ranks(ranks, extents)
+        number = int(ranks) if wishes.grid is not None else most_ranks(int(ranks), extents)
         mapping, grid = wishes.cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
         partition = partition_of(bound, grid)
     else:
@@ -105,7 +105,7 @@ def make_plan(
         message_bytes=largest,
         reasons=tuple(reasons),
         skew=skew,
-        idle=ranks - partition.ranks,
+        idle=int(ranks) - partition.ranks,
     )
 
 

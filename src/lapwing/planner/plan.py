@@ -24,9 +24,9 @@ class Plan:
     ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``, and ``tile`` its tile
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
-    own; ``reasons`` says, a line each, why. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a channel may be under way at once, and an engine that
-    polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None
-    where nothing is known of the machine.
+    own; ``reasons`` says, a line each, why. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
+    channel may be under way at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
+    ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.

@@ -100,7 +100,8 @@ def _call_roll(request: Any, roll: Roll) -> bool:
 
 
 def _notice(roll: Roll, what: str, patience: float) -> None:
-    if roll.comm.Get_rank() == roll.waiting()[0]:
+    # Where ranks cannot tell each other the first two speak, one of which may be late.
+    if roll.comm.Get_rank() in (roll.waiting()[:1] if roll.private else (0, 1)):
         missing = ranks_text(roll.missing()) if roll.private else "other ranks"
         limit = f"; the run ends after {patience:g} s (LAPWING_PATIENCE)" if patience else ""
         print(f"lapwing: {_who(roll, what)}: waiting for {missing} to arrive{limit}", file=sys.stderr, flush=True)

@@ -26,6 +26,7 @@ from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighb
 from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
+from lapwing.runtime.stopping import StopSignal
 from lapwing.runtime.storage import LocalArray, Storage, allocate, attach, is_crowded, needed_box, storage_of
 from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions, slices
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
@@ -94,9 +95,18 @@ class Runner:
         self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 
-    def run(self, runtime: ctypes.CDLL, options: native.Options, report: Report | None, events: int) -> RankTrace:
-        """Run all sweeps. Raises KeyboardInterrupt when interrupted, and RunError where the plain loop would raise, unless the
-        run came to its end with the other ranks all the same: ``trap`` says so then.
+    def run(
+        self,
+        runtime: ctypes.CDLL,
+        options: native.Options,
+        report: Report | None,
+        events: int,
+        signal: StopSignal | None = None,
+    ) -> RankTrace:
+        """Run all sweeps. signal: to and from the other ranks.
+
+        Raises KeyboardInterrupt when interrupted, and RunError where the plain loop would raise, unless the run came to its end
+        with the other ranks all the same: ``trap`` says so then.
         """
         times, kept = native.Times(), np.empty(events, EVENT)
         trace = native.Trace(kept.ctypes.data, events, 0)
@@ -105,11 +115,15 @@ class Runner:
 
         def progress(done: int, total: int) -> int:
             try:
-                if report is not None:
+                if done < 0 and signal is not None:
+                    signal.tell()
+                if done >= 0 and report is not None:
                     report(done / total)
+                if done >= 0 and signal is not None and signal.heard():
+                    return native.PASS_ON
             except BaseException as stop:  # handed on below: nothing may be raised through C
                 interrupt.append(stop)
-            return len(interrupt)
+            return native.STOP if interrupt else native.GO_ON
 
         callback = native.Progress(progress)
         with noted_interrupts() as interrupt:
@@ -281,11 +295,13 @@ def _carry_out(
     options.clock_offset = clock_offset(comm)
     comm.Barrier()
     start = time.perf_counter()
-    trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events))
+    signal = StopSignal(comm, runner.plan.engine == "helper")
+    trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
     seconds = np.array(time.perf_counter() - start)
     slowest = np.empty(())
     _await_all(comm.Iallreduce(seconds, slowest, op=_max()), runner.trap, comm)
     words, traps = zip(*comm.allgather((runner.workspace.words, runner.trap)), strict=True)
+    signal.settle([rank for rank, trap in enumerate(traps) if trap is not None])
     if stops := [trap for trap in traps if trap is not None]:
         # What a rank meets after another has stopped may be no error of the plain loop: the first one in its order is.
         return _Share(min(stops).text, {}, float(slowest), [], None)

@@ -16,6 +16,7 @@ from lapwing.trace.events import PHASES
 MAX_LOOPS = 8
 ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
 DONE, TRAPPED, STOPPED, FAILED = 0, 1, 2, 3
+GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of

@@ -132,7 +132,11 @@ typedef struct lw_times {
     int64_t messages, bytes;
 } lw_times;
 
-/* Called now and then with the steps done and their number; a non-zero answer stops the run. */
+/* What to do next: go on, stop at once, or compute no more but go on sending what is owed to the other ranks. */
+typedef enum lw_answer { LW_GO_ON = 0, LW_STOP = 1, LW_PASS_ON = 2 } lw_answer;
+
+/* Called now and then with the steps done and their number, and with -1 done, whatever the answer, where this rank computes
+ * no more because Python would raise and the others are yet to come to their end. */
 typedef int (*lw_progress)(int64_t done, int64_t total);
 
 typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1, LW_ONESIDED = 2, LW_HELPER = 3 } lw_engine;

@@ -18,8 +18,8 @@ public:
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
     //
-    // Where Python would raise, nothing more is computed here, but messages go on for grace_seconds: the other ranks come
-    // to their end, and all can agree on what happened.
+    // Where Python would raise, here or on another rank that has said so, nothing more is computed, but messages go on,
+    // here for grace_seconds: all ranks come to their end and can agree on what happened.
     int run(double slice_seconds, bool dry) {
         const double begin = trace_.restart();
         Slicer slicer(program_, progress_.slices_steps() ? slice_seconds : quiet_slice_seconds);
@@ -41,7 +41,7 @@ public:
                     const double left = trapped_at_ + grace_seconds_ - now();
                     if (left <= 0) return LW_TRAPPED;
                     progress_.hurry(left);
-                } else if (!dry || simulated) {
+                } else if (!passes_on_ && (!dry || simulated)) {
                     if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
                 }
                 last = trace_.mark();
@@ -77,14 +77,16 @@ private:
             seconds += spent;
             if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
             goes_on = tile_.trap == 0 && !stop_requested(at);
-            return goes_on ? spent : Slicer::stop;
+            return goes_on && !passes_on_ ? spent : Slicer::stop;
         });
         trace_.record(LW_COMPUTE, {at}, begin, trace_.mark(), seconds, 0);
         if (tile_.trap != 0) {
             tile_.trap_sweep = at.sweep;
             tile_.trap_step = at.step;
             trapped_at_ = now();
-            return grace_seconds_ > 0 ? LW_DONE : LW_TRAPPED;
+            if (grace_seconds_ <= 0) return LW_TRAPPED;
+            if (report_ != nullptr) report_(-1, program_.sweeps * program_.steps);
+            return LW_DONE;
         }
         return goes_on ? LW_DONE : LW_STOPPED;
     }
@@ -92,7 +94,9 @@ private:
     bool stop_requested(Position at) {
         if (report_ == nullptr || trace_.mark() < next_report_) return false;
         next_report_ = trace_.mark() + report_interval;
-        return report_(at.sweep * program_.steps + at.step, program_.sweeps * program_.steps) != 0;
+        const int answer = report_(at.sweep * program_.steps + at.step, program_.sweeps * program_.steps);
+        passes_on_ = answer == LW_PASS_ON;
+        return answer == LW_STOP;
     }
 
     const lw_program &program_;
@@ -104,6 +108,7 @@ private:
     lw_progress report_;
     double grace_seconds_;
     double next_report_ = 0, trapped_at_ = 0;
+    bool passes_on_ = false; // another rank has met an error
 };
 
 } // namespace lapwing
