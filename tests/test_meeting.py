@@ -159,7 +159,7 @@ def what_differs_is_shown() -> None:
         (lambda: smooth(nan, 2), "u[2, 2] differs between ranks: nan (bits "),
         (
             lambda: smooth.using(engine="blocking" if here else "overlap")(u, 2),
-            f"engine differs between ranks: 'overlap' on",
+            "engine differs between ranks: 'overlap' on",
         ),
         (lambda: smooth.using(tile=3 if here else 2)(u, 2), f"tile differs between ranks: 2 on rank 0, 3 on {last}"),
         (

@@ -20,9 +20,7 @@ from lapwing.runtime.transfer import exchange, gather, intersection, scatter
 from lapwing.tiling.faces import loop_offsets
 from lapwing.tiling.partition import Partition, in_direction
 
-_WAYS_OUT = (
-    "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
-)
+_WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
 
 
 @dataclass(frozen=True)

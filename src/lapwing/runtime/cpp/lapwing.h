@@ -135,8 +135,8 @@ typedef struct lw_times {
 /* What to do next: go on, stop at once, or compute no more but go on sending what is owed to the other ranks. */
 typedef enum lw_answer { LW_GO_ON = 0, LW_STOP = 1, LW_PASS_ON = 2 } lw_answer;
 
-/* Called now and then with the steps done and their number, and with -1 done, whatever the answer, where this rank computes
- * no more because Python would raise and the others are yet to come to their end. */
+/* Called now and then with the steps done and their number, and with -1 done, whatever the answer, where this rank
+ * computes no more because Python would raise and the others are yet to come to their end. */
 typedef int (*lw_progress)(int64_t done, int64_t total);
 
 typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1, LW_ONESIDED = 2, LW_HELPER = 3 } lw_engine;
@@ -160,16 +160,17 @@ typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED 
 
 /* Runs a program of one rank. After LW_FAILED lw_failure says why.
  *
- * Where Python would raise, tile->trap says so, and the run ends: LW_TRAPPED. With grace_seconds the rank computes no more
- * but goes on sending what it owes the others, so that all come to their end: LW_DONE, unless that takes longer. */
+ * Where Python would raise, tile->trap says so, and the run ends: LW_TRAPPED. With grace_seconds the rank computes no
+ * more but goes on sending what it owes the others, so that all come to their end: LW_DONE, unless that takes longer.
+ */
 int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
            lw_progress progress, lw_trace *trace, lw_times *times);
 
 /* What went wrong in the last run of this thread that failed: one line. */
 const char *lw_failure(void);
 
-/* Ends the process after so many seconds (0: never) with a text on standard error, unless lw_unwatch is called before: for
- * calls of MPI that nobody else can end. */
+/* Ends the process after so many seconds (0: never) with a text on standard error, unless lw_unwatch is called before:
+ * for calls of MPI that nobody else can end. */
 void lw_watch(double seconds, const char *text);
 void lw_unwatch(void);
 
