@@ -56,7 +56,7 @@ def run(
 def _ranks_of(nest: Nest, arguments: Mapping[str, Any], comm: Any) -> Any | None:
     """Lapwing's own communicator of the ranks a call is for: as wished, else those of its arrays; None for this one alone."""
     if comm is None and not any(isinstance(v, DistributedArray) for v in arguments.values()):
-        return communicator.ranks_for(None, nest.loops.name) if communicator.launched() else None
+        return communicator.ranks_for(None, nest.loops.name)
     arrays = {name: v for name, v in arguments.items() if isinstance(v, DistributedArray)}
     chosen = next(iter(arrays.values())).comm if comm is None else communicator.ranks_for(comm, nest.loops.name)
     for name, array in arrays.items():
@@ -112,10 +112,8 @@ def _run_collectively(
     stubs, plan = message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
     copies = {n: values[n] for n in call.copies}
-    if rank > 0 and any(len(ranks) > 1 for ranks in holders.values()):
+    if any(len(ranks) > 1 for ranks in holders.values()):
         communicator.agree(comm, lambda: check_aliases(bound, copies))
-    elif any(len(ranks) > 1 for ranks in holders.values()):
-        communicator.agree(comm, lambda: None)
     check_same_elements(call, copies, holders, ways_out, comm)
     sources: dict[str, Any] = {a.name: copies.get(a.name) for a in bound.arrays}
     skewed = plan.skew is not None

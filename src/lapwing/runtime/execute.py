@@ -116,10 +116,10 @@ class Runner:
         def progress(done: int, total: int) -> int:
             try:
                 if done < 0 and signal is not None:
-                    signal.tell()
+                    signal.tell(int(self.workspace.tile.trap_sweep))
                 if done >= 0 and report is not None:
                     report(done / total)
-                if done >= 0 and signal is not None and signal.heard():
+                if done >= 0 and signal is not None and signal.is_behind(done // self.program.c.steps):
                     return native.PASS_ON
             except BaseException as stop:  # handed on below: nothing may be raised through C
                 interrupt.append(stop)
@@ -263,7 +263,8 @@ def run_on_ranks(
         share = _carry_out(runner, working, runtime, options, report, measure)
     if working is not comm:
         meet(comm)  # the ranks that idle must not take a core from the others
-        share = comm.bcast(share, root=0)
+        told = comm.bcast(None if share is None else share.without_events(), root=0)
+        share = share or told
     assert share is not None
     if share.stopped is not None:
         for name, values in before.items():
@@ -285,6 +286,9 @@ class _Share:
     traces: list[RankTrace]
     transfer: float | None
 
+    def without_events(self) -> _Share:
+        return replace(self, traces=[replace(trace, events=trace.events[:0]) for trace in self.traces])
+
 
 def _carry_out(
     runner: Runner, comm: Any, runtime: ctypes.CDLL, options: native.Options, report: Report | None, measure: Measure
@@ -295,7 +299,7 @@ def _carry_out(
     options.clock_offset = clock_offset(comm)
     comm.Barrier()
     start = time.perf_counter()
-    signal = StopSignal(comm, runner.plan.engine == "helper")
+    signal = StopSignal(comm, runner.plan.engine == "helper", runner.plan.partition.order(runner.rank))
     trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
     seconds = np.array(time.perf_counter() - start)
     slowest = np.empty(())
