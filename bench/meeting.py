@@ -1,8 +1,8 @@
 """What it costs that ranks agree on a call, and that an array which every rank passes stays the same everywhere.
 
-One Gauss–Seidel sweep, called in turns with the array on rank 0 alone, with equal arrays on all ranks, and with a distributed one.
-Beside them the comparison of the copies alone, and calls on a grid so small that little but the agreement is left. Medians of the
-seconds of a call on rank 0.
+One Gauss–Seidel sweep, called in turns with the array on rank 0 alone, with equal arrays on all ranks, and with a
+distributed one. Beside them the comparison of the copies alone, and calls on a grid so small that little but the agreement
+is left. Medians of the seconds of a call on rank 0.
 """
 
 from __future__ import annotations

@@ -223,10 +223,10 @@ class TestInMidRun:
         assert "KILLED BY SIGNAL: 9" in run.end() or "signal 9" in run.end()
 
     def test_a_rank_stands_still(self, engine: str, endless_run: Callable[..., Endless]) -> None:
-        run = endless_run(engine, 2, LAPWING_PATIENCE="2")
+        run = endless_run(engine, 2, LAPWING_PATIENCE="4")
         os.kill(run.ranks[1], signal.SIGSTOP)
         said = run.end()
-        assert "lapwing: rank 0: waited 2 s for " in said
+        assert "lapwing: rank 0: waited 4 s for " in said
         assert "LAPWING_PATIENCE=SECONDS allows longer waits" in said
 
     def test_ctrl_c(self, engine: str, endless_run: Callable[..., Endless]) -> None:

@@ -368,7 +368,7 @@ ENDINGS = {
         "lapwing: rank 1 at smooth (test_meeting.py:{}): ranks 0, 2 have not arrived after 2 s. ",
     ),
     "mpi raises": ("1", "KeyError: 'lost on the way'"),
-    "second raises": ("0", "KeyError: 'lost on the way'"),
+    "mpi second raises": ("0", "KeyError: 'lost on the way'"),
     "raises": ("1", "KeyError: 'lost on the way'"),
     "sleeps": ("1", "MPI has not started after 2 s: some rank has not arrived"),
 }

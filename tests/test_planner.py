@@ -157,7 +157,7 @@ def test_one_loop_is_cut_itself() -> None:
 def test_of_more_ranks_than_rows_some_idle(ranks: int, work: int) -> None:
     plan = gauss_seidel.plan(of_shape(5, 6), 1, ranks=ranks)
     assert (plan.ranks, plan.idle) == (work, ranks - work)
-    assert f"on {work} of {ranks} ranks" in str(plan)
+    assert f"{work} of {ranks} ranks work" in str(plan)
     assert all(high > low for rank in range(work) for low, high in plan.partition.block(rank))
 
 

@@ -110,9 +110,10 @@ class Plan:
         return "\n".join(lines)
 
     def _ranks_text(self) -> str:
+        text = f"{self.ranks} rank{'s' if self.ranks > 1 else ''}"
         if self.idle:
-            return f"{self.ranks} of {self.ranks + self.idle} ranks; the others idle, for want of rows"
-        return f"{self.ranks} rank{'s' if self.ranks > 1 else ''}"
+            text += f": {self.ranks} of {self.ranks + self.idle} ranks work, the others idle for want of rows"
+        return text
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""
