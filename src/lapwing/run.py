@@ -185,7 +185,8 @@ def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedAr
     names = list(distributed)
     for k, name in enumerate(names):
         for other in names[k + 1 :]:
-            if distributed[name] is distributed[other] and {name, other} & set(bound.nest.written):
+            same = distributed[name] is distributed[other] and 0 not in distributed[name].shape
+            if same and {name, other} & set(bound.nest.written):
                 raise RefusedError(
                     f"{bound.nest.where(bound.nest.line)}: {name} and {other} are the same array, and it is written. "
                     "Pass two arrays."
