@@ -174,7 +174,7 @@ class Site:
         bound, plan, library = self._prepared()
         name = self.pipelined.array
         boxes = [needed_box(bound, name, plan.partition.block(r)) for r in range(plan.ranks)]
-        local = self.array(Contender("plain")).localise(boxes, owner_layout(bound, name, plan.partition))
+        local = self.array(Contender("plain")).localise(boxes, owner_layout(bound, name, plan.partition, plan.ranks))
         runner = Runner(bound, plan, self.rank, library, {name: replace(local, array=bound.array(name))})
         if alone:
             runner.program = rank_program(runner.faces, self.rank, 1)

@@ -29,8 +29,9 @@ from lapwing.planner.plan import SLICE_SECONDS, Plan
 from lapwing.runtime import communicator, native
 from lapwing.runtime.execute import Runner
 from lapwing.runtime.neighbours import join_neighbours
+from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.storage import LocalArray, allocate, needed_box
-from lapwing.runtime.tuning import may_spin, patience_seconds, place_of
+from lapwing.runtime.tuning import may_spin, place_of
 from lapwing.tiling.faces import faces_of
 
 Variant = dict[str, Any]

@@ -54,6 +54,13 @@ def test_help(program: str) -> None:
     assert "--json" in done.stdout
 
 
+@pytest.mark.mpi
+def test_meeting(tmp_path: Path) -> None:
+    ways = quick("meeting.py", tmp_path)["seconds"]
+    assert {"on rank 0 alone", "on every rank", "distributed"} < set(ways)
+    assert all(math.isfinite(number) and number > 0 for number in numbers(ways))
+
+
 def test_core(tmp_path: Path) -> None:
     document = quick("core.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
     assert [(c["nest"], c["size"]) for c in document["cases"]] == [

@@ -1,4 +1,4 @@
-"""Arrays that stay distributed between calls, and collective calls that must never hang.
+"""Arrays that stay distributed between calls.
 
 Started by mpiexec as a program, this file runs scenarios, functions below, on the ranks of that run, one after the other.
 """
@@ -237,21 +237,6 @@ def plain_arrays_and_distributed_ones() -> None:
 
 
 @scenario
-def values_of_rank_0_count() -> None:
-    rank, _ = rank_and_size()
-    u = numbers(1, 15, 16)
-    mine = u.copy() if rank == 0 else np.full((3, 2 + rank), -1.0, np.float32)
-    smooth(mine, 2 if rank == 0 else 50 + rank)
-    assert (mine == -1).all() == (rank > 0)
-    U = lw.DistributedArray(mine if rank == 0 else np.full((3, 3), 9.0))
-    smooth(U, 3 if rank == 0 else "what?")
-    smooth.python(u, 2)
-    smooth.python(u, 3)
-    same(U.numpy(), u)
-    assert (mine == -1).all() == (rank > 0)
-
-
-@scenario
 def results_on_every_rank() -> None:
     u = numbers(1, 15, 16)
     U = lw.DistributedArray(on_rank_0(u))
@@ -279,15 +264,12 @@ def wrong_arguments() -> None:
         (lambda: smooth.using(engine="turbo")(U, 2), "engine 'turbo'"),
         (lambda: only_read(U, U), "are the same array" if size > 1 else "share memory"),
         (lambda: smooth(U), "missing a required argument"),
-        (lambda: lw.DistributedArray([1.0] if rank == 0 else u), "rank 0 passed list"),
+        (lambda: lw.DistributedArray([1.0] if rank == 0 else None), "rank 0 passed list"),
         (lambda: lw.DistributedArray(None), "rank 0 passed NoneType"),
-        (lambda: smooth(on_rank_0(numbers(1, 3, 3)), 2), "do not fit" if size > 1 else ""),
     ]
     from mpi4py import MPI
 
     for attempt, expected in attempts:
-        if not expected:
-            continue
         try:
             attempt()
         except lw.RefusedError as error:

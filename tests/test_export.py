@@ -526,6 +526,7 @@ def test_the_tables_know_all_of_a_program() -> None:
     assert [name for name, *_ in native.Program._fields_] == known.split()
     assert {name for name, *_ in native.Options._fields_} == {
         "engine", "comm", "dry", "split_bytes", "helper_cpu", "spin", "slice_seconds", "clock_offset", "patience_seconds",
+        "grace_seconds",
     }  # fmt: skip
 
 

@@ -26,7 +26,8 @@ from processes import default_signals
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime import execute, segments
-from lapwing.runtime.tuning import Tuning, allowed_cpus, patience_seconds
+from lapwing.runtime.patience import patience_seconds
+from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 SECONDS = scaled(120)  # for a run that ends by itself, on a machine that is busy
 GONE = scaled(60)  # for a run to end after something has happened to it
@@ -233,10 +234,10 @@ class TestInMidRun:
 
     @engines(*ENGINES)
     def test_a_rank_stands_still(self, engine: str, endless_run: Callable[..., Endless]) -> None:
-        run = endless_run(engine, 2, LAPWING_PATIENCE="2")
+        run = endless_run(engine, 2, LAPWING_PATIENCE="4")
         os.kill(run.ranks[1], signal.SIGSTOP)
         said = run.end()
-        assert "lapwing: rank 0: waited 2 s for " in said
+        assert "lapwing: rank 0: waited 4 s for " in said
         assert "LAPWING_PATIENCE=SECONDS allows longer waits" in said
 
     @engines("blocking")

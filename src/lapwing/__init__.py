@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from lapwing.errors import BuildError, LapwingError, Refusal, RefusedError, RunError
     from lapwing.loopnest.dependences import Dependence
     from lapwing.planner.plan import Plan
+    from lapwing.runtime.communicator import SELF
     from lapwing.runtime.distributed import DistributedArray
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SELF",
     "BuildError",
     "Dependence",
     "DistributedArray",
@@ -47,6 +49,7 @@ _HOMES = {
     "Refusal": "lapwing.errors",
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",
+    "SELF": "lapwing.runtime.communicator",
     "nest": "lapwing.api",
 }
 

@@ -12,6 +12,7 @@ from lapwing.errors import Refusal, RefusedError
 from lapwing.html import table
 from lapwing.loopnest import ir
 from lapwing.loopnest.source import FunctionSource
+from lapwing.runtime.ending import end_all_on_error
 
 if TYPE_CHECKING:
     from lapwing.loopnest.binding import BoundNest
@@ -48,6 +49,7 @@ class Nest:
         self.tile: int | None = None
         self.grid: tuple[int, ...] | None = None
         self.tuning: Tuning | None = None
+        self.comm: Any = None
         self._bound: dict[Any, BoundNest] = {}
         self._plans: dict[Any, Plan] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
@@ -140,12 +142,14 @@ class Nest:
         tile: int | None = None,
         grid: tuple[int, ...] | None = None,
         tuning: Tuning | None = None,
+        comm: Any = None,
     ) -> Nest:
         """The same nest with choices made by hand.
 
         engine: ``blocking``, ``overlap``, ``onesided`` or ``helper``; tile: its height, in iterations of the pipelined loop;
         grid: parts along each space loop but the pipelined one, or along all of them, which asks for time to be pipelined
-        where that is legal; tuning: lapwing.runtime.tuning.Tuning.
+        where that is legal; tuning: lapwing.runtime.tuning.Tuning; comm: the ranks that call the nest, an mpi4py communicator
+        (disjoint ones may be at work at the same time), or ``lw.SELF`` for each rank by itself.
         """
         other = Nest.__new__(Nest)
         other.__dict__.update(self.__dict__)
@@ -153,6 +157,7 @@ class Nest:
         other.tile = tile if tile is not None else self.tile
         other.grid = grid if grid is not None else self.grid
         other.tuning = tuning if tuning is not None else self.tuning
+        other.comm = comm if comm is not None else self.comm
         return other
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -222,9 +227,11 @@ class Nest:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.
 
-        In an MPI run every rank calls it. NumPy arrays are taken from rank 0 and updated there; what other ranks pass for
-        them does not matter (None is fine). A DistributedArray stays distributed. Scalars are rank 0's.
-        Raises RefusedError before anything runs, BuildError, or RunError.
+        In an MPI run every rank of ``using(comm=…)`` calls it, of all ranks where nothing was said, with the same arguments:
+        a NumPy array that ranks pass is the same on all of them, before the call and after it. None on other ranks than the
+        first leaves an argument to that one. A DistributedArray stays distributed.
+        Raises, on every rank the same, RefusedError before anything runs, also where ranks pass different arguments;
+        BuildError; or RunError. Arrays are as they were then.
         """
         from lapwing.run import run
 
@@ -247,4 +254,5 @@ def nest(function: Callable[..., Any]) -> Nest:
     The function is parsed, never executed, and not before it is used as a nest: what is not supported is refused then, by
     file and line. Raises RefusedError for what is not a plain function at all, such as a class.
     """
+    end_all_on_error()
     return Nest(function)

@@ -14,10 +14,12 @@ from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.loopnest.refusals import Refusals
 from lapwing.planner.choose import make_plan
+from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
 from lapwing.runtime.execute import Measure, Outcome, Report, run_alone, run_on_ranks
+from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.tuning import place_of
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import find_skew
@@ -32,14 +34,17 @@ def run(
     report: Report | None = None,
     measure: Measure | None = None,
     plan: Plan | None = None,
+    comm: Any = None,
 ) -> Outcome:
     """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
 
-    plan: one that was made for these arguments before, on the first rank; None makes one.
+    plan: one that was made for these arguments before, on the first rank; None makes one. comm: the ranks that make this
+    call, as for ``Nest.using``; None takes the nest's, else the arrays', else all.
 
     Raises RefusedError, BuildError or RunError, on every rank the same.
     """
-    if not communicator.launched():
+    ranks = _ranks_of(nest, arguments, nest.comm if comm is None else comm)
+    if ranks is None:
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
         check_aliases(bound, {**global_values(nest.python), **arguments})
@@ -47,7 +52,23 @@ def run(
         return run_alone(
             bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
         )
-    return _run_collectively(nest, arguments, communicator.world(), report, measure, plan)
+    return _run_collectively(nest, arguments, ranks, report, measure, plan)
+
+
+def _ranks_of(nest: Nest, arguments: Mapping[str, Any], comm: Any) -> Any | None:
+    """Lapwing's own communicator of the ranks a call is for: as wished, else those of its arrays; None for this one alone."""
+    if comm is None and not any(isinstance(v, DistributedArray) for v in arguments.values()):
+        return communicator.ranks_for(None, nest.loops.name)
+    arrays = {name: v for name, v in arguments.items() if isinstance(v, DistributedArray)}
+    chosen = next(iter(arrays.values())).comm if comm is None else communicator.ranks_for(comm, nest.loops.name)
+    for name, array in arrays.items():
+        if array.comm != chosen:
+            raise RefusedError(
+                f"{nest.loops.where(nest.loops.line)}: {nest.loops.name}: array {name} is distributed over "
+                f"{communicator.described(array.comm)}, but the call is for {communicator.described(chosen)}. "
+                "Give arrays and calls the same comm=."
+            )
+    return chosen
 
 
 def _run_collectively(
@@ -60,20 +81,23 @@ def _run_collectively(
 ) -> Outcome:
     from lapwing.api import ArrayShape
 
-    rank, node, place = comm.Get_rank(), communicator.ranks_of_node(), place_of(comm)
+    values = {**global_values(nest.python), **arguments}
+    call = _call(nest, arguments, values)
+    ways_out = _ways_out(nest)
+    holders = agree_on(call, ways_out, comm)
+    rank, node, place = comm.Get_rank(), communicator.ranks_of_node(comm), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
     unexpected: Exception | None = None
     if rank == 0:
         try:
             bound = nest.bind(arguments)
-            values = {**global_values(nest.python), **arguments}
             check_aliases(bound, {n: _whole(v) for n, v in values.items()})
             _check_same_arrays(bound, distributed)
             stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
             stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
             free = nest.grid or find_skew(nest.loops, nest.dependences)
-            given = None if free else _given_partition(bound, distributed)
+            given = None if free else _given_partition(bound, distributed, comm.Get_size())
             plan = plan or nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
             message = (stubs, plan)
         except LapwingError as error:
@@ -89,9 +113,11 @@ def _run_collectively(
         raise message
     stubs, plan = message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
-    sources: dict[str, Any] = dict.fromkeys(a.name for a in bound.arrays)
-    if rank == 0:
-        sources = _all_arrays(nest, bound, arguments)
+    copies = {n: values[n] for n in call.copies}
+    if any(len(ranks) > 1 for ranks in holders.values()):
+        communicator.agree(comm, lambda: check_aliases(bound, copies))
+    check_same_elements(call, copies, holders, ways_out, comm)
+    sources: dict[str, Any] = {a.name: copies.get(a.name) for a in bound.arrays}
     skewed = plan.skew is not None
     whole_again = [n for n in bound.nest.written if n in distributed and (skewed or write_offsets(bound, n) > 1)]
     for name in distributed:
@@ -100,7 +126,31 @@ def _run_collectively(
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
-    return run_on_ranks(bound, plan, sources, comm, place, announce, report, measure, nest.tuning)
+    return run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning)
+
+
+def _call(nest: Nest, arguments: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
+    """A call as this rank makes it. Where it leaves an argument out, or gives None for it, rank 0's counts."""
+    loops = nest.loops
+    names = [n for n, v in values.items() if n not in arguments and (n in loops.arrays or scalar_type(v) is not None)]
+    given = {name: values.get(name) for name in (*loops.parameters, *sorted(names))}
+    texts = {n: v.identity if isinstance(v, DistributedArray) else described(v) for n, v in given.items()}
+    choices = {"engine": nest.engine, "tile": nest.tile, "grid": nest.grid, "tuning": nest.tuning}
+    return Call(
+        loops.name,
+        loops.where(loops.line),
+        tuple((name, repr(choice)) for name, choice in choices.items()),
+        tuple(texts.items()),
+        frozenset(n for n, v in given.items() if n in loops.arrays and is_plain(v)),
+    )
+
+
+def _ways_out(nest: Nest) -> str:
+    name = nest.loops.name
+    return (
+        "Pass the same on every rank; or None on all ranks but rank 0, whose value counts then; or, for an array that stays on "
+        f"the ranks, a lw.DistributedArray; or run on each rank by itself: {name}.using(comm=lw.SELF)."
+    )
 
 
 def _whole(value: Any) -> Any:
@@ -121,11 +171,15 @@ def _all_arrays(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> d
     return {a.name: values[a.name] for a in bound.arrays}
 
 
-def _given_partition(bound: BoundNest, distributed: Mapping[str, DistributedArray]) -> Partition | None:
-    """The partition under which an array that is distributed already stays where it is, if there is one."""
+def _given_partition(bound: BoundNest, distributed: Mapping[str, DistributedArray], ranks: int) -> Partition | None:
+    """The partition under which an array that is distributed already stays where it is, if it has work for as many ranks as
+    can be."""
     for name in bound.nest.written:
         if name in distributed and (layout := distributed[name].layout) is not None:
-            return partition_of(bound, name, layout)
+            partition = partition_of(bound, name, layout)
+            extents = bound.domain.box[bound.nest.sweep_depth :]
+            most = most_ranks(ranks, tuple(high - low for low, high in extents))
+            return partition if partition is not None and partition.ranks == most else None
     return None
 
 
@@ -133,7 +187,8 @@ def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedAr
     names = list(distributed)
     for k, name in enumerate(names):
         for other in names[k + 1 :]:
-            if distributed[name] is distributed[other] and {name, other} & set(bound.nest.written):
+            same = distributed[name] is distributed[other] and 0 not in distributed[name].shape
+            if same and {name, other} & set(bound.nest.written):
                 raise RefusedError(
                     f"{bound.nest.where(bound.nest.line)}: {name} and {other} are the same array, and it is written. "
                     "Pass two arrays."
@@ -154,6 +209,8 @@ def _check_plain_array(bound: BoundNest, name: str, values: Any, refusals: Refus
 
 def _may_overlap_itself(values: npt.NDArray[Any]) -> bool:
     """Whether some axis steps over less than the axes inside it cover, as in views made by as_strided."""
+    if values.size == 0:
+        return False  # the strides of an array without elements say nothing
     covered = values.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(values.strides, values.shape, strict=True) if n > 1):
         if stride < covered:
@@ -176,7 +233,7 @@ def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
     arguments: arrays by name, global ones included. What is no plain array is refused as well.
     """
     refusals = Refusals(bound.nest.file)
-    arrays = [(a.name, arguments.get(a.name)) for a in bound.arrays]
+    arrays = [(a.name, arguments[a.name]) for a in bound.arrays if a.name in arguments]
     for name, values in arrays:
         _check_plain_array(bound, name, values, refusals)
     plain = [(name, values) for name, values in arrays if isinstance(values, np.ndarray)]

@@ -21,7 +21,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from comparing import check_arrays, check_value, exact_sum
@@ -40,17 +40,19 @@ from lapwing.runtime.execute import run_alone
 from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 RUNS = 3  # cuts tried on one compiled nest
+RAISES = object()  # what is expected of a nest whose plain loop raises
 
 
 @dataclass(frozen=True)
 class Manner:
     """How a run is carried out beyond how it is cut. ``without_segments``: ranks whose memory others cannot map; ``kept``:
-    the nest is called twice, on arrays that stay distributed in between.
+    the nest is called twice, on arrays that stay distributed in between; ``everywhere``: every rank passes the arrays.
     """
 
     tuning: Tuning
     without_segments: tuple[int, ...]
     kept: bool
+    everywhere: bool
 
 
 @st.composite
@@ -63,18 +65,21 @@ def manners(draw: st.DrawFn, ranks: int) -> Manner:
         slice_seconds=draw(st.sampled_from([1e-6, 75e-6, 1.0])),
     )
     without = draw(st.sampled_from([(), (), tuple(range(ranks)), (ranks - 1,)]))
-    return Manner(tuning, without, draw(st.sampled_from([False, False, True])))
+    return Manner(tuning, without, draw(st.sampled_from([False, False, True])), tuning.split_bytes in (0, 64))
 
 
 @dataclass(frozen=True)
 class Order:
-    """What rank 0 asks of the others: import this file and call its nest with these arguments."""
+    """What rank 0 asks of the others: import this file and call its nest with these arguments. ``copies``: their arrays, where
+    they pass their own.
+    """
 
     path: str
     scalars: tuple[tuple[str, object], ...]
     arrays: tuple[str, ...]
     choices: tuple[Choice, ...]
     manner: Manner
+    copies: dict[str, np.ndarray] | None
 
 
 def carry_out(order: Order, module: ModuleType, rank: int, arrays: dict[str, Any]) -> Any:
@@ -106,13 +111,20 @@ def follow(comm: Any) -> None:
         if order.path != known:
             module, known = load(Path(order.path)), order.path
         assert module is not None
-        kept = order.manner.kept
-        arrays: dict[str, Any] = {name: lw.DistributedArray(None) if kept else None for name in order.arrays}
+        arrays: dict[str, Any] = dict(order.copies or dict.fromkeys(order.arrays))
+        if order.manner.kept:
+            arrays = {name: lw.DistributedArray(values) for name, values in arrays.items()}
         with contextlib.suppress(lw.LapwingError):  # rank 0 sees the same error and judges it
             carry_out(order, module, comm.Get_rank(), arrays)
-        for array in arrays.values():
-            if array is not None:
+        if order.manner.kept:
+            for array in arrays.values():
                 array.numpy()
+        elif order.copies is not None:
+            comm.gather(as_bytes(arrays), root=0)
+
+
+def as_bytes(arrays: dict[str, Any]) -> dict[str, bytes]:
+    return {name: values.tobytes() for name, values in arrays.items()}
 
 
 class Leader:
@@ -143,7 +155,10 @@ class Leader:
         except lw.RefusedError as error:
             self.refused(path, error)
         expected = self.expectation(case, module)
-        self.alone(case, module, expected)
+        if not self.alone(case, module, expected):
+            for choice, manner in cuts:
+                self.together(case, module, path, (choice,), manner, RAISES)
+            assume(False)
         self.count["run"] += 1
         twice = self.after_two_calls(case, module) if any(manner.kept for _, manner in cuts) else None
         for k, (choice, manner) in enumerate(cuts):
@@ -173,8 +188,8 @@ class Leader:
                     results[name] = exact_sum(terms[name], own)  # type: ignore[arg-type]
         return arguments, results
 
-    def alone(self, case: Case, module: ModuleType, expected: Any) -> None:
-        """One rank first: it compiles the nest, and an error in mid-run does not end the other ranks."""
+    def alone(self, case: Case, module: ModuleType, expected: Any) -> bool:
+        """One rank first, which compiles the nest. Whether it comes to an end, rather than meet an error of the plain loop."""
         arguments, before = case.arguments(), case.arguments()
         nest = module.nest
         try:
@@ -183,7 +198,6 @@ class Leader:
         except lw.RefusedError as error:
             check_arrays(arguments, before)
             self.refused(Path(module.__file__ or ""), error)
-            return
         try:
             outcome = run_alone(
                 bound, plan, {a.name: {**vars(module), **arguments}[a.name] for a in bound.arrays}, None
@@ -193,9 +207,10 @@ class Leader:
             if expected is not None and "2**53" not in str(error) and "does not fit" not in str(error):
                 raise AssertionError(f"the plain loop does not raise, but: {error}") from error
             self.count["raises"] += 1
-            assume(False)
+            return False
         assert expected is not None or not case.points, "the plain loop raises or casts what does not fit"
         self.compare(arguments, outcome.results, expected)
+        return True
 
     def after_two_calls(self, case: Case, module: ModuleType) -> dict[str, object] | None:
         """The arguments after the nest was called twice; None where the second call raises or casts what does not fit."""
@@ -221,19 +236,30 @@ class Leader:
         size = self.comm.Get_size()
         arguments = case.arguments()
         names = tuple(a.name for a in case.arrays)
-        order = Order(str(path), case.scalars, names, choices, manner)
+        copies = {name: np.ascontiguousarray(arguments[name]) for name in names} if manner.everywhere else None
+        order = Order(str(path), case.scalars, names, choices, manner, copies)
         for rank in range(1, size):
             self.comm.send(order, dest=rank)
         arrays = {name: lw.DistributedArray(arguments[name]) if manner.kept else arguments[name] for name in names}
-        refusal, value = None, None
+        refusal, value, raised = None, None, None
         try:
             value = carry_out(order, module, 0, arrays)
         except lw.RefusedError as error:
             refusal = error
+        except lw.RunError as error:
+            raised = error
         if manner.kept:
             arguments.update({name: array.numpy() for name, array in arrays.items()})
+        elif manner.everywhere:
+            mine = as_bytes({name: arguments[name] for name in names})
+            assert all(found == mine for found in self.comm.gather(mine, root=0)), "ranks' copies differ afterwards"
+        assert (raised is not None) == (expected is RAISES) or refusal is not None, f"raised: {raised}"
+        if raised is not None:
+            check_arrays(arguments, case.arguments())
+            self.count["raises together"] += 1
+            return
         if refusal is not None:
-            self.count["too many ranks"] += 1
+            self.count["grids refused"] += 1
             if manner.kept:  # by the first call or by the second
                 assert "every rank needs at least one" in str(refusal), f"refused: {refusal}"
             else:
@@ -253,7 +279,7 @@ class Leader:
         for name, value in results.items():
             check_value(name, value, right_results[name])
 
-    def refused(self, path: Path, error: lw.RefusedError) -> None:
+    def refused(self, path: Path, error: lw.RefusedError) -> NoReturn:
         """A refusal names file and line, and no nest is refused for its dependences."""
         text = str(error)
         assert path.name in text, f"no file in: {text}"

@@ -24,8 +24,13 @@ for grid in (2, "2x1", (1.0,), (0,), (-1, -1), (None, 1)):
 plan("grid too long", "grid 1x2x3 has 3 entries", "or 2 (i, j)", 6, grid=(1, 2, 3))
 plan("grid for other ranks", "grid 3 is for 3 ranks, but there are 2", "multiply to 2", 2, grid=(3,))
 plan("grid with empty blocks", "grid 4x1 cuts loop i in 4, but it has 3 rows", "at least one", 4, grid=(4, 1))
-plan("too many ranks", "99 ranks do not fit the iteration space (i 3, j 4)", "Use fewer ranks: 12 fit", 99)
-plan("ranks no grid fits", "7 ranks do not fit", "Use fewer ranks: 6 fit", 7)
+plan(
+    "grid for too many ranks",
+    "grid 2 is for 2 ranks, but there are 7",
+    "multiply to 7, or to 6, which is",
+    7,
+    grid=(2,),
+)
 
 # -- dependences -------------------------------------------------------------------------------------------------------
 

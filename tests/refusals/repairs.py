@@ -454,13 +454,12 @@ REPAIRS: dict[str, Repair] = {
     # -- choices by hand
     "plan: engine": choice(engine="blocking"),
     "plan: tile": choice(tile=2),
-    "plan: ranks no grid fits": choice(6),
     "plan: ranks": choice(2),
     "plan: grid too long": choice(6, grid=(2, 3)),
     "plan: grid for other ranks": choice(2, grid=(2,)),
     "plan: grid with empty blocks": choice(3, grid=(3, 1)),
+    "plan: grid for too many ranks": choice(7, grid=(6,)),
     "plan: grid": choice(2, grid=(2, 1)),
-    "plan: too many ranks": choice(12),
     # -- dependences
     "flow backwards, descending": nest(
         """

@@ -21,11 +21,13 @@ from lapwing.codegen.toolchain import find_c_compiler
 from lapwing.loopnest.binding import BoundNest
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.runtime import native
-from lapwing.runtime.communicator import abort, agree, clock_offset
+from lapwing.runtime.communicator import agree, clock_offset
+from lapwing.runtime.ending import abort
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
+from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import LocalArray, allocate
-from lapwing.runtime.tuning import Tuning, helper_cpu, may_spin, patience_seconds, place_of
+from lapwing.runtime.tuning import Tuning, helper_cpu, may_spin, place_of
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
 from lapwing.trace.events import EVENT, PHASES
@@ -57,8 +59,8 @@ class Rig:
     def __init__(self, comm: Any, announce: native.Announce) -> None:
         self.comm, self.rank, self.ranks = comm, comm.Get_rank(), comm.Get_size()
         self._runtime, self._module = agree(comm, lambda: (native.mpi_runtime(announce), _spin_module(announce)))
-        self._place = place_of(comm)
-        self._offset = clock_offset()
+        self._place = place_of(comm, others_work=False)
+        self._offset = clock_offset(comm)
         self._shares_memory = any_share_memory(comm)
 
     def stream(self, engine: str, bytes: int, steps: int, step_seconds: float) -> Times:

@@ -50,7 +50,7 @@ def measure_node(
 
     nest: to be measured with its arguments, beside Lapwing's own. Raises LapwingError, on every rank the same.
     """
-    if len(communicator.ranks_of_node()) < comm.Get_size():
+    if len(communicator.ranks_of_node(comm)) < comm.Get_size():
         raise RefusedError("the ranks are on several nodes; a node's own figures need all of them on one.")
     enter = progress if comm.Get_rank() == 0 else _unheard
     subjects = communicator.agree(comm, lambda: _subjects(nest, arguments, comm.Get_size()))
@@ -88,7 +88,7 @@ def measure_network(seconds: float, comm: Any, progress: Progress) -> dict[str, 
 
     Collective; None but on the first rank.
     """
-    nodes = comm.allgather(communicator.ranks_of_node())
+    nodes = comm.allgather(communicator.ranks_of_node(comm))
     if 1 in nodes[0]:
         raise RefusedError(
             "the first two ranks are on one node, so there is no network between them. "
@@ -113,7 +113,6 @@ def _subjects(nest: lw.Nest | None, arguments: Mapping[str, Any] | None, ranks: 
 
 def _pair(comm: Any, announce: native.Announce) -> Rig | None:
     """The first two ranks; None on the others, whose numbers among all ranks stay what they are."""
-    communicator.clock_offset()  # collective over all ranks on its first call, and the runtime asks for it
     pair = comm.Split(0 if comm.Get_rank() < 2 else 1, comm.Get_rank())
     return Rig(pair, announce) if comm.Get_rank() < 2 else None
 

@@ -135,7 +135,7 @@ def _places(comm: Any | None) -> tuple[int, int, int]:
     """How many ranks there are, how many share the first one's node, and how many its cores. Collective."""
     if comm is None:
         return 1, 1, 1
-    places = (comm.Get_size(), len(communicator.ranks_of_node()), place_of(comm).ranks)
+    places = (comm.Get_size(), len(communicator.ranks_of_node(comm)), place_of(comm).ranks)
     found: tuple[int, int, int] = comm.bcast(places, root=0)
     return found
 
@@ -273,6 +273,7 @@ class _Bench:
         document = {
             "nest": plan.nest,
             "ranks": plan.ranks,
+            "idle": plan.idle,
             "dependences": [list(v) for v in distance_vectors(plan.dependences)],
             "runs": runs,
             "warnings": [] if noisy is None else [noisy],

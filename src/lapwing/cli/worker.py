@@ -20,6 +20,8 @@ from lapwing.cli.processes import die_with
 from lapwing.cli.session import Emit, Job, Report, run_session
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.runtime import communicator
+from lapwing.runtime.ending import abort
+from lapwing.runtime.launcher import launcher_rank
 
 # What a job's text asks for, done by all ranks together; the report is the first rank's.
 Work = Callable[[str, Any, Emit], Report | None]
@@ -31,10 +33,10 @@ def main(work: Work) -> None:
     frames = FrameWriter(os.dup(1), token)
     threading.Thread(target=_end_with_command, daemon=True).start()
     try:
-        comm = communicator.world()
+        comm = communicator.world("the start of the run")
     except (LapwingError, ImportError, RuntimeError) as error:
         # Without MPI there is no agreeing: every rank says so, and the command says it once.
-        _fail(communicator.launcher_rank(), f"MPI does not start: {error}")
+        _fail(launcher_rank(), f"MPI does not start: {error}")
     rank = comm.Get_rank()
     if rank != 0:
         # The user's file is imported on every rank; what it prints should be seen once.
@@ -46,7 +48,7 @@ def main(work: Work) -> None:
             traceback.print_exc()
         described = str(error) if isinstance(error, LapwingError) else f"{type(error).__name__}: {error}"
         print(f"lapwing: rank {rank}: {described}", file=sys.stderr, flush=True)
-        communicator.abort(comm)
+        abort(comm)
 
 
 def run_job(text: str, comm: Any, emit: Emit) -> Report | None:

@@ -11,7 +11,7 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
-from lapwing.planner.cuts import Cut, is_count, mapping_on, partition_of, rule_of_thumb
+from lapwing.planner.cuts import Cut, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces
@@ -49,8 +49,8 @@ def make_plan(
     """Choose mapping loop, grid and tile for a nest.
 
     partition: blocks that are given (arrays that are distributed already) rather than chosen.
-    Raises RefusedError for dependences no supported tiling respects, and for a grid, tile, engine or number of ranks that does
-    not fit.
+    Of more ranks than rows some idle. Raises RefusedError for dependences no supported tiling respects, and for a grid, tile or
+    engine that does not fit.
     """
     wishes = wishes or Wishes()
     nest, found = bound.nest, tuple(dependences)
@@ -71,7 +71,8 @@ def make_plan(
     reasons: list[str] = []
     time = AlongTime(bound, tuple(dependences))
     if partition is None:
-        mapping, grid = wishes.cut or rule_of_thumb(time, ranks, wishes.grid, extents, reasons)
+        number = int(ranks) if wishes.grid is not None else most_ranks(int(ranks), extents)
+        mapping, grid = wishes.cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
         partition = partition_of(bound, grid)
     else:
         mapping = mapping_on(time, partition.grid, extents)
@@ -80,14 +81,15 @@ def make_plan(
     tile = wishes.tile
     if tile is None:
         tile = _default_tile(time, block, mapping, partition.grid)
-        if ranks > 1:
+        if partition.ranks > 1:
             points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
             reasons.append(f"tiles of {tile}: about {points:,} points a step")
     length = time.sweeps if mapping is None else block[mapping]
     tile = max(1, min(int(tile), length))
     faces = Faces(bound, partition, mapping, tile)
     # The ranks at both ends: in a descending loop, or with old values alone, the first one sends nothing.
-    ends = [c for rank in (0, ranks - 1) for c in (*faces.outgoing(rank), *faces.incoming(rank))] if ranks > 1 else []
+    outer = (0, partition.ranks - 1) if partition.ranks > 1 else ()
+    ends = [c for rank in outer for c in (*faces.outgoing(rank), *faces.incoming(rank))]
     largest = faces.batch * max((m.bytes for c in ends for m in c.messages), default=0)
     return Plan(
         nest=nest.name,
@@ -103,6 +105,7 @@ def make_plan(
         message_bytes=largest,
         reasons=tuple(reasons),
         skew=skew,
+        idle=int(ranks) - partition.ranks,
     )
 
 
@@ -167,4 +170,4 @@ def grids(bound: BoundNest, dependences: Sequence[Dependence], ranks: int) -> li
     if bound.domain.is_empty:
         return [plan.grid]
     time = AlongTime(skewed_nest(bound, plan.skew), skewed_dependences(dependences, plan.skew))
-    return cuts.grids(time, ranks, plan.extents)
+    return cuts.grids(time, plan.ranks, plan.extents)

@@ -27,14 +27,9 @@ class Cut(NamedTuple):
 
 
 def all_cuts(time: AlongTime, ranks: int, extents: tuple[int, ...]) -> list[Cut]:
-    """Every legal way to divide the space loops among ranks, those that send least first.
-
-    Raises RefusedError where no grid fits.
-    """
+    """Every legal way to divide the space loops among ranks, most_ranks of them at most; those that send least first."""
     weights = communication_weights(time.bound, time.dependences)
     over_all = [g for g in factorisations(ranks, len(extents)) if fits(g, extents)]
-    if not over_all:
-        raise _too_many(time.bound, ranks, extents)
     over_all.sort(key=lambda g: (_communication(g, extents, weights), sum(g), g[::-1]))
     if ranks == 1:
         return [Cut(pipelined(range(len(extents)), extents), over_all[0])]
@@ -90,15 +85,7 @@ def rule_of_thumb(
                 reasons.append(_mapping_reason(bound, mapping, grid, extents))
                 reasons += time.reasons_against(with_time or over_all[0])
             return Cut(mapping, grid)
-    raise _too_many(bound, ranks, extents)
-
-
-def _too_many(bound: BoundNest, ranks: int, extents: tuple[int, ...]) -> RefusedError:
-    loops = ", ".join(f"{loop.name} {e}" for loop, e in zip(bound.nest.space_loops, extents, strict=True))
-    return RefusedError(
-        f"{bound.nest.name}: {ranks} ranks do not fit the iteration space ({loops}): every rank needs at least one row. "
-        f"Use fewer ranks: {_most_ranks(ranks, extents)} fit."
-    )
+    raise AssertionError(f"{ranks} ranks on {extents}: more than most_ranks")
 
 
 def _mapping_reason(bound: BoundNest, mapping: int, grid: tuple[int, ...], extents: tuple[int, ...]) -> str:
@@ -149,15 +136,18 @@ def _wished_grid(
         raise RefusedError(
             f"grid {text} has {len(wished)} entries; expected {expected}{len(names)} ({', '.join(names)})."
         )
-    if math.prod(wished) != ranks:
+    most = most_ranks(ranks, extents)
+    if math.prod(wished) not in (ranks, most):
+        fewer = f", or to {most}, which is as many as have rows here," if most < ranks else ""
         raise RefusedError(
             f"grid {text} is for {math.prod(wished)} ranks, but there are {ranks}. "
-            f"Give one whose entries multiply to {ranks}, or none."
+            f"Give one whose entries multiply to {ranks}{fewer} or none."
         )
     for name, parts, extent in zip(names, grid, extents, strict=True):
         if parts > max(extent, 1):
             raise RefusedError(
-                f"grid {text} cuts loop {name} in {parts}, but it has {extent} rows; every rank needs at least one."
+                f"grid {text} cuts loop {name} in {parts}, but it has {extent} rows; every rank needs at least one. "
+                f"Give none: then {most} of {ranks} ranks work."
             )
     if len(wished) == len(extents) and time.is_legal(grid):
         return None, grid
@@ -189,9 +179,9 @@ def pipelined(candidates: Sequence[int] | range, extents: tuple[int, ...]) -> in
     return next(k for k in candidates if extents[k] * MUCH_SHORTER >= longest)
 
 
-def _most_ranks(ranks: int, extents: tuple[int, ...]) -> int:
-    """The greatest number below ``ranks`` of which some grid fits."""
-    number = min(ranks - 1, math.prod(max(e, 1) for e in extents))
+def most_ranks(ranks: int, extents: tuple[int, ...]) -> int:
+    """The greatest number of so many ranks of which some grid gives each a row of every loop: the others idle."""
+    number = min(ranks, math.prod(max(e, 1) for e in extents))
     while not any(fits(g, extents) for g in factorisations(number, len(extents))):
         number -= 1
     return number

@@ -116,7 +116,6 @@ class Problem:
 
     @cached_property
     def possible(self) -> list[Cut]:
-        """Raises RefusedError where no grid fits."""
         cuts = self.cuts or all_cuts(self.time, self.ranks, self.extents)
         kept = list(dict.fromkeys(cut.grid for cut in cuts))[:MOST_CUTS]
         return [cut for cut in cuts if cut.grid in kept]

@@ -28,9 +28,9 @@ class Plan:
     ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``, and ``tile`` its tile
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
-    own; ``reasons`` says, a line each, why. ``buffers`` messages of a channel may be under way at once, and an engine that
-    polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None
-    where nothing is known of the machine.
+    own; ``reasons`` says, a line each, why. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
+    channel may be under way at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
+    ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.
@@ -49,6 +49,7 @@ class Plan:
     message_bytes: int
     reasons: tuple[str, ...]
     skew: Skew | None = None
+    idle: int = 0
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS
     prediction: Prediction | None = None
@@ -76,6 +77,7 @@ class Plan:
         return {
             "nest": self.nest,
             "ranks": self.ranks,
+            "idle": self.idle,
             "dependences": [list(v) for v in distance_vectors(self.dependences)],
             "skew": None if self.skew is None else [list(row) for row in self.skew.rows],
             "engine": self.engine,
@@ -95,7 +97,7 @@ class Plan:
         names = [self._coordinate(k) for k in range(len(self.space_loops))]
         shape = " × ".join(f"{n} {e}" for n, e in zip(names, self.extents, strict=True))
         vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
-        lines = [f"{self.nest}: {shape} points a sweep on {self.ranks} rank{'s' if self.ranks > 1 else ''}"]
+        lines = [f"{self.nest}: {shape} points a sweep on {self._ranks_text()}"]
         lines.append(f"  dependences  {vectors}")
         lines += [f"  skewed       {text}" for text in self._skew_texts()]
         if self.sweep_loops:
@@ -124,6 +126,12 @@ class Plan:
         ranks = "one rank" if self.ranks == 1 else f"{self.ranks} ranks, grid {'x'.join(map(str, self.grid))}"
         predicted = [] if self.prediction is None else [f"predicted {duration(self.prediction.seconds)}"]
         return [ranks, self.engine, f"{self.mapping_loop} pipelined, {self._tiles_text()}", *predicted]
+
+    def _ranks_text(self) -> str:
+        text = f"{self.ranks} rank{'s' if self.ranks > 1 else ''}"
+        if self.idle:
+            text += f": {self.ranks} of {self.ranks + self.idle} ranks work, the others idle for want of rows"
+        return text
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""

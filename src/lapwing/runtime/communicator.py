@@ -1,30 +1,60 @@
-"""The MPI of this run: whether there is one, loaded as late as possible and through the user's own library."""
+"""The ranks of this run: whether there are several, their communicators, and what is known of each of these.
+
+MPI is loaded as late as possible, through the user's own library.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_mpi
-from lapwing.errors import LapwingError, RunError
+from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.notices import say
 from lapwing.runtime import native
+from lapwing.runtime.arrival import Roll, at_place, wait_for_all
+from lapwing.runtime.ending import end_all_on_error
+from lapwing.runtime.launcher import launched_size, launched_together, launcher_rank
+from lapwing.runtime.patience import MEETING_SECONDS, patience_seconds
 
-# What launchers tell the processes they start.
-_LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
 Result = TypeVar("Result")
 
 _ROUND_TRIPS = 10
-_ABORT_SECONDS = 3
-_READING_SECONDS = 0.2  # that launchers get to read why a rank ends: what they have not read when it does is lost
-_LAUNCHER_MARKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT")
+# Of waiting ranks' words to each other: on a communicator of Lapwing's own, and on a user's, where it is only used when
+# the run ends. Transports use the first few.
+_ROLL_TAG, _LAST_TAG = 77, 32_767
+
+
+class Self:
+    """Stands for this rank alone, without MPI: see ``SELF``."""
+
+    def __repr__(self) -> str:
+        return "lw.SELF"
+
+
+SELF = Self()
+
+
+@dataclass(eq=False)
+class Known:
+    """What is known of a communicator, kept with it as an MPI attribute. ``comm``: Lapwing's own duplicate of it.
+
+    ``meetings`` is how many there have been, ``heard`` what ranks said in them (Roll), ``arrays`` how many distributed
+    arrays were made.
+    """
+
+    comm: Any
+    meetings: int = 0
+    heard: dict[int, int] = field(default_factory=dict)
+    arrays: int = 0
+    values: dict[Any, Any] = field(default_factory=dict)
 
 
 def launched() -> bool:
@@ -32,35 +62,152 @@ def launched() -> bool:
     mpi4py = sys.modules.get("mpi4py.MPI")
     if mpi4py is not None and mpi4py.Is_initialized() and not mpi4py.Is_finalized():
         return bool(mpi4py.COMM_WORLD.Get_size() > 1)
-    size = _launched_size()
-    return size > 1 if size is not None else any(name in os.environ for name in _LAUNCHER_MARKS)
+    return launched_together()
 
 
-@cache
-def world() -> Any:
-    """A communicator of Lapwing's own over all ranks (mpi4py); loads and initialises MPI on first use.
+def ranks_for(comm: Any, what: str) -> Any | None:
+    """Lapwing's own communicator for the ranks a call is for; None where that is this rank alone.
 
-    Raises RunError where mpi4py and the runtime would use different MPI libraries, or the launcher is another MPI's.
+    comm: an mpi4py communicator, ``SELF``, or None for all ranks of the run. Collective over them on first use; what: the
+    call, for messages. Raises RefusedError for anything else, RunError as ``world`` does.
     """
+    if comm is None:
+        return world(what) if launched() else None
+    if comm is SELF:
+        return None
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not isinstance(comm, mpi.Comm):
+        raise RefusedError(
+            f"{what}: comm={comm!r}: expected an mpi4py communicator, lw.SELF for this rank alone, or None for all ranks."
+        )
+    if comm == mpi.COMM_NULL:
+        raise RefusedError(
+            f"{what}: comm is MPI.COMM_NULL: this rank is no member of it. Call it on its members alone."
+        )
+    if comm.Is_inter():
+        raise RefusedError(f"{what}: comm is an intercommunicator, expected an intracommunicator. Pass comm.Merge().")
+    if comm.Get_size() == 1:
+        return None
+    start_mpi(what)
+    return _own(comm, what)
+
+
+def described(comm: Any | None) -> str:
+    """A communicator as ``ranks_for`` gives it, in words."""
+    if comm is None:
+        return "this rank alone"
+    everyone = comm.Get_size() == sys.modules["mpi4py.MPI"].COMM_WORLD.Get_size()
+    return "all ranks" if everyone else f"a communicator of {comm.Get_size()} ranks"
+
+
+def world(what: str = "a call of Lapwing") -> Any:
+    """A communicator of Lapwing's own over all ranks (mpi4py); loads and initialises MPI on first use. Collective then.
+
+    what: the call, for messages. Raises RunError where mpi4py and the runtime would use different MPI libraries, or the
+    launcher is another MPI's.
+    """
+    start_mpi(what)
+    return _own(sys.modules["mpi4py.MPI"].COMM_WORLD, what)
+
+
+def start_mpi(what: str = "") -> None:
+    """Load and initialise MPI. Raises RunError as ``world`` does."""
+    if not _starts:
+        _start_mpi(what)
+        _starts.append(True)
+
+
+_starts: list[bool] = []
+
+
+def _start_mpi(what: str) -> None:
+    runtime = native.mpi_runtime(announcer(launcher_rank() == 0))
     if "mpi4py.MPI" not in sys.modules:
         os.environ.setdefault("MPI4PY_LIBMPI", str(_mpi_library()))
+        patience = patience_seconds(MEETING_SECONDS)
+        # MPI starts on all ranks together, in a call that no signal handler and no thread of Python's can end.
+        text = (
+            f"lapwing: rank {launcher_rank()} at {at_place(what)}: MPI has not started after {patience:g} s: some rank has not "
+            "arrived at its first call of MPI, or has ended before. LAPWING_PATIENCE=SECONDS allows longer waits.\n"
+        )
+        runtime.lw_watch(patience, text.encode())
+        try:
+            from mpi4py import MPI
+        finally:
+            runtime.lw_unwatch()
     from mpi4py import MPI
 
-    ours = native.library_version(native.mpi_runtime(announcer(launcher_rank() == 0)))
+    ours = native.library_version(runtime)
     theirs = MPI.Get_library_version().rstrip("\0")
     if ours[: len(theirs)].strip() != theirs.strip():
         raise RunError(
             f"mpi4py uses {_first_line(theirs)}, but mpicxx belongs to {_first_line(ours)}. "
             "Put the MPI that mpi4py was built for first on PATH, or set LAPWING_MPICXX to its mpicxx."
         )
-    wanted = _launched_size()
+    wanted = launched_size()
     if wanted is not None and wanted != MPI.COMM_WORLD.Get_size():
         raise RunError(
             f"the launcher started {wanted} processes but MPI sees {MPI.COMM_WORLD.Get_size()}: mpiexec and the MPI library "
             f"({_first_line(theirs)}) do not belong together. Start with the mpiexec beside {find_mpi().mpicxx.command[0]}."
         )
-    _end_all_on_error(MPI)
-    return MPI.COMM_WORLD.Dup()
+    end_all_on_error()
+
+
+def known(comm: Any) -> Known:
+    """What is known of a communicator (mpi4py)."""
+    found: Known | None = comm.Get_attr(_attribute())
+    if found is None:
+        found = Known(comm)
+        comm.Set_attr(_attribute(), found)
+    return found
+
+
+def _own(comm: Any, what: str) -> Any:
+    """Lapwing's own duplicate of a communicator, so that its messages meet no others. Collective on first use."""
+    found: Known | None = comm.Get_attr(_attribute())
+    if found is not None:
+        return found.comm
+    duplicate, request = comm.Idup()
+    wait_for_all(request, Roll(comm, _LAST_TAG, 1, {}, private=False), what)
+    found = Known(duplicate)
+    comm.Set_attr(_attribute(), found)
+    duplicate.Set_attr(_attribute(), found)
+    return duplicate
+
+
+@cache
+def _attribute() -> int:
+    from mpi4py import MPI
+
+    def forget(comm: Any, _: int, found: Known) -> None:
+        if comm != found.comm:  # the user's is freed, and with it Lapwing's
+            for part in found.values.values():
+                if isinstance(part, MPI.Comm) and part not in (MPI.COMM_NULL, found.comm):
+                    part.Free()
+            found.comm.Free()
+
+    return MPI.Comm.Create_keyval(delete_fn=forget)
+
+
+def meeting_roll(comm: Any) -> Roll:
+    """The roll of the next meeting on a communicator of Lapwing's own."""
+    found = known(comm)
+    found.meetings += 1
+    return Roll(comm, _ROLL_TAG, found.meetings, found.heard, private=True)
+
+
+def first_ranks(comm: Any, number: int) -> Any | None:
+    """The communicator of so many first ranks; None on the others. Collective on the first call for a number."""
+    if number == comm.Get_size():
+        return comm
+    values = known(comm).values
+    if number not in values:
+        from mpi4py import MPI
+
+        part = comm.Split(0 if comm.Get_rank() < number else MPI.UNDEFINED, comm.Get_rank())
+        values[number] = part
+    part = values[number]
+    return part if part else None
 
 
 def agree(comm: Any, action: Callable[[], Result]) -> Result:
@@ -78,7 +225,7 @@ def agree(comm: Any, action: Callable[[], Result]) -> Result:
 
 
 def meet(comm: Any) -> None:
-    """A barrier that takes no core from the others where a rank is late. Collective."""
+    """A barrier that takes no core from the others where a rank is late, for ranks known to be at work. Collective."""
     done = comm.Ibarrier()
     patient_from = time.monotonic() + 1e-3
     while not done.Test():
@@ -86,28 +233,34 @@ def meet(comm: Any) -> None:
             time.sleep(0.002)  # MPI would wait by spinning
 
 
-@cache
-def ranks_of_node() -> frozenset[int]:
+def ranks_of_node(comm: Any) -> frozenset[int]:
     """The ranks that share memory with this one, itself included. Collective on the first call."""
     from mpi4py import MPI
 
-    comm = world()
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    ranks = frozenset(node.allgather(comm.Get_rank()))
-    node.Free()
-    return ranks
+    values = known(comm).values
+    if "node" not in values:
+        node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        values["node"] = frozenset(node.allgather(comm.Get_rank()))
+        node.Free()
+    found: frozenset[int] = values["node"]
+    return found
 
 
-@cache
-def clock_offset() -> float:
+def clock_offset(comm: Any) -> float:
     """Seconds to add to this rank's clock so that it agrees with rank 0's. Collective on the first call.
 
     Ranks of one machine share a clock. Between machines the offset is taken from the quickest of several round trips.
     """
+    values = known(comm).values
+    if "clock" not in values:
+        values["clock"] = _clock_offset(comm)
+    found: float = values["clock"]
+    return found
 
-    comm = world()
+
+def _clock_offset(comm: Any) -> float:
     clock = native.mpi_runtime(None).lw_clock
-    if len(ranks_of_node()) == comm.Get_size():
+    if len(ranks_of_node(comm)) == comm.Get_size():
         return 0.0
     offset = 0.0
     for rank in range(1, comm.Get_size()):
@@ -125,15 +278,6 @@ def clock_offset() -> float:
                 trips.append((end - start, theirs - (start + end) / 2))
             offset = min(trips)[1]
     return offset
-
-
-def abort(comm: Any) -> None:
-    """End all ranks of comm (mpi4py), this one within seconds in any case."""
-    # MPI_Abort waits for messages under way, for ever where the network is gone. No thread could end that wait: mpi4py
-    # holds the interpreter meanwhile.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_ABORT_SECONDS)
-    comm.Abort(1)
 
 
 def host() -> str:
@@ -161,31 +305,5 @@ def _mpi_library() -> Any:
     )  # fmt: skip
 
 
-def _launched_size() -> int | None:
-    return next((int(os.environ[n]) for n in _LAUNCHER_SIZES if os.environ.get(n, "").isdigit()), None)
-
-
-def launcher_rank() -> int:
-    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return 0
-
-
 def _first_line(text: str) -> str:
     return " ".join(text.split("\n")[0].split())
-
-
-def _end_all_on_error(mpi: Any) -> None:
-    """An uncaught error on one rank ends all ranks: the others would wait for its messages for ever."""
-    previous = sys.excepthook
-
-    def hook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
-        previous(kind, value, trace)
-        if mpi.COMM_WORLD.Get_size() > 1 and not mpi.Is_finalized():
-            sys.stderr.flush()
-            sys.stdout.flush()
-            time.sleep(_READING_SECONDS)
-            abort(mpi.COMM_WORLD)
-
-    sys.excepthook = hook

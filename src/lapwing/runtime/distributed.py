@@ -14,11 +14,14 @@ from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.runtime import communicator
+from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.shear import Box
 from lapwing.runtime.storage import LocalArray, allocate
 from lapwing.runtime.transfer import exchange, gather, intersection, scatter
 from lapwing.tiling.faces import loop_offsets
 from lapwing.tiling.partition import Partition, in_direction
+
+_WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
 
 
 @dataclass(frozen=True)
@@ -32,24 +35,23 @@ class Layout:
 class DistributedArray:
     """An array that nests leave distributed over the ranks of an MPI run.
 
-    values: the whole NumPy array on rank 0; what other ranks pass does not matter (None is fine). Outside an MPI run the
-    object wraps the array and nests update it in place.
+    values: the whole NumPy array; on ranks other than the first None, or an equal one. comm: the ranks, an mpi4py
+    communicator; None for all of the run, ``lw.SELF`` for this one alone. Outside an MPI run, and for a single rank, the
+    object wraps the array and nests update it in place. Raises RefusedError, on every rank, where values differ.
 
     Creating it, passing it to a nest and ``numpy()`` are collective: all ranks do them in the same order. It is
     distributed by the first nest that uses it, and again only when a nest needs another distribution. A nest that is skewed,
     or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every call.
     """
 
-    def __init__(self, values: npt.NDArray[Any] | None) -> None:
+    def __init__(self, values: npt.NDArray[Any] | None, *, comm: Any = None) -> None:
         self._whole = values
         self._layout: Layout | None = None
         self._local: LocalArray | None = None
-        self._comm: Any = communicator.world() if communicator.launched() else None
-        kind: Any = None
-        if self._comm is None or self._comm.Get_rank() == 0:
-            kind = (values.dtype.name, values.shape) if isinstance(values, np.ndarray) else type(values).__name__
+        self._comm: Any = communicator.ranks_for(comm, "DistributedArray")
+        kind: Any = (values.dtype.name, values.shape) if isinstance(values, np.ndarray) else type(values).__name__
         if self._comm is not None:
-            kind = self._comm.bcast(kind, root=0)
+            kind = self._agree(kind)
         if isinstance(kind, str):
             raise RefusedError(f"DistributedArray: rank 0 passed {kind}, expected a NumPy array.")
         self.dtype: np.dtype[Any] = np.dtype(kind[0])
@@ -74,6 +76,22 @@ class DistributedArray:
         parts = "x".join(str(len(cuts) - 1) for cuts in self._layout.cuts)
         return f"distributed {parts} over {len(self._layout.owned)} ranks"
 
+    def _agree(self, kind: Any) -> Any:
+        """Rank 0's kind, once it is known that no rank passed something else."""
+        known = communicator.known(self._comm)
+        known.arrays += 1
+        self._name = f"DistributedArray {known.arrays}"
+        call = Call(
+            self._name,
+            values=(("values", described(self._whole)),),
+            copies=frozenset({"values"} if is_plain(self._whole) else ()),
+        )
+        holders = agree_on(call, _WAYS_OUT, self._comm)
+        check_same_elements(call, {"values": self._whole}, holders, _WAYS_OUT, self._comm)
+        if self._comm.Get_rank() > 0:
+            self._whole = None
+        return self._comm.bcast(kind, root=0)
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -82,13 +100,28 @@ class DistributedArray:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
         if self._comm is None:
             return self._whole
+        agree_on(Call(f"{self._name}.numpy()"), "", self._comm)
+        return self._gathered()
+
+    def _gathered(self) -> npt.NDArray[Any] | None:
         if self._layout is not None:
             whole = np.empty(self.shape, self.dtype) if self._comm.Get_rank() == 0 else None
+            assert self._local is not None
             gather(self._local, self._layout.owned, whole, self._comm)
             return whole
         return self._whole if self._comm.Get_rank() == 0 else None
 
     # -- used by the runtime ---------------------------------------------------------------------------------------------
+
+    @property
+    def comm(self) -> Any:
+        """Lapwing's own communicator for the array's ranks (mpi4py); None where it is one rank's alone."""
+        return self._comm
+
+    @property
+    def identity(self) -> str:
+        """What tells the array from the others of its ranks, the same on all of them."""
+        return f"{self._name} of {self.dtype}, shape {self.shape}"
 
     @property
     def layout(self) -> Layout | None:
@@ -101,7 +134,7 @@ class DistributedArray:
 
     def collect(self) -> npt.NDArray[Any] | None:
         """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
-        self._whole = self.numpy()
+        self._whole = self._gathered()
         self._layout = self._local = None
         return self._whole
 
@@ -133,8 +166,11 @@ class DistributedArray:
         return communicator.agree(self._comm, lambda: allocate(array, box, exported))
 
 
-def owner_layout(bound: BoundNest, name: str, partition: Partition) -> Layout:
-    """Who owns the elements of a written array under a partition: the rank that writes them, edges to the nearest."""
+def owner_layout(bound: BoundNest, name: str, partition: Partition, ranks: int) -> Layout:
+    """Who owns the elements of a written array under a partition: the rank that writes them, edges to the nearest.
+
+    ranks: how many there are. Those beyond the partition's own nothing.
+    """
     array = bound.array(name)
     depth = bound.nest.sweep_depth
     target = _last_writer(bound, name)
@@ -152,7 +188,13 @@ def owner_layout(bound: BoundNest, name: str, partition: Partition) -> Layout:
         coordinates = partition.coordinates(rank)
         part = [coordinates[k] if k is not None else 0 for k in positions]
         owned.append(tuple((c[p], c[p + 1]) for c, p in zip(cuts, part, strict=True)))
+    owned += [nothing(array)] * (ranks - partition.ranks)
     return Layout(tuple(cuts), tuple(owned))
+
+
+def nothing(array: ArrayType) -> Box:
+    """The box without elements, of a rank that has no part in an array."""
+    return ((0, 0),) * len(array.shape)
 
 
 def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | None:
@@ -172,7 +214,7 @@ def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | Non
             return None
         all_cuts.append(whole)
     partition = Partition(tuple(all_cuts), tuple(loop.step for loop in bound.nest.space_loops))
-    return partition if owner_layout(bound, name, partition) == layout else None
+    return partition if owner_layout(bound, name, partition, len(layout.owned)) == layout else None
 
 
 def write_offsets(bound: BoundNest, name: str) -> int:
@@ -194,4 +236,6 @@ def _hull(a: Box, b: Box) -> Box:
 
 
 def _contains(outer: Box, inner: Box) -> bool:
+    if intersection(inner, inner) is None:
+        return True
     return all(o[0] <= i[0] and i[1] <= o[1] for o, i in zip(outer, inner, strict=True))

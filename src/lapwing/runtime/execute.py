@@ -20,21 +20,26 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import abort, agree, clock_offset, host
-from lapwing.runtime.distributed import DistributedArray, owner_layout
+from lapwing.runtime.communicator import agree, clock_offset, first_ranks, host, meet
+from lapwing.runtime.distributed import DistributedArray, nothing, owner_layout
+from lapwing.runtime.ending import abort, say_and_abort
 from lapwing.runtime.interrupt import noted_interrupts
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
+from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
+from lapwing.runtime.stopping import StopSignal
 from lapwing.runtime.storage import LocalArray, Storage, allocate, attach, is_crowded, needed_box, storage_of
-from lapwing.runtime.transfer import Region, gather, gather_regions, scatter, scatter_regions, slices
-from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds
+from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions, slices
+from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
 from lapwing.units import duration
+
+GRACE_SECONDS = 5.0  # for the ranks to agree that the plain loop raises; then the run is ended everywhere
 
 Report = Callable[[float], None]
 Result = TypeVar("Result")
@@ -78,6 +83,18 @@ class Outcome:
         return table(f"run of {self.plan.nest}", rows)
 
 
+@dataclass(frozen=True, order=True)
+class Trap:
+    """Where a rank met an error of the plain loop: sweep, its block's place in the loops' order, and step. None that is less
+    can depend on it, because dependences lead forwards along all three.
+    """
+
+    sweep: int
+    block: tuple[int, ...]
+    step: int
+    text: str
+
+
 class Runner:
     """One rank's share of a plan, ready to run: module loaded, local arrays allocated.
 
@@ -92,10 +109,22 @@ class Runner:
         self.module = native.module_of(library)
         self.workspace = Workspace(bound, library, arrays)
         self.program = rank_program(self.faces, rank, plan.ranks)
+        self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 
-    def run(self, runtime: ctypes.CDLL, options: native.Options, report: Report | None, events: int) -> RankTrace:
-        """Run all sweeps. Raises RunError where the plain loop would raise, KeyboardInterrupt when interrupted."""
+    def run(
+        self,
+        runtime: ctypes.CDLL,
+        options: native.Options,
+        report: Report | None,
+        events: int,
+        signal: StopSignal | None = None,
+    ) -> RankTrace:
+        """Run all sweeps. signal: to and from the other ranks.
+
+        Raises KeyboardInterrupt when interrupted, and RunError where the plain loop would raise, unless the run came to its end
+        with the other ranks all the same: ``trap`` says so then.
+        """
         times, kept = native.Times(), np.empty(events, EVENT)
         trace = native.Trace(kept.ctypes.data, events, 0)
         self.workspace.reset()
@@ -105,11 +134,15 @@ class Runner:
 
         def progress(done: int, total: int) -> int:
             try:
-                if report is not None:
+                if done < 0 and signal is not None:
+                    signal.tell(int(self.workspace.tile.trap_sweep))
+                if done >= 0 and report is not None:
                     report(done / total)
+                if done >= 0 and signal is not None and signal.is_behind(done // self.program.c.steps):
+                    return native.PASS_ON
             except BaseException as stop:  # handed on below: nothing may be raised through C
                 interrupt.append(stop)
-            return len(interrupt)
+            return native.STOP if interrupt else native.GO_ON
 
         callback = native.Progress(progress)
         with noted_interrupts() as interrupt:
@@ -118,13 +151,21 @@ class Runner:
             line.close()
         if interrupt:
             raise interrupt[0]
-        if status == native.TRAPPED:
+        self.trap = self._met()
+        if status in (native.TRAPPED, native.FAILED):
             self.workspace.check_traps()
         _check(status, runtime)
         events_kept = min(trace.count, events)
         return RankTrace(
             self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
         )
+
+    def _met(self) -> Trap | None:
+        tile = self.workspace.tile
+        if not tile.trap:
+            return None
+        order = self.plan.partition.order(self.rank)
+        return Trap(tile.trap_sweep, order, tile.trap_step, self.bound.body.traps[tile.trap - 1].message)
 
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
         """How long the same messages take with nothing else going on: nothing is computed, packed or unpacked."""
@@ -195,6 +236,7 @@ def run_on_ranks(
     bound: BoundNest,
     plan: Plan,
     sources: Mapping[str, Any],
+    holders: Mapping[str, frozenset[int]],
     comm: Any,
     place: Place,
     announce: native.Announce,
@@ -204,15 +246,18 @@ def run_on_ranks(
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
-    sources: per array a DistributedArray, or a NumPy array on rank 0 (None elsewhere). place: this rank's.
-    Raises the same error on every rank where preparation fails; an error in mid-run ends all ranks.
+    sources: per array a DistributedArray, or a NumPy array on its holders (rank 0 where none are named; None elsewhere).
+    Holders help themselves and get the result. place: this rank's. Ranks beyond the plan's idle.
+    Raises the same error on every rank where preparation fails or the plain loop would raise; any other error in mid-run
+    ends all ranks.
     """
     rank = comm.Get_rank()
     if bound.domain.is_empty:
         return _idle_outcome(bound, plan)
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
-    options = agree(comm, lambda: _options(plan, comm, place, tuning or Tuning()))
+    working = first_ranks(comm, plan.ranks)
+    options = agree(comm, lambda: _options(plan, working, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
         return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
@@ -220,38 +265,101 @@ def run_on_ranks(
     runtime, library = agree(comm, build)
     exported = plan.engine == "onesided" and any_share_memory(comm)
     arrays = {
-        a.name: _distribute(bound, plan, a, sources[a.name], exported and a.name in bound.nest.written, comm)
+        a.name: _distribute(
+            bound,
+            plan,
+            a,
+            sources[a.name],
+            holders.get(a.name, FIRST_RANK),
+            exported and a.name in bound.nest.written,
+            comm,
+        )
         for a in bound.arrays
     }
-    runner = agree(comm, lambda: Runner(bound, plan, rank, library, arrays))
-    if plan.engine == "onesided":
-        runner.neighbours = join_neighbours(runner.program, arrays, bound.nest.written, comm)
-    options.clock_offset = clock_offset()
+    stays = [name for name in bound.nest.written if isinstance(sources[name], DistributedArray)]
+    before = agree(comm, lambda: {n: arrays[n].values.copy() for n in stays} if bound.body.traps else {})
+    runner = agree(comm, lambda: None if working is None else Runner(bound, plan, rank, library, arrays))
+    share = None
+    if runner is not None:
+        share = _carry_out(runner, working, runtime, options, report, measure)
+    if working is not comm:
+        meet(comm)  # the ranks that idle must not take a core from the others
+        told = comm.bcast(None if share is None else share.without_events(), root=0)
+        share = share or told
+    assert share is not None
+    if share.stopped is not None:
+        for name, values in before.items():
+            arrays[name].values[...] = values
+        raise RunError(share.stopped)
+    for name in bound.nest.written:
+        if name not in stays:
+            _collect(bound, plan, arrays[name], sources[name], holders.get(name, FIRST_RANK), comm)
+    return _outcome(plan, share.results, share.seconds, share.traces, share.transfer)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What the ranks at work know together after a run; ``stopped`` is what the plain loop raises, if it does."""
+
+    stopped: str | None
+    results: dict[str, Any]
+    seconds: float
+    traces: list[RankTrace]
+    transfer: float | None
+
+    def without_events(self) -> _Share:
+        return replace(self, traces=[replace(trace, events=trace.events[:0]) for trace in self.traces])
+
+
+def _carry_out(
+    runner: Runner, comm: Any, runtime: ctypes.CDLL, options: native.Options, report: Report | None, measure: Measure
+) -> _Share:
+    """Run on the ranks at work, which comm (mpi4py) is of. Collective over them."""
+    if runner.plan.engine == "onesided":
+        runner.neighbours = join_neighbours(runner.program, runner.workspace.arrays, runner.bound.nest.written, comm)
+    options.clock_offset = clock_offset(comm)
     comm.Barrier()
     start = time.perf_counter()
-    trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events))
-    seconds = comm.allreduce(time.perf_counter() - start, op=_max())
-    results = merged(bound, comm.allgather(runner.workspace.words))
-    for name in bound.nest.written:
-        if not isinstance(sources[name], DistributedArray):
-            _collect(bound, plan, arrays[name], sources[name], comm)
+    signal = StopSignal(comm, runner.plan.engine == "helper", runner.plan.partition.order(runner.rank))
+    trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
+    seconds = np.array(time.perf_counter() - start)
+    slowest = np.empty(())
+    _await_all(comm.Iallreduce(seconds, slowest, op=_max()), runner.trap, comm)
+    words, traps = zip(*comm.allgather((runner.workspace.words, runner.trap)), strict=True)
+    signal.settle([rank for rank, trap in enumerate(traps) if trap is not None])
+    if stops := [trap for trap in traps if trap is not None]:
+        # What a rank meets after another has stopped may be no error of the plain loop: the first one in its order is.
+        return _Share(min(stops).text, {}, float(slowest), [], None)
     transfer = None
     if measure.transfer:
         comm.Barrier()
         transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
-    return _outcome(plan, results, seconds, _gathered(trace, comm), transfer)
+    return _Share(None, merged(runner.bound, list(words)), float(slowest), _gathered(trace, comm), transfer)
+
+
+def _await_all(request: Any, trap: Trap | None, comm: Any) -> None:
+    """Wait for the other ranks at a run's end: for long only where this one has met no error."""
+    if trap is None:
+        request.Wait()
+        return
+    until = time.monotonic() + GRACE_SECONDS
+    while not request.Test():
+        if time.monotonic() > until:
+            say_and_abort(f"rank {comm.Get_rank()}: {trap.text}", comm)
+        time.sleep(1e-3)
 
 
 def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Options:
     threads = 2 if plan.engine == "helper" else 1
     return native.Options(
         engine=native.ENGINE_CODES[plan.engine],
-        comm=comm.py2f(),
+        comm=-1 if comm is None else comm.py2f(),
         split_bytes=tuning.split_bytes,
         helper_cpu=helper_cpu(tuning, place) if plan.engine == "helper" else -1,
         spin=may_spin(place, threads),
         slice_seconds=plan.slice_seconds if tuning.slice_seconds is None else tuning.slice_seconds,
         patience_seconds=patience_seconds(),
+        grace_seconds=GRACE_SECONDS,
     )
 
 
@@ -276,12 +384,16 @@ def _idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
     return _outcome(plan, {a.name: bound.parameters[a.name] for a in bound.body.accumulators}, 0.0, [], None)
 
 
-def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exported: bool, comm: Any) -> LocalArray:
+def _distribute(
+    bound: BoundNest, plan: Plan, array: ArrayType, source: Any, holders: frozenset[int], exported: bool, comm: Any
+) -> LocalArray:
     """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
+    size = comm.Get_size()
     stores = [storage_of(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    stores += [Storage(nothing(array))] * (size - plan.ranks)
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
-        layout = owner_layout(bound, array.name, plan.partition) if written else source.layout
+        layout = owner_layout(bound, array.name, plan.partition, size) if written else source.layout
         if layout is not None:
             return replace(source.localise([s.box for s in stores], layout, exported), array=array)
         source = source.whole  # only read, and not distributed by any nest so far
@@ -291,9 +403,9 @@ def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exp
     if any(store.shear for store in stores):
         everything = tuple((0, n) for n in array.shape)
         shear = shear_of(bound, array.name)
-        scatter_regions(source, [_region(shear, s, s.box, everything) for s in stores], local, comm)
+        scatter_regions(source, [_region(shear, s, s.box, everything) for s in stores], local, comm, holders)
     else:
-        scatter(source, [s.box for s in stores], local, comm)
+        scatter(source, [s.box for s in stores], local, comm, holders)
     return local
 
 
@@ -304,8 +416,8 @@ def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:
     return Region(shear.none, box, limits, stored=False)
 
 
-def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: Any) -> None:
-    """Bring what every rank wrote into the whole array on rank 0, later writes over earlier ones."""
+def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, holders: frozenset[int], comm: Any) -> None:
+    """Bring what every rank wrote into the whole array on its holders, later writes over earlier ones."""
     name = local.array.name
     blocks = [plan.partition.block(r) for r in range(plan.ranks)]
     boxes = [written_boxes(bound, name, block) for block in blocks]
@@ -314,10 +426,10 @@ def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: 
         shear, everything = shear_of(bound, name), tuple((0, n) for n in local.array.shape)
         stored = [storage_of(bound, name, block).shear is not None for block in blocks]
         regions = [Region(shear, box, everything, s) for (box,), s in zip(boxes, stored, strict=True)]
-        gather_regions(local, regions, whole, comm)
+        gather_regions(local, regions, whole, comm, holders)
         return
     for of_offset in zip(*boxes, strict=True):
-        gather(local, of_offset, whole, comm)
+        gather(local, of_offset, whole, comm, holders)
 
 
 def _or_abort(comm: Any, action: Callable[[], Result]) -> Result:

@@ -16,6 +16,7 @@ from lapwing.trace.events import PHASES
 MAX_LOOPS = 8
 ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
 DONE, TRAPPED, STOPPED, FAILED = 0, 1, 2, 3
+GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of
@@ -54,6 +55,8 @@ class Tile(ctypes.Structure):
         ("scalars", ctypes.POINTER(Scalar)),
         ("accumulators", ctypes.POINTER(Scalar)),
         ("trap", ctypes.c_int64),
+        ("trap_sweep", ctypes.c_int64),
+        ("trap_step", ctypes.c_int64),
     ]
 
 
@@ -120,7 +123,7 @@ class Options(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("engine", "comm", "dry", "split_bytes", "helper_cpu", "spin")),
-        *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds")),
+        *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds", "grace_seconds")),
     ]
 
 
@@ -200,6 +203,10 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
     library.lw_run.restype = ctypes.c_int
     library.lw_failure.argtypes = []
     library.lw_failure.restype = ctypes.c_char_p
+    library.lw_watch.argtypes = [ctypes.c_double, ctypes.c_char_p]
+    library.lw_watch.restype = None
+    library.lw_unwatch.argtypes = []
+    library.lw_unwatch.restype = None
     library.lw_clock.argtypes = []
     library.lw_clock.restype = ctypes.c_double
     library.lw_library_version.argtypes = [ctypes.c_char_p, ctypes.c_int64]

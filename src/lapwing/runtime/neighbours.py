@@ -36,7 +36,7 @@ class _Exported:
 
 def any_share_memory(comm: Any) -> bool:
     """Whether some ranks are on one node: else exporting arrays brings nothing, and their small pages cost. Collective."""
-    return any(comm.allgather(len(ranks_of_node()) > 1))
+    return any(comm.allgather(len(ranks_of_node(comm)) > 1))
 
 
 def join_neighbours(
@@ -50,7 +50,7 @@ def join_neighbours(
     from mpi4py import MPI
 
     exported = comm.allgather(_exported(arrays, written) if program.c.apart else None)
-    on_node = ranks_of_node()
+    on_node = ranks_of_node(comm)
     neighbours = Neighbours({}, [])
     peers = {program.c.outgoing_channels[k].peer for k in range(program.c.outgoing)} & on_node
     possible = all(e is not None for e in exported)

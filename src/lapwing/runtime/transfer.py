@@ -19,41 +19,80 @@ from lapwing.runtime.storage import LocalArray
 CHUNK_BYTES = 64 << 20  # what is copied and sent at once
 
 
-def scatter(whole: npt.NDArray[Any] | None, boxes: Sequence[Box], local: LocalArray, comm: Any) -> None:
-    """Give every rank its box of the whole array on rank 0; boxes may overlap."""
+FIRST_RANK = frozenset({0})
+
+
+def scatter(
+    whole: npt.NDArray[Any] | None,
+    boxes: Sequence[Box],
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Give every rank its box of the whole array; boxes may overlap.
+
+    holders: the ranks that have the whole array, rank 0 among them. They help themselves, and rank 0 sends to the others.
+    """
     rank = comm.Get_rank()
-    if rank:
+    if rank in holders:
+        assert whole is not None
+        local.view(boxes[rank])[...] = whole[slices(boxes[rank])]
+    else:
         for piece in pieces(boxes[rank], local.array.itemsize):
             dense = np.empty(sides(piece), local.array.dtype)
             comm.Recv(as_bytes(dense), source=0)
             local.view(piece)[...] = dense
-        return
-    assert whole is not None
-    for other, box in enumerate(boxes):
-        for piece in pieces(box, local.array.itemsize):
-            if other == 0:
-                local.view(piece)[...] = whole[slices(piece)]
-            else:
-                comm.Send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), dest=other)
+    for other, box in enumerate(boxes) if rank == 0 else ():
+        for piece in pieces(box, local.array.itemsize) if other not in holders else ():
+            assert whole is not None
+            comm.Send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), dest=other)
 
 
-def gather(local: LocalArray | None, boxes: Sequence[Box], whole: npt.NDArray[Any] | None, comm: Any) -> None:
-    """Bring every rank's box into the whole array on rank 0, in the order of the ranks."""
-    rank = comm.Get_rank()
-    assert local is not None
-    if rank:
-        for piece in pieces(boxes[rank], local.array.itemsize):
-            comm.Send(as_bytes(np.ascontiguousarray(local.view(piece))), dest=0)
-        return
-    assert whole is not None
-    for other, box in enumerate(boxes):
+def gather(
+    local: LocalArray,
+    boxes: Sequence[Box],
+    whole: npt.NDArray[Any] | None,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Bring every rank's box into the whole array on the holders, rank 0 among them, in the order of the ranks."""
+    for owner, box in enumerate(boxes):
         for piece in pieces(box, local.array.itemsize):
-            if other == 0:
-                whole[slices(piece)] = local.view(piece)
-            else:
-                dense = np.empty(sides(piece), local.array.dtype)
-                comm.Recv(as_bytes(dense), source=other)
-                whole[slices(piece)] = dense
+            _hand_over(local, owner, [(piece, piece)], whole, comm, holders)
+
+
+def _hand_over(
+    local: LocalArray,
+    owner: int,
+    batch: Sequence[tuple[Box, Box]],
+    whole: npt.NDArray[Any] | None,
+    comm: Any,
+    holders: frozenset[int],
+) -> None:
+    """Bring elements of one rank, boxes of them with where it keeps them, into the whole array on the holders."""
+    rank, others = comm.Get_rank(), holders - {owner}
+    if rank == owner and rank in holders:
+        assert whole is not None
+        for piece, own in batch:
+            whole[slices(piece)] = local.view(own)
+    if not others:
+        return
+    to_all = others != FIRST_RANK
+    if rank == owner:
+        dense = _joined([local.view(own) for _, own in batch])
+        if to_all:
+            comm.Bcast(as_bytes(dense), root=owner)  # along MPI's own tree: whoever has no copy takes part all the same
+        else:
+            comm.Send(as_bytes(dense), dest=0)
+    elif to_all or rank == 0:
+        dense = np.empty(sum(math.prod(sides(piece)) for piece, _ in batch), local.array.dtype)
+        if to_all:
+            comm.Bcast(as_bytes(dense), root=owner)
+        else:
+            comm.Recv(as_bytes(dense), source=owner)
+        if rank in others:
+            assert whole is not None
+            _spread(dense, [whole[slices(piece)] for piece, _ in batch])
 
 
 @dataclass(frozen=True)
@@ -71,36 +110,43 @@ class Region:
             yield plain, sheared if self.stored else plain
 
 
-def scatter_regions(whole: npt.NDArray[Any] | None, regions: Sequence[Region], local: LocalArray, comm: Any) -> None:
-    """Give every rank its region of the whole array on rank 0; regions may overlap."""
+def scatter_regions(
+    whole: npt.NDArray[Any] | None,
+    regions: Sequence[Region],
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Give every rank its region of the whole array; regions may overlap. holders: as in ``scatter``."""
     rank = comm.Get_rank()
+    if rank in holders and rank < len(regions):
+        assert whole is not None
+        for piece, own in regions[rank].pieces():
+            local.view(own)[...] = whole[slices(piece)]
     for other, region in enumerate(regions):
-        for batch in _batches(region.pieces(), local.array.itemsize) if rank in (0, other) else ():
-            if rank == 0 and other == 0:
-                assert whole is not None
-                for piece, own in batch:
-                    local.view(own)[...] = whole[slices(piece)]
-            elif rank == 0:
+        takes_part = other not in holders and rank in (0, other)
+        for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
+            if rank == 0:
                 assert whole is not None
                 comm.Send(as_bytes(_joined([whole[slices(piece)] for piece, _ in batch])), dest=other)
             else:
-                _receive([local.view(own) for _, own in batch], local, 0, comm)
+                dense = np.empty(sum(math.prod(sides(own)) for _, own in batch), local.array.dtype)
+                comm.Recv(as_bytes(dense), source=0)
+                _spread(dense, [local.view(own) for _, own in batch])
 
 
-def gather_regions(local: LocalArray, regions: Sequence[Region], whole: npt.NDArray[Any] | None, comm: Any) -> None:
-    """Bring every rank's region into the whole array on rank 0."""
-    rank = comm.Get_rank()
-    for other, region in enumerate(regions):
-        for batch in _batches(region.pieces(), local.array.itemsize) if rank in (0, other) else ():
-            if rank == 0 and other == 0:
-                assert whole is not None
-                for piece, own in batch:
-                    whole[slices(piece)] = local.view(own)
-            elif rank == 0:
-                assert whole is not None
-                _receive([whole[slices(piece)] for piece, _ in batch], local, other, comm)
-            else:
-                comm.Send(as_bytes(_joined([local.view(own) for _, own in batch])), dest=0)
+def gather_regions(
+    local: LocalArray,
+    regions: Sequence[Region],
+    whole: npt.NDArray[Any] | None,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Bring every rank's region into the whole array on the holders, rank 0 among them."""
+    for owner, region in enumerate(regions):
+        takes_part = len(holders) > 1 or comm.Get_rank() in (0, owner)
+        for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
+            _hand_over(local, owner, batch, whole, comm, holders)
 
 
 def _batches(found: Iterable[tuple[Box, Box]], itemsize: int) -> Iterator[list[tuple[Box, Box]]]:
@@ -121,12 +167,13 @@ def _batches(found: Iterable[tuple[Box, Box]], itemsize: int) -> Iterator[list[t
 
 
 def _joined(views: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    if len(views) == 1:
+        return np.ascontiguousarray(views[0])
     return np.concatenate([view.reshape(-1) for view in views])
 
 
-def _receive(views: Sequence[npt.NDArray[Any]], local: LocalArray, source: int, comm: Any) -> None:
-    dense = np.empty(sum(view.size for view in views), local.array.dtype)
-    comm.Recv(as_bytes(dense), source=source)
+def _spread(dense: npt.NDArray[Any], views: Sequence[npt.NDArray[Any]]) -> None:
+    """The other way round."""
     position = 0
     for view in views:
         view[...] = dense[position : position + view.size].reshape(view.shape)

@@ -1,8 +1,7 @@
-"""How a run is carried out, beyond what the plan decides: CPUs of helper threads, slices, patience."""
+"""How a run is carried out, beyond what the plan decides: CPUs of helper threads, slices."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from typing import Any
 
 from lapwing.errors import RefusedError
 from lapwing.runtime.communicator import host
+from lapwing.runtime.launcher import local_place
 
-PATIENCE_SECONDS = 600.0
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
@@ -39,14 +38,19 @@ class Place:
     all_cpus: int
 
 
-def place_of(comm: Any) -> Place:
-    """This rank's place. Collective over comm (mpi4py)."""
+def place_of(comm: Any, others_work: bool = True) -> Place:
+    """This rank's place. Collective over comm (mpi4py).
+
+    others_work: whether ranks of this machine that are not in comm count, because they are at work at the same time.
+    """
     here = host()
     # By name, not by shared memory: ranks of one machine that do not share memory share its CPUs all the same.
     everyone = comm.allgather((here, allowed_cpus()))
     masks = [cpus for name, cpus in everyone if name == here]
-    number = sum(name == here for name, _ in everyone[: comm.Get_rank()])
-    return Place(number, len(masks), allowed_cpus(), len(set().union(*masks)))
+    number, ranks = sum(name == here for name, _ in everyone[: comm.Get_rank()]), len(masks)
+    if others_work and (local := local_place()) is not None and local[1] > ranks:
+        number, ranks = local
+    return Place(number, ranks, allowed_cpus(), len(set().union(*masks)))
 
 
 def allowed_cpus() -> tuple[int, ...]:
@@ -117,23 +121,6 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 def helper_cpus(text: str) -> str | tuple[int, ...]:
     """What ``--helper-cpu`` says, as Tuning has it. Raises ValueError."""
     return text if text in ("auto", "none") else parse_cpus(text)
-
-
-def patience_seconds() -> float:
-    """How long a rank waits before it takes the others for dead: LAPWING_PATIENCE, or ten minutes; 0 for ever.
-
-    Raises RefusedError where the variable is no number.
-    """
-    text = os.environ.get("LAPWING_PATIENCE", "")
-    if not text:
-        return PATIENCE_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise RefusedError(f"LAPWING_PATIENCE={text}: expected seconds, such as 120, or 0 to wait for ever.")
-    return seconds
 
 
 def _ranges(cpus: Sequence[int]) -> str:

@@ -37,9 +37,7 @@ class Workspace:
         self._scalars = (native.Scalar * max(1, len(bound.parameters)))(
             *(_native_scalar(v) for v in bound.parameters.values())
         )
-        self.tile = native.Tile(
-            self._arrays, self._scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)), 0
-        )
+        self.tile = native.Tile(self._arrays, self._scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)))
         self.reset()
 
     def reset(self) -> None:

@@ -69,7 +69,8 @@ lw_options run_options(const Options &options, std::int64_t engine, double slice
             .spin = may_spin(engine == LW_HELPER ? 2 : 1),
             .slice_seconds = simulated ? whole_step_seconds : slice_seconds,
             .clock_offset = 0,
-            .patience_seconds = patience()};
+            .patience_seconds = patience(),
+            .grace_seconds = 0};
 }
 
 // Runs the pipeline; the seconds of the slowest rank.

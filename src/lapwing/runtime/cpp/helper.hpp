@@ -63,6 +63,7 @@ public:
     void before_sweep(Position) override {}
     double between_slices(Position) override { return 0; }
     bool slices_steps() const override { return false; }
+    void hurry(double seconds) override { rules_.patience_seconds = seconds; } // the helper does not look at it
 
     void before_step(Position at) override {
         const std::int64_t step = number(at);

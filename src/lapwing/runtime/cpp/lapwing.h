@@ -32,13 +32,13 @@ typedef union lw_scalar {
     double f;
 } lw_scalar;
 
-/* The state one generated module works on. trap is 0, or the number of the first place where Python would have raised.
- */
+/* The state one generated module works on. trap is 0, or the number of the first place where Python would have raised;
+ * trap_sweep and trap_step, set by the runtime, say when. */
 typedef struct lw_tile {
     const lw_array *arrays;
     const lw_scalar *scalars;
     lw_scalar *accumulators;
-    int64_t trap;
+    int64_t trap, trap_sweep, trap_step;
 } lw_tile;
 
 /* What a generated module exports, under the names lw_tile_compute, lw_tile_pack, ...
@@ -132,7 +132,11 @@ typedef struct lw_times {
     int64_t messages, bytes;
 } lw_times;
 
-/* Called now and then with the steps done and their number; a non-zero answer stops the run. */
+/* What to do next: go on, stop at once, or compute no more but go on sending what is owed to the other ranks. */
+typedef enum lw_answer { LW_GO_ON = 0, LW_STOP = 1, LW_PASS_ON = 2 } lw_answer;
+
+/* Called now and then with the steps done and their number, and with -1 done, whatever the answer, where this rank
+ * computes no more because Python would raise and the others are yet to come to their end. */
 typedef int (*lw_progress)(int64_t done, int64_t total);
 
 typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1, LW_ONESIDED = 2, LW_HELPER = 3 } lw_engine;
@@ -149,16 +153,26 @@ typedef struct lw_options {
     double slice_seconds;    /* how long to compute between two polls */
     double clock_offset;     /* added to this rank's clock to agree with the others' */
     double patience_seconds; /* a wait this long is an error; 0: never */
+    double grace_seconds;    /* for the other ranks to come to their end after this one has met an error of the loop */
 } lw_options;
 
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;
 
-/* Runs a program of one rank. After LW_FAILED lw_failure says why. */
+/* Runs a program of one rank. After LW_FAILED lw_failure says why.
+ *
+ * Where Python would raise, tile->trap says so, and the run ends: LW_TRAPPED. With grace_seconds the rank computes no
+ * more but goes on sending what it owes the others, so that all come to their end: LW_DONE, unless that takes longer.
+ */
 int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
            lw_progress progress, lw_trace *trace, lw_times *times);
 
 /* What went wrong in the last run of this thread that failed: one line. */
 const char *lw_failure(void);
+
+/* Ends the process after so many seconds (0: never) with a text on standard error, unless lw_unwatch is called before:
+ * for calls of MPI that nobody else can end. */
+void lw_watch(double seconds, const char *text);
+void lw_unwatch(void);
 
 /* Seconds of the clock that runs are timed with. */
 double lw_clock(void);

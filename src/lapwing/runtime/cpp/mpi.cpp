@@ -8,6 +8,7 @@
 #include "helper.hpp"
 #include "nonblocking.hpp"
 #include "run.hpp"
+#include "watch.hpp"
 #include "windows.hpp"
 
 namespace lapwing {
@@ -86,3 +87,9 @@ void lw_library_version(char *out, int64_t size) {
 }
 
 double lw_clock(void) { return lapwing::now(); }
+
+void lw_watch(double seconds, const char *text) {
+    if (seconds > 0) lapwing::watch() = std::make_unique<lapwing::Watch>(seconds, text);
+}
+
+void lw_unwatch(void) { lapwing::watch().reset(); }

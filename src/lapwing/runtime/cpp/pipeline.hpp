@@ -14,11 +14,14 @@ namespace lapwing {
 class Pipeline {
 public:
     Pipeline(const lw_program &program, const lw_module &module, lw_tile &tile, const Courier &courier,
-             Progress &progress, Trace &trace, lw_progress report)
+             Progress &progress, Trace &trace, lw_progress report, double grace_seconds)
         : program_(program), module_(module), tile_(tile), courier_(courier), progress_(progress), trace_(trace),
-          report_(report) {}
+          report_(report), grace_seconds_(grace_seconds) {}
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
+    //
+    // Where Python would raise, here or on another rank that has said so, nothing more is computed, but messages go on,
+    // here for grace_seconds: all ranks come to their end and can agree on what happened.
     int run(double slice_seconds, bool dry) {
         const double begin = trace_.restart(), cpu_begin = cpu_now();
         Slicer slicer(program_, progress_.slices_steps() ? slice_seconds : quiet_slice_seconds);
@@ -36,7 +39,11 @@ public:
                     first = trace_.mark();
                     exposed_before = trace_.times().exposed;
                 }
-                if (!dry || simulated) {
+                if (tile_.trap != 0) {
+                    const double left = trapped_at_ + grace_seconds_ - now();
+                    if (left <= 0) return LW_TRAPPED;
+                    progress_.hurry(left);
+                } else if (!passes_on_ && (!dry || simulated)) {
                     if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
                 }
                 last = trace_.mark();
@@ -73,17 +80,26 @@ private:
             seconds += spent;
             if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
             goes_on = tile_.trap == 0 && !stop_requested(at);
-            return goes_on ? spent : Slicer::stop;
+            return goes_on && !passes_on_ ? spent : Slicer::stop;
         });
         trace_.record(LW_COMPUTE, {at}, begin, trace_.mark(), seconds, 0);
-        if (tile_.trap != 0) return LW_TRAPPED;
+        if (tile_.trap != 0) {
+            tile_.trap_sweep = at.sweep;
+            tile_.trap_step = at.step;
+            trapped_at_ = now();
+            if (grace_seconds_ <= 0) return LW_TRAPPED;
+            if (report_ != nullptr) report_(-1, program_.sweeps * program_.steps);
+            return LW_DONE;
+        }
         return goes_on ? LW_DONE : LW_STOPPED;
     }
 
     bool stop_requested(Position at) {
         if (report_ == nullptr || trace_.mark() < next_report_) return false;
         next_report_ = trace_.mark() + report_interval;
-        return report_(at.sweep * program_.steps + at.step, program_.sweeps * program_.steps) != 0;
+        const int answer = report_(at.sweep * program_.steps + at.step, program_.sweeps * program_.steps);
+        passes_on_ = answer == LW_PASS_ON;
+        return answer == LW_STOP;
     }
 
     const lw_program &program_;
@@ -93,7 +109,9 @@ private:
     Progress &progress_;
     Trace &trace_;
     lw_progress report_;
-    double next_report_ = 0;
+    double grace_seconds_;
+    double next_report_ = 0, trapped_at_ = 0;
+    bool passes_on_ = false; // another rank has met an error
 };
 
 } // namespace lapwing

@@ -16,6 +16,7 @@ public:
     virtual void after_step(Position at) = 0;       // what the step produced is, or will be, on its way
     virtual void finish(Position at) = 0;           // after the last step
     virtual bool slices_steps() const = 0;          // whether between_slices has to be called often
+    virtual void hurry(double seconds) = 0;         // from now on a wait this long is an error
 };
 
 // The computing thread does it all: it polls between slices of a step.
@@ -73,6 +74,7 @@ public:
     }
 
     bool slices_steps() const override { return transport_.needs_polling(); }
+    void hurry(double seconds) override { rules_.patience_seconds = seconds; }
 
 private:
     Transport &transport_;

@@ -24,7 +24,7 @@ struct Run {
     WaitingRules rules() const { return {options.spin != 0, options.patience_seconds}; }
 
     int execute(const Courier &courier, Progress &progress, Trace &trace) const {
-        Pipeline pipeline(program, module, tile, courier, progress, trace, report);
+        Pipeline pipeline(program, module, tile, courier, progress, trace, report, options.grace_seconds);
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);
         times = trace.times();

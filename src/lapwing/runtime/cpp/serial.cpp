@@ -1,5 +1,6 @@
 // The runtime for one process: the same pipeline without neighbours, and without MPI.
 #include "run.hpp"
+#include "watch.hpp"
 
 int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
            lw_progress progress, lw_trace *trace, lw_times *times) {
@@ -21,3 +22,9 @@ const char *lw_failure(void) { return lapwing::failure().c_str(); }
 void lw_library_version(char *out, int64_t) { out[0] = '\0'; }
 
 double lw_clock(void) { return lapwing::now(); }
+
+void lw_watch(double seconds, const char *text) {
+    if (seconds > 0) lapwing::watch() = std::make_unique<lapwing::Watch>(seconds, text);
+}
+
+void lw_unwatch(void) { lapwing::watch().reset(); }

@@ -1,0 +1,156 @@
+"""Waiting until every rank has come to a collective call, and saying who has not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lapwing.runtime.ending import abort, say_and_abort
+from lapwing.runtime.patience import MEETING_SECONDS, patience_seconds
+
+NOTICE_SECONDS = 5.0  # after which ranks that wait say so
+_SPINNING_SECONDS = 1e-3  # before a rank that waits lets others have its core
+_NAP_SECONDS = 0.002
+_ROLL_SECONDS = 1.0  # for an answer of every rank that waits
+_OTHERS_SECONDS = 5.0  # for the rank that speaks to end all
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class Roll:
+    """Which ranks of a communicator wait in a meeting: they tell each other when one of them has waited for long.
+
+    heard: by rank, the last meeting in which it was heard to wait. private: nobody else receives on this communicator
+    (mpi4py), so that waiting ranks may tell each other without ending the run.
+    """
+
+    def __init__(self, comm: Any, tag: int, number: int, heard: dict[int, int], private: bool) -> None:
+        self.comm, self.tag, self.number, self.heard, self.private = comm, tag, number, heard, private
+        self._sent: list[Any] = []
+        self._text = np.array([number], np.int64)
+
+    def listen(self) -> bool:
+        """Take what has come; whether some rank has spoken in this meeting."""
+        from mpi4py import MPI
+
+        status, text = MPI.Status(), np.empty(1, np.int64)
+        while self.comm.Iprobe(MPI.ANY_SOURCE, self.tag, status):
+            source = status.Get_source()
+            self.comm.Recv(text, source=source, tag=self.tag)
+            self.heard[source] = max(int(text[0]), self.heard.get(source, 0))
+        return bool(self._others())
+
+    def speak(self) -> None:
+        """Tell all other ranks, once, that this one waits."""
+        if not self._sent:
+            others = (r for r in range(self.comm.Get_size()) if r != self.comm.Get_rank())
+            self._sent = [self.comm.Isend(self._text, dest=other, tag=self.tag) for other in others]
+
+    def waiting(self) -> list[int]:
+        return sorted({self.comm.Get_rank(), *self._others()})
+
+    def missing(self) -> list[int]:
+        waiting = self.waiting()
+        return [rank for rank in range(self.comm.Get_size()) if rank not in waiting]
+
+    def _others(self) -> list[int]:
+        return [rank for rank, number in self.heard.items() if number == self.number]
+
+
+def wait_for_all(request: Any, roll: Roll, what: str) -> None:
+    """Wait for a collective request of all ranks (mpi4py), for as long as patience_seconds says; then end the run.
+
+    what: the call, for the message.
+    """
+    spin_until = time.monotonic() + _SPINNING_SECONDS
+    while time.monotonic() < spin_until:
+        if request.Test():
+            return
+    patience = patience_seconds(MEETING_SECONDS)
+    waited, last_look, noticed = 0.0, time.monotonic(), False
+    while not request.Test():
+        time.sleep(_NAP_SECONDS)  # MPI would wait by spinning
+        # A rank that was suspended, or is debugged, has not waited: no look counts for more than a second.
+        waited += min(time.monotonic() - last_look, 1.0)
+        last_look = time.monotonic()
+        if roll.listen() or (roll.private and waited > NOTICE_SECONDS):
+            roll.speak()
+        if not noticed and waited > NOTICE_SECONDS + _ROLL_SECONDS:
+            noticed = True
+            _notice(roll, what, patience)
+        if patience and waited > patience and _call_roll(request, roll):
+            _end(roll, what, patience)
+
+
+def _call_roll(request: Any, roll: Roll) -> bool:
+    """Ask who waits. Whether somebody is missing still."""
+    roll.speak()
+    until = time.monotonic() + _ROLL_SECONDS
+    while time.monotonic() < until:
+        roll.listen()
+        if request.Test():
+            return False
+        time.sleep(_NAP_SECONDS)
+    return bool(roll.missing())
+
+
+def _notice(roll: Roll, what: str, patience: float) -> None:
+    # Where ranks cannot tell each other the first two speak, one of which may be late.
+    if roll.comm.Get_rank() in (roll.waiting()[:1] if roll.private else (0, 1)):
+        missing = ranks_text(roll.missing()) if roll.private else "other ranks"
+        limit = f"; the run ends after {patience:g} s (LAPWING_PATIENCE)" if patience else ""
+        print(f"lapwing: {_who(roll, what)}: waiting for {missing} to arrive{limit}", file=sys.stderr, flush=True)
+
+
+def _end(roll: Roll, what: str, patience: float) -> None:
+    if roll.comm.Get_rank() != roll.waiting()[0]:
+        time.sleep(_OTHERS_SECONDS)
+        abort(roll.comm)
+    missing = roll.missing()
+    has = "has" if len(missing) == 1 else "have"
+    say_and_abort(
+        f"{_who(roll, what)}: {ranks_text(missing)} {has} not arrived after {patience:g} s. Every rank of a communicator "
+        "makes the same calls in the same order; a rank that is missing has failed, has ended or is at work elsewhere. "
+        "LAPWING_PATIENCE=SECONDS allows longer waits, 0 endless ones; comm=lw.SELF is for calls of one rank alone.",
+        roll.comm,
+    )
+
+
+def _who(roll: Roll, what: str) -> str:
+    waiting = roll.waiting()
+    return f"{ranks_text(waiting)} at {at_place(what)}"
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """``rank 3``, or ``ranks 0 to 2, 5``."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    texts: list[str] = []
+    for run in runs:
+        texts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(texts)}"
+
+
+def at_place(what: str) -> str:
+    """A call with the file and line of the program that makes it."""
+    place = calling_place()
+    return f"{what} ({place})" if place else what
+
+
+def calling_place() -> str:
+    """File and line outside this package that the call at hand comes from; empty where it comes from the command line."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None or frame.f_code.co_filename.startswith("<frozen"):
+        return ""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

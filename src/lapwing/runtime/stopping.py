@@ -1,0 +1,64 @@
+"""A rank that meets an error of the plain loop tells the others in mid-run, so that all come to an end soon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_TAG = 78  # transports use the first few
+
+
+class StopSignal:
+    """The signal between the ranks of comm (mpi4py) during one run.
+
+    block: the place of this rank's block in the loops' order (Partition.order).
+    """
+
+    def __init__(self, comm: Any, helper_thread: bool, block: tuple[int, ...]) -> None:
+        from mpi4py import MPI
+
+        # With a helper thread two threads would be in MPI at a time.
+        self._works = not helper_thread or MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        self._comm, self._block = comm, block
+        self._sent: list[Any] = []
+        self._heard: dict[int, tuple[int, ...]] = {}
+
+    def tell(self, sweep: int) -> None:
+        """Tell all other ranks that this one has stopped computing in that sweep."""
+        if self._works:
+            place = np.array([sweep, *self._block], np.int64)
+            others = (r for r in range(self._comm.Get_size()) if r != self._comm.Get_rank())
+            self._sent = [self._comm.Isend(place, dest=other, tag=_TAG) for other in others]
+
+    def is_behind(self, sweep: int) -> bool:
+        """Whether this rank's part of a sweep comes after one where another has stopped, so that nothing in it counts.
+
+        What comes before must still be computed: it may hold the first error, and must not make one up.
+        """
+        while self._works and self._comm.Iprobe(tag=_TAG, status=(status := _status())):
+            self._receive(status.Get_source())
+        return any((sweep, *self._block) > place for place in self._heard.values())
+
+    def settle(self, told: Sequence[int]) -> None:
+        """After the run: take what these ranks, the same on every rank, have told, so that the next run hears nothing of it."""
+        from mpi4py import MPI
+
+        if not self._works:
+            return
+        for rank in told:
+            if rank != self._comm.Get_rank() and rank not in self._heard:
+                self._receive(rank)
+        MPI.Request.Waitall(self._sent)
+
+    def _receive(self, rank: int) -> None:
+        place = np.empty(1 + len(self._block), np.int64)
+        self._comm.Recv(place, source=rank, tag=_TAG)
+        self._heard[rank] = tuple(map(int, place))
+
+
+def _status() -> Any:
+    from mpi4py import MPI
+
+    return MPI.Status()
