@@ -114,7 +114,7 @@ def tile_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
     bound = skewed_nest(bound, plan.skew)
-    return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, nest.dependences)
+    return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
 
 
 def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:

@@ -47,6 +47,7 @@ class Nest:
         self.tuning: Tuning | None = None
         self._bound: dict[Any, BoundNest] = {}
         self._plans: dict[Any, Plan] = {}
+        self._worked: dict[Any, float] = {}  # seconds that calls took with a plan, by the key of the plan
         self._problem: Callable[..., dict[str, Any]] | None = None
         functools.update_wrapper(self, function)
 
@@ -158,17 +159,26 @@ class Nest:
 
         Raises RefusedError as ``plan`` does.
         """
-        from lapwing.decide import Decider
+        from lapwing.decide import FORMS_SECONDS, Decider
 
         key = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
-        if key not in self._plans:
+        known, worked = self._plans.get(key), self._worked.get(key, 0.0)
+        if known is None or (known.inner.is_guess and worked >= FORMS_SECONDS):
             decide = Decider.here(
                 bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None
             )
-            self._plans[key] = decide.for_call(self.wishes(), partition)
+            self._plans[key] = decide.for_call(self.wishes(), partition, worked)
+            self._worked[key] = 0.0
             if len(self._plans) > _REMEMBERED:
-                self._plans.pop(next(iter(self._plans)))
+                self._worked.pop(oldest := next(iter(self._plans)))
+                self._plans.pop(oldest)
         return self._plans[key]
+
+    def note_run(self, plan: Plan, seconds: float) -> None:
+        """A call with this plan took so long: once calls alike have taken long enough, tiles are measured for them."""
+        for key, known in self._plans.items():
+            if known is plan:
+                self._worked[key] += seconds
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
-from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
@@ -41,10 +40,12 @@ def run(
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        plan = plan or make_plan(bound, nest.dependences, 1, nest.wishes())
-        return run_alone(
+        plan = plan or nest.planned(bound, 1, 1, 1, arguments)
+        outcome = run_alone(
             bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
         )
+        nest.note_run(plan, outcome.seconds)
+        return outcome
     return _run_collectively(nest, arguments, communicator.world(), report, measure, plan)
 
 
@@ -85,7 +86,7 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    stubs, plan = message
+    given, (stubs, plan) = plan, message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
     sources: dict[str, Any] = dict.fromkeys(a.name for a in bound.arrays)
     if rank == 0:
@@ -98,7 +99,10 @@ def _run_collectively(
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
-    return run_on_ranks(bound, plan, sources, comm, place, announce, report, measure, nest.tuning)
+    outcome = run_on_ranks(bound, plan, sources, comm, place, announce, report, measure, nest.tuning)
+    if rank == 0:
+        nest.note_run(given, outcome.seconds)
+    return outcome
 
 
 def _whole(value: Any) -> Any:

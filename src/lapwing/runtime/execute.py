@@ -15,7 +15,6 @@ import numpy as np
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import ArrayType, BoundNest
-from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.communicator import abort, agree, clock_offset, host
@@ -29,6 +28,7 @@ from lapwing.runtime.transfer import Region, gather, gather_regions, scatter, sc
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
@@ -146,7 +146,7 @@ def run_alone(
         return _idle_outcome(bound, plan)
     runtime = native.serial_runtime(announce)
     tiled = skewed_nest(bound, plan.skew)
-    library = _tile_library(tiled, plan.dependences, announce)
+    library = _tile_library(tiled, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
     arrays: dict[str, LocalArray] = {}
     copied: list[str] = []
@@ -194,7 +194,7 @@ def run_on_ranks(
     options = agree(comm, lambda: _options(plan, comm, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-        return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
+        return native.mpi_runtime(announce), _tile_library(bound, plan.inner.form, announce)
 
     runtime, library = agree(comm, build)
     exported = plan.engine == "onesided" and any_share_memory(comm)
@@ -323,8 +323,8 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 
 @lru_cache(maxsize=64)
-def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce) -> ctypes.CDLL:
-    return native.build_tile(tile_source(bound, faces_of(bound), dependences), announce)
+def _tile_library(bound: BoundNest, form: InnerForm, announce: native.Announce) -> ctypes.CDLL:
+    return native.build_tile(tile_source(bound, faces_of(bound), form), announce)
 
 
 def _by_name(times: native.Times) -> dict[str, float]:
