@@ -13,6 +13,7 @@ from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, is_count, mapping_on, partition_of, rule_of_thumb
 from lapwing.planner.inner import choice_by_rule
+from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces
@@ -104,6 +105,7 @@ def make_plan(
         message_bytes=largest,
         inner=choice_by_rule(bound, dependences),
         reasons=tuple(reasons),
+        notes=notes(bound),
         skew=skew,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lapwing.loopnest import powers
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
@@ -132,6 +133,8 @@ def _cycles(node: t.Typed) -> int:
         case t.Select():
             return _SELECT_CYCLES
         case t.Operation(operator=operator, operands=operands):
+            if powers.is_power(node) and powers.exponent(node) in powers.QUICK:
+                return 3 * _FLOAT_CYCLES["*"]
             if operator.startswith("math.") or operator == "**":
                 return _CALL_CYCLES
             if operands[0].dtype.startswith("float"):

@@ -25,7 +25,8 @@ class Plan:
     ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``, and ``tile`` its tile
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
-    own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why. ``buffers`` messages of a channel may be under way at once, and an engine that
+    own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and
+    ``notes`` what in the nest's text costs much time. ``buffers`` messages of a channel may be under way at once, and an engine that
     polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None
     where nothing is known of the machine.
 
@@ -46,6 +47,7 @@ class Plan:
     message_bytes: int
     inner: InnerChoice
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     skew: Skew | None = None
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS
@@ -88,6 +90,7 @@ class Plan:
             "slice_seconds": self.slice_seconds,
             "predicted": None if self.prediction is None else self.prediction.to_json(),
             "reasons": list(self.reasons),
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -109,6 +112,7 @@ class Plan:
         if self.prediction is not None:
             lines.append(f"  predicted    {self.prediction}")
         lines += [f"  because      {reason}" for reason in self.reasons]
+        lines += [f"  note         {note}" for note in self.notes]
         return "\n".join(lines)
 
     def in_short(self) -> str:

@@ -1,0 +1,39 @@
+"""What of a nest's text costs much time and could be written otherwise: notes for its author."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lapwing.loopnest import powers
+from lapwing.loopnest.binding import BoundNest
+
+
+def notes(bound: BoundNest) -> tuple[str, ...]:
+    """A line each, with file and line."""
+    return tuple(dict.fromkeys(_of_powers(bound)))
+
+
+def _of_powers(bound: BoundNest) -> Iterator[str]:
+    for statement, power in powers.library_powers(bound.body):
+        exponent = powers.exponent(power)
+        where = bound.nest.where(statement.line)
+        if exponent is None:
+            yield f"{where}: x**y calls C's pow at every point, which takes about as long as ten multiplications"
+        else:
+            written = _spelled(exponent)
+            yield (
+                f"{where}: x**{exponent:g} calls C's pow at every point; {written} takes about a tenth of the time, and may "
+                "differ in the last bit"
+            )
+
+
+def _spelled(exponent: float) -> str:
+    """A power in multiplications and roots, where it is one of those that people write."""
+    whole = round(abs(exponent) * 2)
+    if whole != abs(exponent) * 2 or not 0 < whole <= 32:
+        return "a formula without powers, if there is one,"
+    n, half = divmod(whole, 2)
+    factors = ["x**4"] * (n // 4)
+    factors += [f"x**{n % 4}" if n % 4 > 1 else "x"] * (n % 4 > 0)
+    text = "*".join(factors + ["sqrt(x)"] * half)
+    return f"1/({text})" if exponent < 0 else text
