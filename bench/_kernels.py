@@ -43,7 +43,9 @@ def triangular_solve(x, b, west, south, below, diagonal):
     for i in range(1, x.shape[0]):
         for j in range(1, x.shape[1]):
             for k in range(1, x.shape[2]):
-                rest = west[i, j, k] * x[i - 1, j, k] + south[i, j, k] * x[i, j - 1, k] + below[i, j, k] * x[i, j, k - 1]
+                rest = (
+                    west[i, j, k] * x[i - 1, j, k] + south[i, j, k] * x[i, j - 1, k] + below[i, j, k] * x[i, j, k - 1]
+                )
                 x[i, j, k] = (b[i, j, k] - rest) * diagonal[i, j, k]
 
 

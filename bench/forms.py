@@ -35,7 +35,8 @@ class Worker:
         )  # fmt: skip
 
     def ask(self, **asked: Any) -> dict[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         print(json.dumps(asked), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
@@ -122,7 +123,9 @@ def show(document: dict[str, Any]) -> None:
         ratios = [f"{figures[who]['over_now']['median']:.2f}" for who in found[1:]]
         rows.add_row(kernel["kernel"], str(kernel["size"]), *ns, *ratios, kernel["form"])
     out.print(rows)
-    out.print("Nanoseconds a point; medians over the rounds, ratios of times in the same round: above 1 is slower than now.")
+    out.print(
+        "Nanoseconds a point; medians over the rounds, ratios of times in the same round: above 1 is slower than now."
+    )
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    given, (stubs, plan) = plan, message
+    own_plan, (stubs, plan) = plan, message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
     sources: dict[str, Any] = dict.fromkeys(a.name for a in bound.arrays)
     if rank == 0:
@@ -100,8 +100,8 @@ def _run_collectively(
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
     outcome = run_on_ranks(bound, plan, sources, comm, place, announce, report, measure, nest.tuning)
-    if rank == 0:
-        nest.note_run(given, outcome.seconds)
+    if own_plan is not None:  # on the first rank
+        nest.note_run(own_plan, outcome.seconds)
     return outcome
 
 

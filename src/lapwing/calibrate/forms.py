@@ -75,9 +75,13 @@ class FormProber:
         return remembered.path_of(f"{kernel_key(self.bound, self.dependences)}-{self.together}-forms")
 
     def _recall(self) -> None:
-        if not self._remembered:
+        if self._remembered:
+            return
+        try:
             found = ((shape, self._seconds(entry)) for shape, entry in remembered.read(self._path))
             self._remembered.update((shape, seconds) for shape, seconds in found if len(seconds) == len(self.forms))
+        except (ValueError, TypeError):  # a cache: whatever is wrong with it, measure again
+            self._remembered.clear()
 
     def _seconds(self, entry: remembered.Entry) -> Seconds:
         """Of the forms that this version of Lapwing has."""

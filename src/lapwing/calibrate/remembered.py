@@ -26,9 +26,7 @@ def read(path: Path) -> list[tuple[Shape, Entry]]:
         document = json.loads(path.read_text())
         if document["version"] != _VERSION:
             return []
-        return [
-            (Shape(tuple(entry["block"]), entry["mapping"], entry["tile"]), entry) for entry in document["shapes"]
-        ]
+        return [(Shape(tuple(entry["block"]), entry["mapping"], entry["tile"]), entry) for entry in document["shapes"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
 

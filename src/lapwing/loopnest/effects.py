@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from lapwing.loopnest import typed as t
 
-_CHEAP = frozenset(
-    ["+", "-", "*", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=", "not", "truth", "min", "max", "abs"]
-    + ["unary -", "unary ~"]
-)
+_CHEAP = frozenset("+ - * & | ^ < <= > >= == != not truth min max abs".split()) | {"unary -", "unary ~"}
 
 
 def is_speculable(node: t.Typed) -> bool:

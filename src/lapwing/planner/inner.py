@@ -62,7 +62,9 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence]) -> Inner
     """
     forms = legal_forms(bound, dependences)
     rivals = len(forms) - 1
-    innermost = forms[-1].order[-1]  # forms in another order come last, and are there because arrays are contiguous in it
+    innermost = forms[-1].order[
+        -1
+    ]  # forms in another order come last, and are there because arrays are contiguous in it
     name = bound.nest.space_loops[innermost].name
     of_order = [form for form in forms if form.order[-1] == innermost]
     plain = of_order[0]

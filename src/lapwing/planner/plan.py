@@ -26,9 +26,9 @@ class Plan:
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
     own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and
-    ``notes`` what in the nest's text costs much time. ``buffers`` messages of a channel may be under way at once, and an engine that
-    polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None
-    where nothing is known of the machine.
+    ``notes`` what in the nest's text costs much time. ``buffers`` messages of a channel may be under way at once, and an
+    engine that polls does so every ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from,
+    are None where nothing is known of the machine.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.

@@ -54,7 +54,7 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
     for order in _orders(bound):
         chained = not _is_independent(order, vectors)
         for lanes in (1, FEW_LANES, MOST_LANES) if chained and len(order) > 1 else (1,):
-            if _is_legal(order, lanes, vectors):
+            if is_legal(order, lanes, vectors):
                 found.append(InnerForm(order, lanes, independent=lanes > 1 or not chained))
     return tuple(found)
 
@@ -65,7 +65,7 @@ def usual_lanes(bound: BoundNest) -> int:
     return next((lanes for lanes, streams in _STREAMS.items() if lanes * planes <= streams), 1)
 
 
-def _is_legal(order: Sequence[int], lanes: int, vectors: Sequence[Vector]) -> bool:
+def is_legal(order: Sequence[int], lanes: int, vectors: Sequence[Vector]) -> bool:
     """Whether all dependences point forwards in the order of a form, and with lanes none joins points of one step."""
     for vector in vectors:
         moved = [vector[k] for k in order]

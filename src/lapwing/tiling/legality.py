@@ -50,4 +50,3 @@ def against_time_tiles(
             if components[loop.name] < 0:
                 return dependence, loop
     return None
-
