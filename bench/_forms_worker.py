@@ -12,7 +12,7 @@ from _kernels import KERNELS
 
 from lapwing.run import run
 
-SETTLED_SECONDS = 1.2  # of computing, after which inner forms have been compared
+SETTLED_SECONDS = 3.0  # at most, until the inner form has been measured
 
 
 class Kernel:
@@ -20,20 +20,21 @@ class Kernel:
         self.nest, _, made = KERNELS[name]
         self.arguments = made(size)
         self.points = self.nest.bind(self.arguments).domain.box_volume
-        self.form = "–"
+        self.form, self.may_change = "–", False
         self.jitted: Any = None
 
     def settle(self, quick: bool) -> None:
         """Until the plan is what it stays: the first runs build the tile and compare its forms."""
         begin = time.perf_counter()
-        while time.perf_counter() - begin < (0 if quick else SETTLED_SECONDS):
-            self.own()
         self.own()
+        while not quick and self.may_change and time.perf_counter() - begin < SETTLED_SECONDS:
+            self.own()
 
     def own(self) -> float:
         outcome = run(self.nest, self.arguments)
         inner = getattr(outcome.plan, "inner", None)
         if inner is not None:
+            self.may_change = inner.is_guess
             self.form = inner.form.describe(outcome.plan.space_loops) + (" (measured)" if inner.measured else "")
         return outcome.seconds
 

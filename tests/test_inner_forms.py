@@ -233,8 +233,11 @@ def test_forms_are_compared_once_calls_have_taken_long_enough(tmp_path: Path, mo
     first = nest.planned(bound, 1, 1, 1, arguments)
     assert first.inner.is_guess
     nest.note_run(first, 0.6 * decide.FORMS_SECONDS)
-    assert nest.planned(bound, 1, 1, 1, arguments) is first
-    nest.note_run(first, 0.6 * decide.FORMS_SECONDS)
+    again = nest.planned(bound, 1, 1, 1, arguments)
+    assert again.inner.is_guess
+    assert nest.planned(bound, 1, 1, 1, arguments) is again
+    assert not calls
+    nest.note_run(again, 0.6 * decide.FORMS_SECONDS)
     second = nest.planned(bound, 1, 1, 1, arguments)
     assert (second.inner.form.lanes, second.inner.is_guess, len(calls)) == (4, False, 1)
     nest.note_run(second, 100.0)

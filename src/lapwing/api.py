@@ -47,7 +47,8 @@ class Nest:
         self.tuning: Tuning | None = None
         self._bound: dict[Any, BoundNest] = {}
         self._plans: dict[Any, Plan] = {}
-        self._worked: dict[Any, float] = {}  # seconds that calls took with a plan, by the key of the plan
+        self._worked: dict[Any, float] = {}  # seconds that calls took, by the key of their plan
+        self._thought: dict[Any, float] = {}  # of those, the ones before the plan was made
         self._problem: Callable[..., dict[str, Any]] | None = None
         functools.update_wrapper(self, function)
 
@@ -159,19 +160,22 @@ class Nest:
 
         Raises RefusedError as ``plan`` does.
         """
-        from lapwing.decide import FORMS_SECONDS, Decider
+        from lapwing.decide import SECOND_THOUGHTS_SECONDS, Decider
 
         key = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
-        known, worked = self._plans.get(key), self._worked.get(key, 0.0)
-        if known is None or (known.inner.is_guess and worked >= FORMS_SECONDS):
+        known, worked, thought = self._plans.get(key), self._worked.get(key, 0.0), self._thought.get(key, 0.0)
+        if known is None or (
+            known.inner.is_guess and any(thought < limit <= worked for limit in SECOND_THOUGHTS_SECONDS)
+        ):
             decide = Decider.here(
                 bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None
             )
             self._plans[key] = decide.for_call(self.wishes(), partition, worked)
-            self._worked[key] = 0.0
+            self._worked[key] = self._thought[key] = worked
             if len(self._plans) > _REMEMBERED:
-                self._worked.pop(oldest := next(iter(self._plans)))
-                self._plans.pop(oldest)
+                oldest = next(iter(self._plans))
+                for of_key in (self._plans, self._worked, self._thought):
+                    of_key.pop(oldest)
         return self._plans[key]
 
     def note_run(self, plan: Plan, seconds: float) -> None:

@@ -51,6 +51,8 @@ LOOKS_SHARE, LADDERS_SHARE, CONFIRM_SHARE = 0.35, 0.4, 0.25
 WORTH_PLANNING_SECONDS = 0.02
 # Comparing inner forms takes about so long, mostly for building them; then so long on tiles of about so many points.
 FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.06, 200_000
+# When calls alike have taken so long, more may be known of their inner form, or may be worth finding out.
+SECOND_THOUGHTS_SECONDS = (WORTH_PLANNING_SECONDS, FORMS_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -188,13 +190,16 @@ class Decider:
         """A plan for one call among others: by rules of thumb where the call is over before a plan would be made.
 
         worked: seconds that calls alike have taken so far. Inner forms are compared once those calls and this one together
-        take as long as comparing, so that comparing never takes more than half of the time (the ski rental problem).
+        take as long as comparing, so that comparing never takes more than half of the time (the ski rental problem); what
+        is remembered of them is looked up earlier.
         """
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
         if plan.steps == 0:
             return plan
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
         seconds = problem.work_seconds(EstimatedRates.of(self.bound, self.machine))
+        if worked + seconds < WORTH_PLANNING_SECONDS:
+            return plan
         inner = self._inner(plan, problem, may_measure=worked + seconds >= FORMS_SECONDS)
         if self.ranks == 1 or seconds < WORTH_PLANNING_SECONDS:
             return replace(plan, inner=inner)

@@ -14,7 +14,7 @@ the layout of arrays are as ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 from lapwing.codegen.bounds import LoopBounds, tile_bounds
@@ -23,6 +23,7 @@ from lapwing.codegen.module import ModuleWriter, element, indented, mentions, wr
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 
@@ -80,7 +81,8 @@ class _PairNames:
 
 class _TileWriter(ModuleWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
-        super().__init__(bound)
+        innermost = bound.nest.space_loops[form.order[-1]]
+        super().__init__(replace(bound, body=shortened(bound.body, innermost.name, innermost.step)))
         self.faces, self.form, self.lanes = faces, form, form.lanes
 
     def source(self) -> str:
