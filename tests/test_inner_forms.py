@@ -191,6 +191,9 @@ def test_the_fastest_form_measured_is_taken_and_told() -> None:
     chosen = choice_by_measurement(by_rule, {sixteen: 3e-9, plain: 0.7e-9, four: 3.4e-9})
     assert chosen.form == plain
     assert chosen.describe(["i", "j"]) == "plain, measured 0.7 ns a point; lanes of 16 3; lanes of 4 3.4"
+    assert choice_by_measurement(by_rule, {sixteen: 1.02e-9, plain: 1e-9, four: 3e-9}).form == sixteen, (
+        "no more than noise"
+    )
     assert by_rule.is_guess
     assert not chosen.is_guess
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from lapwing.tiling.inner import InnerForm, legal_forms, usual_lanes
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
 LANES_CYCLES = 8
+WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,8 @@ class InnerChoice:
         name = self.form.describe(loops)
         if not self.measured:
             return f"{name}: {self.rule}"
-        (_, best), *others = self.measured
-        slower = "".join(f"; {form.describe(loops)} {1e9 * seconds:.3g}" for form, seconds in others)
-        return f"{name}, measured {1e9 * best:.3g} ns a point{slower}"
+        others = "".join(f"; {f.describe(loops)} {1e9 * s:.3g}" for f, s in self.measured if f != self.form)
+        return f"{name}, measured {1e9 * dict(self.measured)[self.form]:.3g} ns a point{others}"
 
     def to_json(self, loops: Sequence[str]) -> dict[str, object]:
         return {
@@ -55,9 +56,7 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence]) -> Inner
     """
     forms = legal_forms(bound, dependences)
     rivals = len(forms) - 1
-    innermost = forms[-1].order[
-        -1
-    ]  # forms in another order come last, and are there because arrays are contiguous in it
+    innermost = forms[-1].order[-1]  # that of another order, if there is one: arrays are contiguous along it
     loop = bound.nest.space_loops[innermost]
     name = loop.name
     of_order = [form for form in forms if form.order[-1] == innermost]
@@ -75,6 +74,10 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence]) -> Inner
 
 
 def choice_by_measurement(by_rule: InnerChoice, seconds: Mapping[InnerForm, float]) -> InnerChoice:
-    """The fastest form; seconds per point of every form measured."""
+    """The fastest form, or that by rule where it is as good; seconds per point of every form measured."""
+    if not seconds:
+        return by_rule
     ranked = tuple(sorted(seconds.items(), key=lambda item: item[1]))
-    return InnerChoice(ranked[0][0], by_rule.rule, by_rule.rivals, ranked) if ranked else by_rule
+    fastest, least = ranked[0]
+    form = by_rule.form if seconds.get(by_rule.form, math.inf) <= least * (1 + WORTHWHILE) else fastest
+    return InnerChoice(form, by_rule.rule, by_rule.rivals, ranked)
