@@ -23,6 +23,7 @@ from lapwing.machine.machine import Quantity
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
 from lapwing.planner.rates import Shape
 from lapwing.run import run
+from lapwing.runtime import execute
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
 
@@ -358,10 +359,23 @@ def slow_power(u, e):
         u[i] = u[i - 1] ** 1.5 + u[i] ** e + u[i] ** 2
 
 
-def test_powers_that_call_the_library_are_noted() -> None:
+def test_powers_are_noted() -> None:
     plan = slow_power.plan(np.ones(9), 0.3)
     line = slow_power.loops.line + 2
-    assert [note.split(": ", 1)[0].split("/")[-1] for note in plan.notes] == [f"test_inner_forms.py:{line}"] * 2
-    assert "x**1.5 calls C's pow at every point; x*sqrt(x) takes about a tenth of the time" in str(plan)
+    assert [note.split(": ", 1)[0].split("/")[-1] for note in plan.notes] == [f"test_inner_forms.py:{line}"] * 3
+    assert "x**1.5 calls C's pow at every point; x*sqrt(x) is several times faster" in str(plan)
     assert "x**y calls C's pow at every point" in str(plan)
-    assert not one_power.plan(np.zeros(4), np.ones(4)).notes
+    assert "x**2 has the bits of C's pow, by a test at every point; x*x needs none" in str(plan)
+    assert not gauss_seidel.plan(floats(9, 9), 1).notes
+
+
+def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Padding keeps rows that advance together out of each other's cache sets; the plain loop would pay for nothing."""
+    made: list[str] = []
+    allocated = execute.allocate
+    monkeypatch.setattr(execute, "allocate", lambda array, *rest: made.append(array.name) or allocated(array, *rest))
+    u = floats(12, 512)
+    plan = gauss_seidel.plan(u, 1)
+    for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 1}))[:2]:
+        run(gauss_seidel, {"u": u, "sweeps": 1}, plan=replace(plan, inner=replace(plan.inner, form=form)))
+        assert made == ["u"] * (form.lanes > 1)

@@ -14,26 +14,32 @@ def notes(bound: BoundNest) -> tuple[str, ...]:
 
 
 def _of_powers(bound: BoundNest) -> Iterator[str]:
-    for statement, power in powers.library_powers(bound.body):
+    for statement, power in powers.powers_of(bound.body):
         exponent = powers.exponent(power)
         where = bound.nest.where(statement.line)
         if exponent is None:
-            yield f"{where}: x**y calls C's pow at every point, which takes about as long as ten multiplications"
-        else:
-            written = _spelled(exponent)
+            yield f"{where}: x**y calls C's pow at every point, which takes about as long as twenty multiplications"
+            continue
+        written = _spelled(exponent)
+        if exponent in powers.QUICK:
             yield (
-                f"{where}: x**{exponent:g} calls C's pow at every point; {written} takes about a tenth of the time, and may "
+                f"{where}: x**{exponent:g} has the bits of C's pow, by a test at every point; {written} needs none, and may "
                 "differ in the last bit"
+            )
+        else:
+            yield (
+                f"{where}: x**{exponent:g} calls C's pow at every point; {written} is several times faster, and may differ in "
+                "the last bit"
             )
 
 
 def _spelled(exponent: float) -> str:
     """A power in multiplications and roots, where it is one of those that people write."""
     whole = round(abs(exponent) * 2)
-    if whole != abs(exponent) * 2 or not 0 < whole <= 32:
+    if whole != abs(exponent) * 2 or not 0 < whole <= 16:
         return "a formula without powers, if there is one,"
     n, half = divmod(whole, 2)
-    factors = ["x**4"] * (n // 4)
-    factors += [f"x**{n % 4}" if n % 4 > 1 else "x"] * (n % 4 > 0)
-    text = "*".join(factors + ["sqrt(x)"] * half)
-    return f"1/({text})" if exponent < 0 else text
+    text = "*".join([*["x"] * n, *["sqrt(x)"] * half])
+    if exponent > 0:
+        return text
+    return f"1/({text})" if "*" in text else f"1/{text}"

@@ -139,7 +139,7 @@ def run_alone(
 ) -> Outcome:
     """Run on this process alone; written arrays are updated in place.
 
-    Arrays are worked on where they lie if their layout is a good one and nothing in the loop can raise; else in a padded
+    Arrays are worked on where they lie if their layout is a good one for the inner form and nothing in the loop can raise; else in a padded
     copy that is stored back at the end, so that an error leaves them as they were.
     """
     if bound.domain.is_empty:
@@ -148,13 +148,14 @@ def run_alone(
     tiled = skewed_nest(bound, plan.skew)
     library = _tile_library(tiled, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
+    has_lanes = plan.inner.form.lanes > 1
     arrays: dict[str, LocalArray] = {}
     copied: list[str] = []
     for array in bound.arrays:
         values = arguments[array.name]
         local = attach(array, values)
         may_raise = bound.body.traps and array.name in bound.nest.written
-        if local is None or may_raise or is_crowded(local):
+        if local is None or may_raise or (has_lanes and is_crowded(local)):
             local = allocate(array, needed_box(bound, array.name, block))
             local.values[...] = values[slices(local.box)]
             copied.append(array.name)
