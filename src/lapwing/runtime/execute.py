@@ -139,8 +139,8 @@ def run_alone(
 ) -> Outcome:
     """Run on this process alone; written arrays are updated in place.
 
-    Arrays are worked on where they lie if their layout is a good one for the inner form and nothing in the loop can raise; else in a padded
-    copy that is stored back at the end, so that an error leaves them as they were.
+    Arrays are worked on where they lie if their layout is a good one for the tile's inner form and nothing in the loop can
+    raise; else in a padded copy that is stored back at the end, so that an error leaves them as they were.
     """
     if bound.domain.is_empty:
         return _idle_outcome(bound, plan)
