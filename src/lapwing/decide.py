@@ -50,7 +50,7 @@ PROBE_SHARE, SHORTEST_PROBE_SECONDS, PROBE_SECONDS = 0.3, 0.2, 1.0
 LOOKS_SHARE, LADDERS_SHARE, CONFIRM_SHARE = 0.35, 0.4, 0.25
 WORTH_PLANNING_SECONDS = 0.02
 # Comparing inner forms takes about so long, mostly for building them; then so long on tiles of about so many points.
-FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.06, 200_000
+FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.15, 200_000
 # When calls alike have taken so long, more may be known of their inner form, or may be worth finding out.
 SECOND_THOUGHTS_SECONDS = (WORTH_PLANNING_SECONDS, FORMS_SECONDS)
 
