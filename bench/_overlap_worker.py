@@ -165,7 +165,7 @@ class Site:
         bound = self.pipelined.nest.bind(self.pipelined.arguments(array, self.case.sweeps))
         wishes = Wishes("overlap", self.case.tile, self.case.grid)
         plan = make_plan(bound, self.pipelined.nest.dependences, self.comm.Get_size(), wishes)
-        library = native.build_tile(tile_source(bound, faces_of(bound), plan.dependences), self.announce)
+        library = native.build_tile(tile_source(bound, faces_of(bound), plan.inner.form), self.announce)
         return bound, plan, library
 
     @cache  # noqa: B019

@@ -112,7 +112,7 @@ class Site:
         cut = Cut(variant["mapping"], tuple(variant["parts"]))
         nest = self.problem.nest
         plan = make_plan(self.bound, nest.dependences, self.ranks, Wishes(variant["engine"], variant["tile"], cut=cut))
-        library = native.build_tile(tile_source(self.bound, faces_of(self.bound), plan.dependences), self.announce)
+        library = native.build_tile(tile_source(self.bound, faces_of(self.bound), plan.inner.form), self.announce)
         exported = variant["engine"] == "onesided"
         key = (plan.partition, exported)
         if key not in self.arrays:

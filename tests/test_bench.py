@@ -47,7 +47,7 @@ def numbers(node: Any) -> Iterator[float]:
         yield node
 
 
-@pytest.mark.parametrize("program", ["core.py", "scaling.py", "overlap.py"])
+@pytest.mark.parametrize("program", ["core.py", "forms.py", "scaling.py", "overlap.py"])
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
@@ -59,6 +59,20 @@ def test_meeting(tmp_path: Path) -> None:
     ways = quick("meeting.py", tmp_path)["seconds"]
     assert {"on rank 0 alone", "on every rank", "distributed"} < set(ways)
     assert all(math.isfinite(number) and number > 0 for number in numbers(ways))
+
+
+def test_forms(tmp_path: Path) -> None:
+    document = quick("forms.py", tmp_path, "--kernel", "LCS", "--kernel", "transposed")
+    assert [kernel["kernel"] for kernel in document["kernels"]] == ["LCS", "transposed"]
+    for kernel in document["kernels"]:
+        assert len(kernel["figures"]["now"]["seconds"]) == kernel["rounds"]
+    assert all(map(math.isfinite, numbers(document["kernels"])))
+
+
+def test_another_tree_has_to_be_one(tmp_path: Path) -> None:
+    done = run("forms.py", "--before", str(tmp_path))
+    assert done.returncode == 2
+    assert "holds no src/lapwing" in done.stderr
 
 
 def test_core(tmp_path: Path) -> None:

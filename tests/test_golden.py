@@ -19,8 +19,9 @@ from lapwing.codegen.plain import plain_source
 from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
 from lapwing.runtime.native import TILE_FLAGS
-from lapwing.tiling.faces import Faces
-from lapwing.tiling.skewing import skewed_nest
+from lapwing.tiling.faces import Faces, faces_of
+from lapwing.tiling.inner import legal_forms
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 GOLDEN = Path(__file__).parent / "golden"
 PACKAGE = Path(tile.__file__).parents[1]
@@ -111,11 +112,16 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
 }
 
 
-def tile_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
+def tile_of(nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None) -> str:
+    """lanes: of the inner form; None is the form taken by rule."""
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
     bound = skewed_nest(bound, plan.skew)
-    return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, nest.dependences)
+    if lanes is not None:
+        forms = legal_forms(bound, skewed_dependences(nest.dependences, plan.skew))
+        form = next(form for form in forms if form.lanes == lanes)
+        return tile_source(bound, faces_of(bound), form)
+    return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
 
 
 def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
@@ -124,6 +130,7 @@ def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
 
 FILES: dict[str, Callable[[], str]] = {
     **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items()},
+    **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle")},
 }
 

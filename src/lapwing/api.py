@@ -52,6 +52,8 @@ class Nest:
         self.comm: Any = None
         self._bound: dict[Any, BoundNest] = {}
         self._plans: dict[Any, Plan] = {}
+        self._worked: dict[Any, float] = {}  # seconds that calls took, by the key of their plan
+        self._thought: dict[Any, float] = {}  # of those, the ones before the plan was made
         self._problem: Callable[..., dict[str, Any]] | None = None
         functools.update_wrapper(self, function)
 
@@ -212,17 +214,29 @@ class Nest:
 
         Raises RefusedError as ``plan`` does.
         """
-        from lapwing.decide import Decider
+        from lapwing.decide import SECOND_THOUGHTS_SECONDS, Decider
 
         key = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
-        if key not in self._plans:
+        known, worked, thought = self._plans.get(key), self._worked.get(key, 0.0), self._thought.get(key, 0.0)
+        if known is None or (
+            known.inner.is_guess and any(thought < limit <= worked for limit in SECOND_THOUGHTS_SECONDS)
+        ):
             decide = Decider.here(
                 bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None
             )
-            self._plans[key] = decide.for_call(self.wishes(), partition)
+            self._plans[key] = decide.for_call(self.wishes(), partition, worked)
+            self._worked[key] = self._thought[key] = worked
             if len(self._plans) > _REMEMBERED:
-                self._plans.pop(next(iter(self._plans)))
+                oldest = next(iter(self._plans))
+                for of_key in (self._plans, self._worked, self._thought):
+                    of_key.pop(oldest)
         return self._plans[key]
+
+    def note_run(self, plan: Plan, seconds: float) -> None:
+        """A call with this plan took so long: once calls alike have taken long enough, tiles are measured for them."""
+        for key, known in self._plans.items():
+            if known is plan:
+                self._worked[key] += seconds
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.

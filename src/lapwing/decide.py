@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from lapwing.calibrate.fingerprint import here
+from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.probing import Prober
 from lapwing.calibrate.tile import kernel_key
 from lapwing.codegen.cache import cache_directory
@@ -17,10 +19,11 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
 from lapwing.machine.machine import Kernel, Link, Machine
-from lapwing.notices import say
-from lapwing.planner.choose import Wishes, make_plan
+from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_plan
 from lapwing.planner.costs import Placement
+from lapwing.planner.cuts import Cut
 from lapwing.planner.explain import chosen, reasons
+from lapwing.planner.inner import InnerChoice, choice_by_measurement
 from lapwing.planner.optimise import (
     Candidate,
     Problem,
@@ -34,6 +37,7 @@ from lapwing.planner.optimise import (
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape
 from lapwing.runtime.tuning import allowed_cpus
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
 
@@ -45,6 +49,10 @@ UNCALIBRATED = "typical"  # the machine that stands for one nobody has measured
 PROBE_SHARE, SHORTEST_PROBE_SECONDS, PROBE_SECONDS = 0.3, 0.2, 1.0
 LOOKS_SHARE, LADDERS_SHARE, CONFIRM_SHARE = 0.35, 0.4, 0.25
 WORTH_PLANNING_SECONDS = 0.02
+# Comparing inner forms takes about so long, mostly for building them; then so long on tiles of about so many points.
+FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.15, 200_000
+# When calls alike have taken so long, more may be known of their inner form, or may be worth finding out.
+SECOND_THOUGHTS_SECONDS = (WORTH_PLANNING_SECONDS, FORMS_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -177,53 +185,110 @@ class Decider:
         return Decider(bound, found, ranks, placement, arguments, lambda _: None, machine, measures=name is None)
 
     def __call__(self, wishes: Wishes) -> Plan:
-        """Raises RefusedError as make_plan does, and BuildError where tiles cannot be measured."""
+        """For the command line, where planning may take a moment.
+
+        Raises RefusedError as make_plan does, and BuildError where tiles cannot be measured."""
         return self.decision(wishes).plan
 
-    def for_call(self, wishes: Wishes, partition: Partition | None = None) -> Plan:
-        """A plan for one call among others: by rules of thumb where the call is over before a plan would be made."""
+    def for_call(self, wishes: Wishes, partition: Partition | None = None, worked: float = 0.0) -> Plan:
+        """A plan for one call among others: by rules of thumb where the call is over before a plan would be made.
+
+        worked: seconds that calls alike have taken so far. Inner forms are compared once those calls and this one together
+        take as long as comparing, so that comparing never takes more than half of the time (the ski rental problem); what
+        is remembered of them is looked up earlier.
+        """
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
-        if plan.steps == 0 or self.ranks == 1:
+        if plan.steps == 0:
             return plan
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
-        if problem.work_seconds(EstimatedRates.of(self.bound, self.machine)) < WORTH_PLANNING_SECONDS:
+        seconds = problem.work_seconds(EstimatedRates.of(self.bound, self.machine))
+        if worked + seconds < WORTH_PLANNING_SECONDS:
             return plan
-        return self.decision(wishes, partition).plan
+        inner = self._inner(plan, problem, may_measure=worked + seconds >= FORMS_SECONDS)
+        if self.ranks == 1 or seconds < WORTH_PLANNING_SECONDS:
+            return replace(plan, inner=inner)
+        return self._decision(wishes, partition, inner).plan
 
     def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
         """The plan with what it was chosen from. partition: blocks that are given."""
-        return decide(
+        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        if plan.steps == 0:
+            return Decision(plan)
+        problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
+        seconds = problem.work_seconds(EstimatedRates.of(self.bound, self.machine))
+        inner = self._inner(plan, problem, may_measure=seconds >= WORTH_PLANNING_SECONDS)
+        return self._decision(wishes, partition, inner)
+
+    def _decision(self, wishes: Wishes, partition: Partition | None, inner: InnerChoice) -> Decision:
+        decision = decide(
             self.bound,
             self.dependences,
             self.ranks,
             wishes,
             self.machine,
             self.placement,
-            self._measure if self.measures else None,
+            partial(self._measure, inner.form) if self.measures else None,
             partition,
-            self._kernel,
+            self._kernel(inner.form),
         )
+        return replace(decision, plan=replace(decision.plan, inner=inner))
 
-    def _measure(self, shapes: Sequence[Shape], budget_seconds: float, again: bool) -> Mapping[Shape, Sample]:
+    def _inner(self, plan: Plan, problem: Problem, may_measure: bool) -> InnerChoice:
+        """The inner form: as it was measured for blocks like these, or is measured now, or was measured for others."""
+        by_rule = plan.inner
+        if not self.measures or not by_rule.rivals:
+            return by_rule
+        block = problem.block(Cut(plan.mapping, plan.partition.grid))
+        shape = Shape(block, plan.mapping, _probe_height(problem, plan, block))
+        seconds = self._form_prober.known(shape)
+        if not seconds and may_measure:
+            self.report("comparing inner forms")
+            try:
+                seconds = self._form_prober.measure(shape, FORMS_PROBE_SECONDS)
+            except BuildError:  # as in _measure
+                return by_rule
+        return choice_by_measurement(by_rule, seconds or self._form_prober.nearest(shape))
+
+    def _measure(
+        self, form: InnerForm, shapes: Sequence[Shape], budget_seconds: float, again: bool
+    ) -> Mapping[Shape, Sample]:
         self.report("measuring tiles")
+        if form not in self._probers:
+            self._probers[form] = Prober(*self._tiled, self._together, self.arguments, say, form=form)
         try:
-            return self._prober(shapes, budget_seconds, again)
+            return self._probers[form](shapes, budget_seconds, again)
         except BuildError:  # a plan can be had without a compiler; a run will say what is wrong with it
             return {}
 
-    @cached_property
-    def _kernel(self) -> Kernel | None:
+    def _kernel(self, form: InnerForm) -> Kernel | None:
         if not self.machine.kernels or self.bound.domain.is_empty:
             return None
-        return self.machine.kernels.get(kernel_key(*self._tiled))
+        return self.machine.kernels.get(kernel_key(*self._tiled, form))
 
     @cached_property
-    def _prober(self) -> Prober:
-        together = min(self.ranks, self.placement.ranks_on_cores, len(allowed_cpus()))
-        return Prober(*self._tiled, together, self.arguments, say)
+    def _probers(self) -> dict[InnerForm, Prober]:
+        return {}
+
+    @cached_property
+    def _form_prober(self) -> FormProber:
+        return FormProber(*self._tiled, self._together, self.arguments, say)
+
+    @property
+    def _together(self) -> int:
+        return min(self.ranks, self.placement.ranks_on_cores, len(allowed_cpus()))
 
     @cached_property
     def _tiled(self) -> tuple[BoundNest, tuple[Dependence, ...]]:
         """The nest as it is cut into tiles: skewed, where that takes skewing."""
         skew = find_skew(self.bound.nest, self.dependences)
         return skewed_nest(self.bound, skew), skewed_dependences(self.dependences, skew)
+
+
+def _probe_height(problem: Problem, plan: Plan, block: Sequence[int]) -> int:
+    """The height of tiles to compare inner forms on: that of the plan, or less where one rank has all in one tile."""
+    if plan.mapping is None or plan.ranks > 1:
+        return plan.tile
+    length = block[plan.mapping]
+    wanted = FORMS_POINTS * length // math.prod(block)
+    shortest = SHORTEST_RUN if plan.mapping == len(block) - 1 else ROWS_TOGETHER
+    return min(length, max(shortest, problem.rounded(Cut(plan.mapping, plan.partition.grid), max(1, wanted))))

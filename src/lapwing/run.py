@@ -13,7 +13,6 @@ from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.loopnest.refusals import Refusals
-from lapwing.planner.choose import make_plan
 from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
@@ -48,10 +47,12 @@ def run(
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = nest.bind(arguments)
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        plan = plan or make_plan(bound, nest.dependences, 1, nest.wishes())
-        return run_alone(
+        plan = plan or nest.planned(bound, 1, 1, 1, arguments)
+        outcome = run_alone(
             bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
         )
+        nest.note_run(plan, outcome.seconds)
+        return outcome
     return _run_collectively(nest, arguments, ranks, report, measure, plan)
 
 
@@ -111,7 +112,7 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    stubs, plan = message
+    own_plan, (stubs, plan) = plan, message
     bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
     copies = {n: values[n] for n in call.copies}
     if any(len(ranks) > 1 for ranks in holders.values()):
@@ -126,7 +127,10 @@ def _run_collectively(
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
-    return run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning)
+    outcome = run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning)
+    if own_plan is not None:  # on the first rank
+        nest.note_run(own_plan, outcome.seconds)
+    return outcome
 
 
 def _call(nest: Nest, arguments: Mapping[str, Any], values: Mapping[str, Any]) -> Call:

@@ -27,41 +27,12 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int32_t mismatch = (int32_t)tile->scalars[3].i;
     const int32_t gap = (int32_t)tile->scalars[4].i;
     int32_t best = (int32_t)tile->accumulators[0].i;
-    const int64_t begin = box->lo[1], end = box->hi[1];
-    if (begin >= end) return;
-    for (int64_t block = box->lo[0]; block < box->hi[0]; block += 16) {
-        const int64_t lanes = lw_min_i64(16, box->hi[0] - block);
-        const bool full = lanes == 16 && end - begin >= 16;
-        const int64_t all_from = full ? begin + 15 : end + lanes - 1;
-        const int64_t all_until = full ? end : all_from;
-        int32_t best_lanes[16];
-        for (int lane = 0; lane < 16; ++lane) best_lanes[lane] = best;
-        for (int64_t step = begin; step < all_from; ++step) {
-            for (int64_t lane = lw_max_i64(0, step - end + 1); lane < lw_min_i64(lanes, step - begin + 1); ++lane) {
-                const int64_t i = block + lane;
-                const int64_t j = step - lane;
-                align_point(h, h_s0, a, b, match, mismatch, gap, &best, i, j);
-            }
-            __asm__ volatile("" ::: "memory");
+    const int64_t i_end = box->hi[0];
+    for (int64_t i = box->lo[0]; i < i_end; ++i) {
+        const int64_t j_end = box->hi[1];
+        for (int64_t j = box->lo[1]; j < j_end; ++j) {
+            align_point(h, h_s0, a, b, match, mismatch, gap, &best, i, j);
         }
-        for (int64_t step = all_from; step < all_until; ++step) {
-            #pragma omp simd
-            for (int64_t lane = 0; lane < 16; ++lane) {
-                const int64_t i = block + lane;
-                const int64_t j = step - lane;
-                align_point(h, h_s0, a, b, match, mismatch, gap, &best_lanes[lane], i, j);
-            }
-            __asm__ volatile("" ::: "memory");
-        }
-        for (int64_t step = all_until; step < end + lanes - 1; ++step) {
-            for (int64_t lane = lw_max_i64(0, step - end + 1); lane < lw_min_i64(lanes, step - begin + 1); ++lane) {
-                const int64_t i = block + lane;
-                const int64_t j = step - lane;
-                align_point(h, h_s0, a, b, match, mismatch, gap, &best, i, j);
-            }
-            __asm__ volatile("" ::: "memory");
-        }
-        for (int lane = 0; lane < 16; ++lane) best = lw_max_i32(best, best_lanes[lane]);
     }
     tile->accumulators[0].i = best;
 }

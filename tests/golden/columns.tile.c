@@ -15,9 +15,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
     const double *restrict const c = tile->arrays[1].base;
-    for (int64_t i = box->lo[0]; i < box->hi[0]; ++i) {
+    const int64_t i_end = box->hi[0];
+    for (int64_t i = box->lo[0]; i < i_end; ++i) {
+        const int64_t j_end = box->hi[1];
         #pragma GCC ivdep
-        for (int64_t j = box->lo[1]; j < box->hi[1]; ++j) {
+        for (int64_t j = box->lo[1]; j < j_end; ++j) {
             columns_point(u, u_s0, c, i, j);
         }
         __asm__ volatile("" ::: "memory");

@@ -18,8 +18,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t u_s0 = tile->arrays[0].stride[0];
     const int64_t begin = box->lo[2], end = box->hi[2];
     if (begin >= end) return;
-    for (int64_t block = box->lo[1]; block < box->hi[1]; block += 16) {
-        const int64_t lanes = lw_min_i64(16, box->hi[1] - block);
+    const int64_t i_end = box->hi[1];
+    for (int64_t block = box->lo[1]; block < i_end; block += 16) {
+        const int64_t lanes = lw_min_i64(16, i_end - block);
         const bool full = lanes == 16 && end - begin >= 16;
         const int64_t all_from = full ? begin + 15 : end + lanes - 1;
         const int64_t all_until = full ? end : all_from;

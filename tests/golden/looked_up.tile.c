@@ -20,9 +20,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int8_t *restrict const kind = tile->arrays[2].base;
     const int64_t kind_s0 = tile->arrays[2].stride[0];
     int64_t trap = tile->trap;
-    for (int64_t i = box->lo[0]; i < box->hi[0]; ++i) {
+    const int64_t i_end = box->hi[0];
+    for (int64_t i = box->lo[0]; i < i_end; ++i) {
+        const int64_t j_end = box->hi[1];
         #pragma GCC ivdep
-        for (int64_t j = box->lo[1]; j < box->hi[1]; ++j) {
+        for (int64_t j = box->lo[1]; j < j_end; ++j) {
             looked_up_point(tile, u, u_s0, table, kind, kind_s0, &trap, i, j);
         }
         __asm__ volatile("" ::: "memory");

@@ -14,48 +14,12 @@ LW_INLINE void triangle_point(double *restrict u, int64_t u_s0, int64_t i, int64
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
-    for (int64_t block = lw_max_i64(box->lo[0], -box->hi[1] + 1); block < box->hi[0]; block += 16) {
-        const int64_t lanes = lw_min_i64(16, box->hi[0] - block);
-        int64_t from[16], until[16];
-        int64_t first = INT64_MAX, last = INT64_MIN;
-        int64_t all_from = INT64_MIN, all_until = INT64_MAX;
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-            const int64_t minus_i = block + lane;
-            from[lane] = lw_max_i64(box->lo[1], -minus_i) + lane;
-            until[lane] = box->hi[1] + lane;
-            first = lw_min_i64(first, from[lane]);
-            last = lw_max_i64(last, until[lane]);
-            all_from = lw_max_i64(all_from, from[lane]);
-            all_until = lw_min_i64(all_until, until[lane]);
-        }
-        if (lanes < 16 || all_from >= all_until) all_from = all_until = last;
-        for (int64_t step = first; step < all_from; ++step) {
-            for (int64_t lane = 0; lane < lanes; ++lane) {
-                const int64_t minus_i = block + lane;
-                const int64_t i = -minus_i;
-                const int64_t j = step - lane;
-                if (step >= from[lane] && step < until[lane]) triangle_point(u, u_s0, i, j);
-            }
-            __asm__ volatile("" ::: "memory");
-        }
-        for (int64_t step = all_from; step < all_until; ++step) {
-            #pragma GCC ivdep
-            for (int64_t lane = 0; lane < 16; ++lane) {
-                const int64_t minus_i = block + lane;
-                const int64_t i = -minus_i;
-                const int64_t j = step - lane;
-                triangle_point(u, u_s0, i, j);
-            }
-            __asm__ volatile("" ::: "memory");
-        }
-        for (int64_t step = all_until; step < last; ++step) {
-            for (int64_t lane = 0; lane < lanes; ++lane) {
-                const int64_t minus_i = block + lane;
-                const int64_t i = -minus_i;
-                const int64_t j = step - lane;
-                if (step >= from[lane] && step < until[lane]) triangle_point(u, u_s0, i, j);
-            }
-            __asm__ volatile("" ::: "memory");
+    const int64_t minus_i_end = box->hi[0];
+    for (int64_t minus_i = lw_max_i64(box->lo[0], -box->hi[1] + 1); minus_i < minus_i_end; ++minus_i) {
+        const int64_t i = -minus_i;
+        const int64_t j_end = box->hi[1];
+        for (int64_t j = lw_max_i64(box->lo[1], -minus_i); j < j_end; ++j) {
+            triangle_point(u, u_s0, i, j);
         }
     }
 }

@@ -68,7 +68,7 @@ class RankThreads:
         path = build_shared_library(
             name="tile-threads",
             sources={
-                "tile.c": tile_source(bound, faces_of(bound), plan.dependences),
+                "tile.c": tile_source(bound, faces_of(bound), plan.inner.form),
                 "lapwing.h": (NATIVE / "lapwing.h").read_text(),
                 "support.h": SUPPORT.read_text(),
             },

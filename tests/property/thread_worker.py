@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from comparing import check_arrays
 from hypothesis import strategies as st
+from inner_forms import in_any_form
 from loading import load
 from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
 from searching import engine, search
@@ -139,7 +140,7 @@ class Checker:
                 if nest not in KNOWN:
                     check_refused_grid(case, ranks, choice, error)
                 continue
-            direct = self.threads.run(bound, plan, arguments, way)
+            direct = self.threads.run(bound, in_any_form(plan, bound, nest), arguments, way)
             check_arrays(arguments, expected)
             self.count["along time" if plan.mapping is None else "along space"] += 1
             self.count["stored directly"] += direct

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.tile import MANY_LANES
 from lapwing.codegen.toolchain import find_cxx_compiler
 from lapwing.loopnest.binding import BoundNest
 from lapwing.runtime import native
 from lapwing.runtime.workspace import Workspace
+from lapwing.tiling.inner import MOST_LANES
 from lapwing.tiling.partition import Range
 
 COMPUTE, PACK, UNPACK = 0, 1, 2
@@ -45,7 +45,7 @@ class CallTimer:
     def __init__(self, bound: BoundNest, workspace: Workspace, announce: native.Announce) -> None:
         loops, depth = len(bound.nest.loops), bound.nest.sweep_depth
         # As in runtime.program: what the slicer looks at.
-        grain = MANY_LANES if depth == loops - 2 else 1
+        grain = MOST_LANES if depth == loops - 2 else 1
         self._program = native.Program(loops=loops, sweep_depth=depth, slice_grain=grain, slice_loop=depth)
         self._workspace = workspace
         self._module = native.module_of(workspace.library)

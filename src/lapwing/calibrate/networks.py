@@ -31,7 +31,7 @@ def network_of(comm: Any, report: Callable[[float], None]) -> dict[str, Link] | 
     Collective over comm (mpi4py); None but on the first rank, and where all ranks share a node. report: told the part done,
     on the first rank. Raises LapwingError, on every rank the same.
     """
-    node = communicator.ranks_of_node()
+    node = communicator.ranks_of_node(comm)
     away = next((rank for rank in range(comm.Get_size()) if rank not in node), None)
     away = comm.bcast(away, root=0)
     if away is None:
@@ -48,7 +48,7 @@ def network_of(comm: Any, report: Callable[[float], None]) -> dict[str, Link] | 
 
 def _measured(comm: Any, away: int, report: Callable[[float], None]) -> dict[str, Link]:
     """By the first rank and that of another node, while the others leave them the CPUs. Empty but on the first rank."""
-    communicator.clock_offset()  # collective over all ranks on its first call, and the runtime asks for it
+    communicator.clock_offset(comm)  # collective over all ranks on its first call, and the runtime asks for it
     chosen = comm.Get_rank() in (0, away)
     pair = comm.Split(0 if chosen else 1, comm.Get_rank())
     announce = communicator.announcer(comm.Get_rank() == 0)

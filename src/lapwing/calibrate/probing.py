@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,22 +10,22 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from lapwing.calibrate import remembered
 from lapwing.calibrate.tile import Probe, kernel_key, probe
-from lapwing.codegen.cache import cache_directory
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.planner.rates import CopySeconds, Sample, Shape
 from lapwing.runtime import native
-
-_VERSION = 1
+from lapwing.tiling.inner import InnerForm
 
 
 @dataclass(frozen=True)
 class Prober:
     """Measures tiles of one nest; call it with shapes and a budget in seconds, and it gives all it knows.
 
-    together: so many at the same time, as the ranks of a node will be at work, because they share its memory.
+    together: so many at the same time, as the ranks of a node will be at work, because they share its memory. form: of
+    the tile; None is the one taken by rule.
     """
 
     bound: BoundNest
@@ -35,6 +33,7 @@ class Prober:
     together: int
     arguments: Mapping[str, Any] | None = None
     announce: native.Announce = None
+    form: InnerForm | None = None
     _remembered: dict[Shape, Sample] = field(default_factory=dict)
 
     def __call__(self, shapes: Sequence[Shape], budget_seconds: float, again: bool = False) -> dict[Shape, Sample]:
@@ -60,6 +59,7 @@ class Prober:
                 slice_seconds=SLICE_SECONDS,
                 all_faces=False,
                 announce=self.announce,
+                form=self.form,
             )
 
         # The time is spent in C, with Python's lock released.
@@ -69,35 +69,26 @@ class Prober:
 
     @cached_property
     def _path(self) -> Path:
-        return cache_directory() / "probes" / f"{kernel_key(self.bound, self.dependences)}-{self.together}.json"
+        return remembered.path_of(f"{kernel_key(self.bound, self.dependences, self.form)}-{self.together}")
 
     def _read(self) -> dict[Shape, Sample]:
         try:
-            document = json.loads(self._path.read_text())
-            if document["version"] != _VERSION:
-                return {}
-            return {_shape(entry): _sample_of(entry) for entry in document["shapes"]}
-        except (OSError, ValueError, KeyError, TypeError):  # a cache: whatever is wrong with it, measure again
+            return {shape: _sample_of(entry) for shape, entry in remembered.read(self._path)}
+        except (ValueError, KeyError, TypeError):  # a cache: whatever is wrong with it, measure again
             return {}
 
     def _write(self) -> None:
         entries = [
-            {
-                "block": shape.block,
-                "mapping": shape.mapping,
-                "tile": shape.tile,
-                "seconds_per_point": sample.seconds_per_point,
-                "copies": [[*place, *seconds] for place, seconds in sample.copies.items()],
-            }
+            (
+                shape,
+                {
+                    "seconds_per_point": sample.seconds_per_point,
+                    "copies": [[*place, *seconds] for place, seconds in sample.copies.items()],
+                },
+            )
             for shape, sample in self._remembered.items()
         ]
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._path.with_suffix(f".{os.getpid()}")
-            temporary.write_text(json.dumps({"version": _VERSION, "shapes": entries}))
-            temporary.replace(self._path)
-        except OSError:
-            pass
+        remembered.write(self._path, entries)
 
 
 def _sample(probes: Sequence[Probe]) -> Sample:
@@ -119,10 +110,6 @@ def _mean(one: Sample, other: Sample) -> Sample:
     return Sample((one.seconds_per_point + other.seconds_per_point) / 2, other.copies)
 
 
-def _shape(entry: Mapping[str, Any]) -> Shape:
-    return Shape(tuple(entry["block"]), entry["mapping"], entry["tile"])
-
-
-def _sample_of(entry: Mapping[str, Any]) -> Sample:
+def _sample_of(entry: remembered.Entry) -> Sample:
     copies = {(axis, direction): CopySeconds(pack, unpack) for axis, direction, pack, unpack in entry["copies"]}
     return Sample(entry["seconds_per_point"], copies)

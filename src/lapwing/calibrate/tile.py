@@ -10,6 +10,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,14 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Kernel, KernelSample, Quantity
 from lapwing.planner.geometry import Geometry
+from lapwing.planner.inner import choice_by_rule
 from lapwing.runtime import native
 from lapwing.runtime.storage import LocalArray, allocate, storage_of
 from lapwing.runtime.transfer import slices
+from lapwing.runtime.tuning import allowed_cpus
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import Faces, Message, faces_of, loop_offsets
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition, Range, in_direction
 
 Candidate = tuple[tuple[int, ...], int | None, int]  # extents of a block, mapping loop (None: time), tile height
@@ -77,9 +81,9 @@ class Probe:
         return self.step.value / self.points
 
 
-def kernel_key(bound: BoundNest, dependences: Sequence[Dependence]) -> str:
-    """The digest of the tile's source: the same nest with the same types."""
-    source = tile_source(bound, faces_of(bound), tuple(dependences))
+def kernel_key(bound: BoundNest, dependences: Sequence[Dependence], form: InnerForm | None = None) -> str:
+    """The digest of the tile's source: the same nest with the same types. form: None is the one taken by rule."""
+    source = tile_source(bound, faces_of(bound), form or choice_by_rule(bound, dependences).form)
     return hashlib.sha256(source.encode()).hexdigest()[:20]
 
 
@@ -93,6 +97,7 @@ def probe(
     slice_seconds: float = 0.0,
     all_faces: bool = True,
     announce: native.Announce = None,
+    form: InnerForm | None = None,
 ) -> list[Probe]:
     """Measure candidates on this process, in turns, within about the budget (building the tile apart).
 
@@ -100,14 +105,13 @@ def probe(
     allow to touch, is shortened, though not below twice the outer cache.
     arguments: arrays to take the elements from; others are made up. slice_seconds: cut steps as engines that poll do.
     all_faces: pack and unpack along every loop but the mapping; else along those only that blocks do not cover, as in a run.
+    form: of the tile; None is the one taken by rule.
     Memory bandwidth is shared: for the figures of a full node, call it on all its ranks at once.
     Raises BuildError; RefusedError for a nest without iterations or a candidate that is none.
     """
-    if bound.domain.is_empty:
-        raise RefusedError(f"{bound.nest.name}: a loop has no iterations, so there is no tile to measure.")
-    library = native.build_tile(
-        tile_source(bound, faces_of(bound), tuple(dependences)), announce, f"the tile of {bound.nest.name}"
-    )
+    _check_not_empty(bound)
+    form = form or choice_by_rule(bound, dependences).form
+    library = native.build_tile(tile_source(bound, faces_of(bound), form), announce, f"the tile of {bound.nest.name}")
     found: dict[int, Probe] = {}
     groups: dict[tuple[tuple[int, ...], int | None], list[int]] = {}
     for position, (block, mapping, tile) in enumerate(candidates):
@@ -115,11 +119,35 @@ def probe(
         groups.setdefault((_cut_to_domain(bound, block), mapping), []).append(position)
     for (block, _), positions in groups.items():
         wanted = [candidates[p] for p in positions]
+        libraries = [library] * len(wanted)
         bench = _Bench(
-            bound, library, block, wanted, arguments or {}, budget_seconds / len(groups), all_faces, announce
+            bound, libraries, block, wanted, arguments or {}, budget_seconds / len(groups), all_faces, announce
         )
         found.update(zip(positions, bench.measure(slice_seconds), strict=True))
     return [found[position] for position in range(len(candidates))]
+
+
+def probe_forms(
+    bound: BoundNest,
+    candidate: Candidate,
+    forms: Sequence[InnerForm],
+    budget_seconds: float,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    announce: native.Announce = None,
+) -> list[Probe]:
+    """Measure inner forms of one candidate on this process, in turns on the same arrays; otherwise as ``probe``."""
+    _check_not_empty(bound)
+    block, mapping, tile = candidate
+    _check_candidate(bound, block, mapping, tile)
+    sources = [tile_source(bound, faces_of(bound), form) for form in forms]
+    with ThreadPoolExecutor(len(allowed_cpus())) as pool:
+        libraries = list(
+            pool.map(lambda source: native.build_tile(source, announce, f"the tile of {bound.nest.name}"), sources)
+        )
+    wanted = [candidate] * len(forms)
+    block = _cut_to_domain(bound, block)
+    return _Bench(bound, libraries, block, wanted, arguments or {}, budget_seconds, False, announce).measure(0.0)
 
 
 def measure_kernel(
@@ -161,12 +189,15 @@ def outer_cache_bytes() -> int:
 
 
 class _Bench:
-    """Candidates of one block and mapping loop: its arrays, and the calls of every candidate's steps."""
+    """Candidates of one block and mapping loop: its arrays, and the calls of every candidate's steps.
+
+    libraries: the tile of every candidate.
+    """
 
     def __init__(
         self,
         bound: BoundNest,
-        library: Any,
+        libraries: Sequence[Any],
         block: tuple[int, ...],
         candidates: Sequence[Candidate],
         arguments: Mapping[str, Any],
@@ -181,24 +212,25 @@ class _Bench:
         self.walks = [
             _Walk(bound, block, cuts, mapping, tile, self.arrays, all_faces) for _, mapping, tile in candidates
         ]
-        self.timer = CallTimer(bound, Workspace(bound, library, self.arrays), announce)
+        of_library = {lib: CallTimer(bound, Workspace(bound, lib, self.arrays), announce) for lib in set(libraries)}
+        self.timers = [of_library[library] for library in libraries]
 
     def measure(self, slice_seconds: float) -> list[Probe]:
         """Passes of all candidates in turns: of the whole block, or of parts that follow each other round the block."""
         share = self.budget_seconds / len(self.walks)
         lengths = []
-        for walk in self.walks:
+        for walk, timer in zip(self.walks, self.timers, strict=True):
             # Warms up, and says how many steps the budget allows in a pass.
             begin = time.perf_counter()
-            self.timer.seconds(walk.next_calls(1), slice_seconds)
+            timer.seconds(walk.next_calls(1), slice_seconds)
             step = max(time.perf_counter() - begin, 1e-7)
             lengths.append(max(1, min(len(walk.steps), _MOST_STEPS, int(share / (_FEWEST_PASSES + 1) / step))))
         deadline = time.perf_counter() + self.budget_seconds
         for number in range(_MOST_PASSES + 1):
             if number > _FEWEST_PASSES and time.perf_counter() > deadline:
                 break
-            for walk, length in zip(self.walks, lengths, strict=True):
-                walk.note(self.timer.seconds(walk.next_calls(length), slice_seconds), keep=number > 0)
+            for walk, timer, length in zip(self.walks, self.timers, lengths, strict=True):
+                walk.note(timer.seconds(walk.next_calls(length), slice_seconds), keep=number > 0)
         return [walk.probe() for walk in self.walks]
 
 
@@ -367,6 +399,11 @@ def _elements(bound: BoundNest, face: int, box: Box) -> tuple[str, Box]:
         first, last = in_direction(box[k - bound.nest.sweep_depth], bound.nest.loops[k].step)
         elements.append((first + affine.constant, last + affine.constant))
     return wanted.array, tuple(elements)
+
+
+def _check_not_empty(bound: BoundNest) -> None:
+    if bound.domain.is_empty:
+        raise RefusedError(f"{bound.nest.name}: a loop has no iterations, so there is no tile to measure.")
 
 
 def _check_candidate(bound: BoundNest, block: Sequence[int], mapping: int | None, tile: int) -> None:

@@ -18,6 +18,7 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Copies, Kernel, KernelSample, Quantity
 from lapwing.planner.choose import make_plan
+from lapwing.planner.inner import choice_by_rule
 from lapwing.runtime import native
 from lapwing.runtime.storage import allocate, needed_box
 from lapwing.runtime.workspace import Workspace
@@ -203,7 +204,8 @@ class Noise:
 def measure_noise(budget_seconds: float) -> Noise:
     """One computation, again and again."""
     bound = nests.bound_to(nests.gauss_seidel, u=("float64", (258, 1026)), sweeps=1)
-    library = native.build_tile(tile_source(bound, faces_of(bound), nests.gauss_seidel.dependences), None)
+    form = choice_by_rule(bound, nests.gauss_seidel.dependences).form
+    library = native.build_tile(tile_source(bound, faces_of(bound), form), None)
     block = bound.domain.box
     arrays = {a.name: allocate(a, needed_box(bound, a.name, block[1:])) for a in bound.arrays}
     arrays["u"].values[...] = 1.0

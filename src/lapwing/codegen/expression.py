@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lapwing.loopnest import powers
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.affine import Affine
 from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
@@ -55,7 +56,10 @@ class Printer:
             case t.Convert():
                 return self._convert(node)
             case t.Select(test=test, then=then, otherwise=otherwise):
-                return f"({self.print(test)} ? {self.print(then)} : {self.print(otherwise)})"
+                texts = [self.print(part) for part in (test, then, otherwise)]
+                if node.speculable and not all(map(_is_free, (then, otherwise))):
+                    return f"lw_select_{SUFFIXES[node.dtype]}({', '.join(map(stripped, texts))})"
+                return f"({texts[0]} ? {texts[1]} : {texts[2]})"
             case t.Operation():
                 return self._operation(node)
         raise AssertionError(node)
@@ -93,6 +97,8 @@ class Printer:
         operands = [self.print(o) for o in node.operands]
         computing = node.operands[0].dtype
         suffix = SUFFIXES[computing]
+        if powers.is_power(node):
+            return self._power(node, operands)
         if operator.startswith("math."):
             return self._math(operator[5:], operands, node.trap)
         match operator:
@@ -110,8 +116,6 @@ class Printer:
                 return self._absolute(computing, operands[0])
             case "sqrt":
                 return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
-            case "**":
-                return f"lw_pow{'f' if computing == 'float32' else ''}({operands[0]}, {operands[1]})"
             case "//" | "%":
                 name = "floordiv" if operator == "//" else "mod"
                 return f"lw_{name}_{suffix}({operands[0]}, {self._divisor(operands[1], computing, node.trap)})"
@@ -127,6 +131,17 @@ class Printer:
     def _divisor(self, operand: str, dtype: str, trap: int | None) -> str:
         return operand if trap is None else f"lw_divisor_{SUFFIXES[dtype]}({operand}, {trap}, trap)"
 
+    def _power(self, node: t.Operation, operands: list[str]) -> str:
+        single = node.dtype == "float32"
+        quick = powers.QUICK.get(powers.exponent(node) or 0.0)
+        if quick is None:
+            call = f"lw_pow{'f' if single else ''}({operands[0]}, {operands[1]})"
+        else:
+            call = f"lw_{quick}_{SUFFIXES[node.dtype]}({stripped(operands[0])})"
+        if node.trap is None:
+            return call
+        return f"lw_checked_2({call}, {operands[0]}, {operands[1]}, {node.trap}, trap)"
+
     def _math(self, name: str, operands: list[str], trap: int | None) -> str:
         assert name in _EXACT or name in MATH_UNARY or name in MATH_BINARY
         function = name if name in _EXACT else f"lw_{name}"
@@ -141,6 +156,14 @@ class Printer:
         if dtype == "uint8":
             return operand
         return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
+
+
+def _is_free(node: t.Typed) -> bool:
+    """Whether the value is there already: C then takes no branch for it."""
+    match node:
+        case t.Convert(operand=operand, trap=None):
+            return _is_free(operand)
+    return isinstance(node, t.Literal | t.Scalar | t.Index | t.Local)
 
 
 def literal(dtype: str, value: bool | int | float) -> str:

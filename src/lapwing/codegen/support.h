@@ -57,6 +57,18 @@ LW_EXTREMA(i8, int8_t)
 LW_EXTREMA(u8, uint8_t)
 LW_EXTREMA(b, bool)
 
+/* Both values are there whatever the test says, so that the compiler need not take a branch to one of them. */
+#define LW_SELECT(suffix, type)                                                                                        \
+    LW_INLINE type lw_select_##suffix(bool test, type then, type otherwise) { return test ? then : otherwise; }
+LW_SELECT(f64, double)
+LW_SELECT(f32, float)
+LW_SELECT(i64, int64_t)
+LW_SELECT(i32, int32_t)
+LW_SELECT(i16, int16_t)
+LW_SELECT(i8, int8_t)
+LW_SELECT(u8, uint8_t)
+LW_SELECT(b, bool)
+
 /* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. */
 LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
 LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a % b); }
@@ -95,6 +107,91 @@ LW_INTEGER_DIVISION(i8, int8_t)
     }
 LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
 LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
+
+/* Powers with the bits of the library's pow, mostly without calling it, by Ziv's rounding test. The power is computed
+ * with twice the digits, as high + low. pow computes one within a small error and rounds it: if the true one is further
+ * than that error from the middle between two numbers, where rounding changes its mind, then pow's result is high.
+ *
+ * The error before rounding is less than 0.013 units in the last place in glibc 2.28 and later for powers between 2^-64
+ * and 2^64 (sysdeps/ieee754/dbl-64/e_pow.c: 0.011, and the power's natural logarithm times 1.5 * 2^-15), and for these
+ * exponents less than 0.002 in powf, found by trying all floats. 0.014 is allowed for. Elsewhere pow is called. */
+#if defined(__GLIBC__) && defined(__FP_FAST_FMA)
+#if __GLIBC_PREREQ(2, 28)
+#define LW_ROUNDING_TEST 1
+#endif
+#endif
+
+#ifdef LW_ROUNDING_TEST
+/* Whether every number within 0.014 units of high + low rounds to high; not where high is beyond the limits. The unit is
+ * that below high, which at a power of two is the smaller one. */
+LW_INLINE bool lw_rounds_to(double high, double low) {
+    uint64_t bits;
+    memcpy(&bits, &high, sizeof bits);
+    bits &= INT64_MAX;
+    const uint64_t unit_bits = (bits - 1) & UINT64_C(0x7ff0000000000000);
+    double unit;
+    memcpy(&unit, &unit_bits, sizeof unit);
+    const bool inside = bits - (UINT64_C(959) << 52) < UINT64_C(128) << 52;
+    return inside & (fabs(low) <= unit * (0.486 * 0x1p-52));
+}
+LW_INLINE bool lw_rounds_to_float(float high, double power) {
+    uint32_t bits;
+    memcpy(&bits, &high, sizeof bits);
+    bits &= INT32_MAX;
+    const uint32_t unit_bits = (bits - 1) & UINT32_C(0x7f800000);
+    float unit;
+    memcpy(&unit, &unit_bits, sizeof unit);
+    const bool inside = bits - (UINT32_C(2) << 23) < UINT32_C(250) << 23;
+    return inside & (fabs(power - high) <= unit * (0.486 * 0x1p-23));
+}
+LW_INLINE double lw_square_f64(double x) {
+    const double high = x * x, low = fma(x, x, -high);
+    if (__builtin_expect(lw_rounds_to(high, low), 1)) return high;
+    return x == 0 ? high : lw_pow(x, 2);
+}
+LW_INLINE double lw_cube_f64(double x) {
+    const double square = x * x, rest = fma(x, x, -square), product = square * x;
+    const double beyond = fma(square, x, -product) + rest * x, high = product + beyond;
+    if (__builtin_expect(lw_rounds_to(high, beyond - (high - product)), 1)) return high;
+    return x == 0 ? product : lw_pow(x, 3);
+}
+LW_INLINE double lw_fourth_f64(double x) {
+    const double square = x * x, rest = fma(x, x, -square), product = square * square;
+    const double beyond = fma(square, square, -product) + 2 * square * rest, high = product + beyond;
+    if (__builtin_expect(lw_rounds_to(high, beyond - (high - product)), 1)) return high;
+    return x == 0 ? product : lw_pow(x, 4);
+}
+/* The remainder of a root is twice the root times what is missing, that of a quotient the divisor times what is. */
+LW_INLINE double lw_root_f64(double x) {
+    const double high = sqrt(x), low = fma(-high, high, x) * (0.5 / high);
+    return __builtin_expect(lw_rounds_to(high, low), 1) ? high : lw_pow(x, 0.5);
+}
+LW_INLINE double lw_inverse_f64(double x) {
+    const double high = 1 / x, low = fma(-high, x, 1) * high;
+    return __builtin_expect(lw_rounds_to(high, low), 1) ? high : lw_pow(x, -1);
+}
+#define LW_FLOAT_POWER(name, exponent, power)                                                                          \
+    LW_INLINE float lw_##name##_f32(float single) {                                                                    \
+        const double x = single, found = power;                                                                        \
+        const float high = (float)found;                                                                               \
+        if (__builtin_expect(lw_rounds_to_float(high, found), 1)) return high;                                         \
+        return x == 0 && exponent > 1 ? high : lw_powf(single, exponent);                                              \
+    }
+LW_FLOAT_POWER(square, 2, x *x)
+LW_FLOAT_POWER(cube, 3, x * x * x)
+LW_FLOAT_POWER(fourth, 4, (x * x) * (x * x))
+LW_FLOAT_POWER(root, 0.5F, sqrt(x))
+LW_FLOAT_POWER(inverse, -1, 1 / x)
+#else
+#define LW_LIBRARY_POWER(name, exponent)                                                                               \
+    LW_INLINE double lw_##name##_f64(double x) { return lw_pow(x, exponent); }                                         \
+    LW_INLINE float lw_##name##_f32(float x) { return lw_powf(x, exponent); }
+LW_LIBRARY_POWER(square, 2)
+LW_LIBRARY_POWER(cube, 3)
+LW_LIBRARY_POWER(fourth, 4)
+LW_LIBRARY_POWER(root, 0.5F)
+LW_LIBRARY_POWER(inverse, -1)
+#endif
 
 /* A value the compiler cannot know: gcc turns 0.0 - (double)n into -(double)n, which is -0.0 for n = 0. */
 LW_INLINE double lw_opaque_f64(double x) {

@@ -1,15 +1,11 @@
 """The tile in C: compute over a box; faces packed, unpacked, and put into a neighbour's memory.
 
-Where the innermost loop is a chain of dependent operations, as in Gauss-Seidel, the core would wait out the latency of
-every link. The two innermost loops are skewed instead: a few rows advance together, each one step behind the row above,
-so that every step holds as many independent points for the core to overlap or the compiler to vectorise:
-
-    for v:                          for v in blocks of lanes:
-        for w:              →           for step:
-            body(v, w)                      for lane: body(v + lane, step - lane)
-
-Two points of one step differ by (d, -d), and no dependence does where rectangular tiles are legal (none has a negative
-component inside a sweep), so the lanes of a step are independent and each step sees what the steps before it wrote.
+The points of a box are computed in one of the orders of ``tiling.inner``. Where the innermost loop is a chain of dependent
+operations, as in Gauss-Seidel, the core would wait out the latency of every link. With lanes the two innermost loops are
+skewed: a few rows advance together, each one step behind the row above, so that every step holds as many independent
+points for the core to overlap or the compiler to vectorise. Two points of one step differ by (d, -d), and no dependence
+does where rectangular tiles are legal (none has a negative component inside a sweep), so the lanes of a step are
+independent and each step sees what the steps before it wrote.
 
 Where the whole nest is skewed, loops run over skewed coordinates and the user's indices are computed from them: the body and
 the layout of arrays are as ever.
@@ -18,7 +14,7 @@ the layout of arrays are as ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 from lapwing.codegen.bounds import LoopBounds, tile_bounds
@@ -27,19 +23,14 @@ from lapwing.codegen.module import ModuleWriter, element, indented, mentions, wr
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
-from lapwing.loopnest.dependences import Dependence
+from lapwing.loopnest.chains import shortened
 from lapwing.tiling.faces import Face
-from lapwing.tiling.legality import carried_by
-
-# Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads, and beyond
-# about 32 such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
-MANY_LANES, FEW_LANES = 16, 4
-MOST_STREAMS = 32
+from lapwing.tiling.inner import InnerForm
 
 
-def tile_source(bound: BoundNest, faces: Sequence[Face], dependences: Sequence[Dependence]) -> str:
+def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> str:
     """C text of a tile module, with the functions of ``lw_module`` in lapwing.h."""
-    return _TileWriter(bound, faces, dependences).source()
+    return _TileWriter(bound, faces, form).source()
 
 
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
@@ -89,11 +80,10 @@ class _PairNames:
 
 
 class _TileWriter(ModuleWriter):
-    def __init__(self, bound: BoundNest, faces: Sequence[Face], dependences: Sequence[Dependence]) -> None:
-        super().__init__(bound)
-        self.faces = faces
-        self.chained = carried_by(dependences, self.nest.sweep_depth, len(self.nest.loops) - 1)
-        self.lanes = MANY_LANES if MANY_LANES * self._planes() <= MOST_STREAMS else FEW_LANES
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        innermost = bound.nest.space_loops[form.order[-1]]
+        super().__init__(replace(bound, body=shortened(bound.body, innermost.name, innermost.step)))
+        self.faces, self.form, self.lanes = faces, form, form.lanes
 
     def source(self) -> str:
         lines = [*self.heading("One tile."), "", *self.point_function(), "", *self._compute(), ""]
@@ -133,20 +123,20 @@ class _TileWriter(ModuleWriter):
         yield "}"
 
     def _loops(self, lines: _Lines, call: str) -> None:
-        nest = self.nest
-        innermost = len(nest.loops) - 1
         self._sweep_indices(lines, call)
-        paired = self.chained and innermost > nest.sweep_depth
-        for k in range(nest.sweep_depth, innermost - 1 if paired else innermost):
-            self._open_loop(lines, k)
-        if paired:
-            self._skewed_pair(lines, innermost - 1, innermost, call)
+        *outer, innermost = (self.nest.sweep_depth + k for k in self.form.order)
+        if self.lanes > 1:
+            *outer, v = outer
+            for k in outer:
+                self._open_loop(lines, k)
+            self._skewed_pair(lines, v, innermost, call, is_inside=bool(outer))
         else:
-            # no dependence is carried by this loop
-            self._open_loop(lines, innermost, "" if self.chained else "#pragma GCC ivdep")
+            for k in outer:
+                self._open_loop(lines, k)
+            self._open_loop(lines, innermost, "#pragma GCC ivdep" if self.form.independent else "")
             lines.add(call)
             lines.close()
-            if not self.chained and innermost > nest.sweep_depth:
+            if self.form.independent and outer:
                 lines.add(_IN_ORDER)
         lines.close_all()
 
@@ -164,10 +154,8 @@ class _TileWriter(ModuleWriter):
         lines.add(*self.index_from_coordinates(name))
 
     def _end(self, lines: _Lines, k: int) -> str:
-        """The end of a loop's range, under a name of its own where it has to be computed."""
+        """The end of a loop's range, under a name of its own: C would look it up again after every store of bytes."""
         high = self._bounds(k).high
-        if high.startswith("box"):
-            return high
         x = self.coordinate(self.nest.loops[k].name)
         end = self.names.get(("end", k), f"{x}_end")
         lines.add(f"const int64_t {end} = {high};")
@@ -189,7 +177,7 @@ class _TileWriter(ModuleWriter):
             return self._ragged_bounds[k - self.nest.sweep_depth]
         return LoopBounds(f"box->lo[{k}]", f"box->hi[{k}]")
 
-    def _skewed_pair(self, lines: _Lines, v: int, w: int, call: str) -> None:
+    def _skewed_pair(self, lines: _Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above.
 
         While the rows of a block come in and run out, only some lanes work; in between all do, and that loop is the one
@@ -199,7 +187,7 @@ class _TileWriter(ModuleWriter):
         ragged = mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name))
         if not ragged:
             lines.add(f"const int64_t {c.begin} = {row.low}, {c.end} = {row.high};")
-            lines.add(f"if ({c.begin} >= {c.end}) {'continue' if v > self.nest.sweep_depth else 'return'};")
+            lines.add(f"if ({c.begin} >= {c.end}) {'continue' if is_inside else 'return'};")
         high = self._end(lines, v)
         lines.open(f"for (int64_t {c.block} = {self._bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
         lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
@@ -279,22 +267,12 @@ class _TileWriter(ModuleWriter):
             private[lane_name] = (C_TYPES[accumulator.dtype], start, self.accumulate(accumulator, name, "{}"))
         return private
 
-    def _planes(self) -> int:
-        """How many separate runs of memory one row of the innermost loop reads and writes, rows next to it aside."""
-        inner = self.nest.loop_names[-2:]
-        planes = set()
-        for access in self.bound.accesses:
-            affines = [a for a in access.affine if a is not None]
-            if any(inner[0] in a.names for a in affines):
-                planes.add((access.array, tuple(a for a in affines if not set(inner) & a.names)))
-        return len(planes)
-
     def _vector_pragma(self) -> str:
         """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
         body = self.bound.body
         plain = not body.traps and not any(a.exact_sum for a in body.accumulators)
         stores = [s for s in body.statements if isinstance(s, t.TypedStore)]
-        small = all(s.target.dtype in ("int32", "int16", "int8", "uint8") for s in stores)
+        small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.statements)
         return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
 

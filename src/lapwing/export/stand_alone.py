@@ -35,7 +35,7 @@ def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
     texts |= {f"src/{path.name}": path.read_text() for path in sorted(_TEMPLATES.iterdir()) if _is_source(path)}
     texts["src/support.h"] = (_CODEGEN / "support.h").read_text()
     in_plan = skewed_nest(bound, plan.skew)
-    texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.dependences)
+    texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.inner.form)
     texts["src/nest.c"] = nest_source(bound)
     for name in _BUILD_FILES:
         texts[name] = _filled(name, _build_words(bound))

@@ -22,6 +22,22 @@ def guarded_accesses(nest: ir.LoopNest) -> list[tuple[ir.Access, Guards]]:
     return found
 
 
+def guards_access(node: ir.Boolean, place: int) -> bool:
+    """Whether an operand reads elements whose bounds were checked under what the operands before it say."""
+    guards = [g for o in node.operands[:place] for g in _holds(o, node.operator == "and")]
+    return bool(guards) and _reads(node.operands[place])
+
+
+def guards_arm(node: ir.Conditional) -> bool:
+    """Whether an arm reads elements whose bounds were checked under what the test says."""
+    arms = ((node.then, True), (node.otherwise, False))
+    return any(_holds(node.test, truth) and _reads(arm) for arm, truth in arms)
+
+
+def _reads(node: ir.Expression) -> bool:
+    return isinstance(node, ir.Access) or any(map(_reads, ir.children(node)))
+
+
 def _visit(node: ir.Expression, guards: Guards, found: list[tuple[ir.Access, Guards]]) -> None:
     match node:
         case ir.Conditional(test=test, then=then, otherwise=otherwise):

@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
+from lapwing.loopnest.effects import is_speculable
 from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
+from lapwing.loopnest.guards import guards_access, guards_arm
 from lapwing.loopnest.promotion import (
     EXACT_IN_DOUBLE,
     INT64_MAX,
@@ -241,7 +243,8 @@ class _Lowering:
                     raise
                 result = self._join(joined, line)
                 yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
-                return Value(t.Select(yes.dtype, self._test(test), yes, no), result.types, result.interval)
+                may_run = is_speculable(yes) and is_speculable(no) and not guards_arm(node)
+                return Value(t.Select(yes.dtype, self._test(test), yes, no, may_run), result.types, result.interval)
             case ir.Call(function=function, arguments=arguments):
                 return self._call(function, self._operands(*arguments), line)
         raise AssertionError(node)
@@ -305,10 +308,16 @@ class _Lowering:
 
     def _test(self, node: ir.Expression) -> t.Typed:
         """A condition: only the truth of the value counts."""
-        if isinstance(node, ir.Boolean):
-            operator = "&&" if node.operator == "and" else "||"
-            return t.Operation("bool", operator, tuple(self._test(o) for o in node.operands))
-        return _truth(self._lower(node).code)
+        if not isinstance(node, ir.Boolean):
+            return _truth(self._lower(node).code)
+        first, *others = node.operands
+        code = self._test(first)
+        for place, operand in enumerate(others, 1):
+            other = self._test(operand)
+            may_run = is_speculable(other) and not guards_access(node, place)
+            operator = ("&" if may_run else "&&") if node.operator == "and" else ("|" if may_run else "||")
+            code = t.Operation("bool", operator, (code, other))
+        return code
 
     def _boolean(self, node: ir.Boolean, operands: tuple[ir.Expression, ...]) -> Value:
         values = self._operands(*operands)
@@ -363,7 +372,7 @@ class _Lowering:
         if PY_FLOAT in results or PY_INT in results:
             trap = self._division_trap(operator, b, results, line)
         if dtype == "bool":
-            operator = {"+": "||", "*": "&&"}.get(operator, operator)
+            operator = {"+": "|", "*": "&"}.get(operator, operator)
         result_dtype = "float64" if operator == "/" and not dtype.startswith("float") else dtype
         interval = python_interval if PY_INT in results else None
         return Value(t.Operation(result_dtype, operator, operands, trap), frozenset(results), interval)
@@ -637,7 +646,7 @@ class _Lowering:
             return code
         if isinstance(code, t.Select) and not (code.dtype.startswith("float") and not dtype.startswith("float")):
             then, otherwise = (self._convert(branch, dtype, line) for branch in (code.then, code.otherwise))
-            return t.Select(dtype, code.test, then, otherwise)
+            return t.Select(dtype, code.test, then, otherwise, code.speculable)
         if isinstance(code, t.Literal) and dtype == "float64":
             return _literal(dtype, float(code.value))
         if isinstance(code, t.Literal) and not dtype.startswith("float") and not code.dtype.startswith("float"):

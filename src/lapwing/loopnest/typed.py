@@ -87,9 +87,12 @@ class Operation(Typed):
 
 @dataclass(frozen=True)
 class Select(Typed):
+    """``speculable``: both arms may be evaluated whatever the test says, as vectors do."""
+
     test: Typed
     then: Typed
     otherwise: Typed
+    speculable: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
+from lapwing.planner.inner import choice_by_rule
+from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces
@@ -67,7 +69,7 @@ def make_plan(
     depth = nest.sweep_depth
     extents = tuple(high - low for low, high in bound.domain.box[depth:])
     if bound.domain.is_empty:
-        return _idle_plan(bound, found, ranks, wishes, extents)
+        return _idle_plan(bound, found, dependences, ranks, wishes, extents)
     reasons: list[str] = []
     time = AlongTime(bound, tuple(dependences))
     if partition is None:
@@ -103,16 +105,26 @@ def make_plan(
         dependences=found,
         steps=-(-length // tile),
         message_bytes=largest,
+        inner=choice_by_rule(bound, dependences),
         reasons=tuple(reasons),
+        notes=notes(bound),
         skew=skew,
         idle=int(ranks) - partition.ranks,
     )
 
 
 def _idle_plan(
-    bound: BoundNest, dependences: Sequence[Dependence], ranks: int, wishes: Wishes, extents: tuple[int, ...]
+    bound: BoundNest,
+    found: Sequence[Dependence],
+    dependences: Sequence[Dependence],
+    ranks: int,
+    wishes: Wishes,
+    extents: tuple[int, ...],
 ) -> Plan:
-    """No iteration, as in a call with no sweeps: any number of ranks has nothing to do."""
+    """No iteration, as in a call with no sweeps: any number of ranks has nothing to do.
+
+    found, dependences: in the user's loops, and in the coordinates of the plan.
+    """
     loops = bound.nest.space_loops
     cuts = ((0,) * (ranks + 1), *((0, 0),) * (len(loops) - 1))
     return Plan(
@@ -124,9 +136,10 @@ def _idle_plan(
         mapping=len(loops) - 1,
         tile=1,
         partition=Partition(cuts, tuple(loop.step for loop in loops)),
-        dependences=tuple(dependences),
+        dependences=tuple(found),
         steps=0,
         message_bytes=0,
+        inner=choice_by_rule(bound, dependences),
         reasons=("a loop has no iterations",),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from lapwing.html import table
 from lapwing.loopnest.dependences import Dependence, distance_vectors
 from lapwing.loopnest.skew import Skew
+from lapwing.planner.inner import InnerChoice
 from lapwing.planner.prediction import Prediction
 from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
@@ -28,7 +29,8 @@ class Plan:
     ``mapping`` is the space loop pipelined inside each rank, as a position among ``space_loops``, and ``tile`` its tile
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
-    own; ``reasons`` says, a line each, why. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
+    own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and ``notes``
+    what in the nest's text costs much time. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
     channel may be under way at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
     ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine.
 
@@ -47,7 +49,9 @@ class Plan:
     dependences: tuple[Dependence, ...]
     steps: int
     message_bytes: int
+    inner: InnerChoice
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     skew: Skew | None = None
     idle: int = 0
     buffers: int = 2
@@ -86,11 +90,13 @@ class Plan:
             "tile": self.tile,
             "grid": list(self.grid),
             "steps": self.steps,
+            "inner": self.inner.to_json(self.space_loops),
             "message_bytes": self.message_bytes,
             "buffers": self.buffers,
             "slice_seconds": self.slice_seconds,
             "predicted": None if self.prediction is None else self.prediction.to_json(),
             "reasons": list(self.reasons),
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -104,6 +110,7 @@ class Plan:
             exchanged = "; old values exchanged between them" if self._exchanges_old_values() else ""
             lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order{exchanged}")
         lines.append(f"  pipelined    {self.mapping_loop}, {self._tiles_text()}")
+        lines.append(f"  inner form   {self.inner.describe(self.space_loops)}")
         lines.append(f"  grid         {self._grid_text()}")
         if self.message_bytes:
             lines.append(f"  messages     about {self.message_bytes} bytes a step from one rank to the next")
@@ -111,6 +118,7 @@ class Plan:
         if self.prediction is not None:
             lines.append(f"  predicted    {self.prediction}")
         lines += [f"  because      {reason}" for reason in self.reasons]
+        lines += [f"  note         {note}" for note in self.notes]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

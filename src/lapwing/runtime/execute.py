@@ -16,7 +16,6 @@ from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
 from lapwing.html import table
 from lapwing.loopnest.binding import ArrayType, BoundNest
-from lapwing.loopnest.dependences import Dependence
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
@@ -34,6 +33,7 @@ from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions,
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
@@ -201,22 +201,23 @@ def run_alone(
 ) -> Outcome:
     """Run on this process alone; written arrays are updated in place.
 
-    Arrays are worked on where they lie if their layout is a good one and nothing in the loop can raise; else in a padded
-    copy that is stored back at the end, so that an error leaves them as they were.
+    Arrays are worked on where they lie if their layout is a good one for the tile's inner form and nothing in the loop can
+    raise; else in a padded copy that is stored back at the end, so that an error leaves them as they were.
     """
     if bound.domain.is_empty:
         return _idle_outcome(bound, plan)
     runtime = native.serial_runtime(announce)
     tiled = skewed_nest(bound, plan.skew)
-    library = _tile_library(tiled, plan.dependences, announce)
+    library = _tile_library(tiled, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
+    has_lanes = plan.inner.form.lanes > 1
     arrays: dict[str, LocalArray] = {}
     copied: list[str] = []
     for array in bound.arrays:
         values = arguments[array.name]
         local = attach(array, values)
         may_raise = bound.body.traps and array.name in bound.nest.written
-        if local is None or may_raise or is_crowded(local):
+        if local is None or may_raise or (has_lanes and is_crowded(local)):
             local = allocate(array, needed_box(bound, array.name, block))
             local.values[...] = values[slices(local.box)]
             copied.append(array.name)
@@ -260,7 +261,7 @@ def run_on_ranks(
     options = agree(comm, lambda: _options(plan, working, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-        return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
+        return native.mpi_runtime(announce), _tile_library(bound, plan.inner.form, announce)
 
     runtime, library = agree(comm, build)
     exported = plan.engine == "onesided" and any_share_memory(comm)
@@ -456,10 +457,8 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 
 @lru_cache(maxsize=64)
-def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce) -> ctypes.CDLL:
-    return native.build_tile(
-        tile_source(bound, faces_of(bound), dependences), announce, f"the tile of {bound.nest.name}"
-    )
+def _tile_library(bound: BoundNest, form: InnerForm, announce: native.Announce) -> ctypes.CDLL:
+    return native.build_tile(tile_source(bound, faces_of(bound), form), announce, f"the tile of {bound.nest.name}")
 
 
 def _by_name(times: native.Times) -> dict[str, float]:

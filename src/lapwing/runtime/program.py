@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.codegen.tile import MANY_LANES
 from lapwing.errors import RefusedError
 from lapwing.runtime import native
 from lapwing.tiling.faces import Channel, Faces, Message
+from lapwing.tiling.inner import MOST_LANES
 
 MOST_SWEEPS = 10_000_000  # each has its place in a table
 LARGEST_MESSAGE = 2**31 - 64  # MPI counts bytes in an int, and the runtime adds a few
@@ -58,7 +58,7 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
         steps=len(steps),
         batch=faces.batch,
         apart=int(faces.is_apart(rank, received)),
-        slice_grain=MANY_LANES if depth == len(nest.loops) - 2 else 1,
+        slice_grain=MOST_LANES if depth == len(nest.loops) - 2 else 1,
         slice_loop=depth,
         sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
         step_boxes=boxes,

@@ -118,7 +118,7 @@ def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:
 
 
 def is_crowded(local: LocalArray) -> bool:
-    """Whether the points of one step of a tile, one a row, share so few cache sets that they evict each other.
+    """Whether the points of one step of a tile with lanes, one a row, share so few cache sets that they evict each other.
 
     A padded copy is then several times faster (docs/performance.md).
     """

@@ -50,12 +50,3 @@ def against_time_tiles(
             if components[loop.name] < 0:
                 return dependence, loop
     return None
-
-
-def carried_by(dependences: Sequence[Dependence], sweep_depth: int, axis: int) -> bool:
-    """Whether a dependence inside a sweep joins iterations that differ along this loop alone."""
-    for dependence in inside_sweep(dependences, sweep_depth):
-        others = (*dependence.vector[:axis], *dependence.vector[axis + 1 :])
-        if dependence.vector[axis] and not any(others):
-            return True
-    return False

@@ -1,0 +1,43 @@
+"""What was measured of tiles, kept in the user's cache between runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lapwing.codegen.cache import cache_directory
+from lapwing.planner.rates import Shape
+
+_VERSION = 1
+
+Entry = Mapping[str, Any]  # fit for JSON
+
+
+def path_of(name: str) -> Path:
+    return cache_directory() / "probes" / f"{name}.json"
+
+
+def read(path: Path) -> list[tuple[Shape, Entry]]:
+    """Every shape with its entry; nothing where the file is not there or makes no sense: it is measured again."""
+    try:
+        document = json.loads(path.read_text())
+        if document["version"] != _VERSION:
+            return []
+        return [(Shape(tuple(entry["block"]), entry["mapping"], entry["tile"]), entry) for entry in document["shapes"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def write(path: Path, entries: Sequence[tuple[Shape, Entry]]) -> None:
+    """Keep these entries in place of others; where that cannot be done, they are measured again."""
+    shapes = [{"block": s.block, "mapping": s.mapping, "tile": s.tile, **entry} for s, entry in entries]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps({"version": _VERSION, "shapes": shapes}))
+        temporary.replace(path)
+    except OSError:
+        pass

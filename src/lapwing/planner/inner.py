@@ -1,0 +1,83 @@
+"""The choice of a tile's inner form: by what was measured, or else by how long the innermost loop's chain is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.chains import chain_cycles, shortened
+from lapwing.loopnest.dependences import Dependence
+from lapwing.tiling.inner import InnerForm, legal_forms, usual_lanes
+
+# With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
+LANES_CYCLES = 8
+WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
+
+
+@dataclass(frozen=True)
+class InnerChoice:
+    """A form, and why: seconds per point of all forms that were measured, the fastest first, or a rule.
+
+    ``rivals``: how many other forms there are.
+    """
+
+    form: InnerForm
+    rule: str
+    rivals: int = 0
+    measured: tuple[tuple[InnerForm, float], ...] = ()
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether other forms might be faster for all one knows."""
+        return self.rivals > 0 and not self.measured
+
+    def describe(self, loops: Sequence[str]) -> str:
+        """In words; ``loops`` are the names of the space loops."""
+        name = self.form.describe(loops)
+        if not self.measured:
+            return f"{name}: {self.rule}"
+        others = "".join(f"; {f.describe(loops)} {1e9 * s:.3g}" for f, s in self.measured if f != self.form)
+        return f"{name}, measured {1e9 * dict(self.measured)[self.form]:.3g} ns a point{others}"
+
+    def to_json(self, loops: Sequence[str]) -> dict[str, object]:
+        return {
+            "form": self.form.describe(loops),
+            "rule": None if self.measured else self.rule,
+            "seconds_per_point": {form.describe(loops): seconds for form, seconds in self.measured},
+        }
+
+
+def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence]) -> InnerChoice:
+    """The form to take where nothing was measured.
+
+    bound, dependences: in the coordinates that are cut into tiles.
+    """
+    forms = legal_forms(bound, dependences)
+    rivals = len(forms) - 1
+    innermost = forms[-1].order[-1]  # that of another order, if there is one: arrays are contiguous along it
+    loop = bound.nest.space_loops[innermost]
+    name = loop.name
+    of_order = [form for form in forms if form.order[-1] == innermost]
+    plain = of_order[0]
+    if plain.independent:
+        return InnerChoice(plain, f"no dependence joins the iterations of {name}", rivals)
+    cycles = chain_cycles(shortened(bound.body, name, loop.step), name, loop.step)
+    lanes = usual_lanes(bound)
+    wanted = lanes if cycles > LANES_CYCLES else 1
+    form = next((form for form in of_order if form.lanes == wanted), plain)
+    rule = f"along {name} each point waits about {cycles} cycles for the one before it"
+    if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
+        rule += ", but rows of so many arrays side by side are more than the prefetchers can follow"
+    return InnerChoice(form, rule, rivals)
+
+
+def choice_by_measurement(by_rule: InnerChoice, seconds: Mapping[InnerForm, float]) -> InnerChoice:
+    """The fastest form, or that by rule where it is as good; seconds per point of every form measured."""
+    if not seconds:
+        return by_rule
+    ranked = tuple(sorted(seconds.items(), key=lambda item: item[1]))
+    fastest, least = ranked[0]
+    form = by_rule.form if seconds.get(by_rule.form, math.inf) <= least * (1 + WORTHWHILE) else fastest
+    return InnerChoice(form, by_rule.rule, by_rule.rivals, ranked)

@@ -1,0 +1,45 @@
+"""What of a nest's text costs much time and could be written otherwise: notes for its author."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lapwing.loopnest import powers
+from lapwing.loopnest.binding import BoundNest
+
+
+def notes(bound: BoundNest) -> tuple[str, ...]:
+    """A line each, with file and line."""
+    return tuple(dict.fromkeys(_of_powers(bound)))
+
+
+def _of_powers(bound: BoundNest) -> Iterator[str]:
+    for statement, power in powers.powers_of(bound.body):
+        exponent = powers.exponent(power)
+        where = bound.nest.where(statement.line)
+        if exponent is None:
+            yield f"{where}: x**y calls C's pow at every point, which takes about as long as twenty multiplications"
+            continue
+        written = _spelled(exponent)
+        if exponent in powers.QUICK:
+            yield (
+                f"{where}: x**{exponent:g} has the bits of C's pow, by a test at every point; {written} needs none, and may "
+                "differ in the last bit"
+            )
+        else:
+            yield (
+                f"{where}: x**{exponent:g} calls C's pow at every point; {written} is several times faster, and may differ in "
+                "the last bit"
+            )
+
+
+def _spelled(exponent: float) -> str:
+    """A power in multiplications and roots, where it is one of those that people write."""
+    whole = round(abs(exponent) * 2)
+    if whole != abs(exponent) * 2 or not 0 < whole <= 16:
+        return "a formula without powers, if there is one,"
+    n, half = divmod(whole, 2)
+    text = "*".join([*["x"] * n, *["sqrt(x)"] * half])
+    if exponent > 0:
+        return text
+    return f"1/({text})" if "*" in text else f"1/{text}"

@@ -1,0 +1,116 @@
+"""The inner form of a tile: in which order the points of its box are computed. All forms give the same bits.
+
+Every form is a unimodular transformation of the space loops (Banerjee; Wolf and Lam): their interchange, and with lanes
+the skewing of the two innermost by one and the strip-mining of the outer of them,
+
+    for v:                          for v in blocks of lanes:
+        for w:              →           for step:
+            body(v, w)                      for lane: body(v + lane, step - lane)
+
+It is legal where every dependence inside a sweep still points forwards. Then either the innermost loop carries none, and
+its iterations are independent, or it is a chain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.dependences import Dependence, Vector
+from lapwing.tiling.legality import inside_sweep
+
+# Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
+# so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
+MOST_LANES, FEW_LANES = 16, 4
+_STREAMS = {MOST_LANES: 32, FEW_LANES: 16}
+
+
+@dataclass(frozen=True)
+class InnerForm:
+    """``order``: the space loops by position, the innermost last. ``lanes``: rows that advance together, each one step
+    behind the row above; 1 is the plain loop. ``independent``: whether no dependence joins iterations of the innermost
+    loop, which with lanes are those of one step."""
+
+    order: tuple[int, ...]
+    lanes: int
+    independent: bool
+
+    def describe(self, loops: Sequence[str]) -> str:
+        """In words; ``loops`` are the names of the space loops."""
+        name = "plain" if self.lanes == 1 else f"lanes of {self.lanes}"
+        return name if self.order == tuple(range(len(self.order))) else f"{name} along {loops[self.order[-1]]}"
+
+
+def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[InnerForm, ...]:
+    """The forms worth comparing, the plain loops in their own order first.
+
+    bound, dependences: in the coordinates that are cut into tiles, so that no dependence has a negative component.
+    """
+    depth = bound.nest.sweep_depth
+    vectors = [d.vector[depth:] for d in inside_sweep(dependences, depth)]
+    found = []
+    for order in _orders(bound):
+        chained = not _is_independent(order, vectors)
+        for lanes in (1, FEW_LANES, MOST_LANES) if chained and len(order) > 1 else (1,):
+            if is_legal(order, lanes, vectors):
+                found.append(InnerForm(order, lanes, independent=lanes > 1 or not chained))
+    return tuple(found)
+
+
+def usual_lanes(bound: BoundNest) -> int:
+    """How many rows the core's prefetchers can follow; 1 where only one."""
+    planes = _planes(bound)
+    return next((lanes for lanes, streams in _STREAMS.items() if lanes * planes <= streams), 1)
+
+
+def is_legal(order: Sequence[int], lanes: int, vectors: Sequence[Vector]) -> bool:
+    """Whether all dependences point forwards in the order of a form, and with lanes none joins points of one step."""
+    for vector in vectors:
+        moved = [vector[k] for k in order]
+        if lanes > 1 and not any(moved[:-2]):
+            v, w = moved[-2:]
+            if v < 0 or v + w <= 0:
+                return False
+        if next((c for c in moved if c), 0) <= 0:
+            return False
+    return True
+
+
+def _is_independent(order: Sequence[int], vectors: Sequence[Vector]) -> bool:
+    """Whether no dependence joins iterations that differ along the innermost loop alone."""
+    return not any(vector[order[-1]] and not any(vector[k] for k in order[:-1]) for vector in vectors)
+
+
+def _orders(bound: BoundNest) -> Iterator[tuple[int, ...]]:
+    """The loops' own order; and where most arrays are contiguous along another loop, that one innermost.
+
+    Bounds that depend on outer indices keep those indices outside.
+    """
+    names = [loop.name for loop in bound.nest.space_loops]
+    own = tuple(range(len(names)))
+    yield own
+    contiguous: Counter[str] = Counter()
+    for access in bound.accesses:
+        last = access.affine[-1]
+        if last is not None:
+            contiguous.update(last.names & set(names))
+    depends = bound.skew is not None or any(
+        (loop.start.names | loop.stop.names) & set(bound.nest.loop_names) for loop in bound.nest.space_loops
+    )
+    if contiguous and not depends:
+        inner = names.index(max(names, key=lambda name: (contiguous[name], names.index(name))))
+        if inner != own[-1]:
+            yield (*(k for k in own if k != inner), inner)
+
+
+def _planes(bound: BoundNest) -> int:
+    """How many separate runs of memory one row of the innermost loop reads and writes, rows next to it aside."""
+    inner = bound.nest.loop_names[-2:]
+    planes = set()
+    for access in bound.accesses:
+        affines = [a for a in access.affine if a is not None]
+        if any(inner[0] in a.names for a in affines):
+            planes.add((access.array, tuple(a for a in affines if not set(inner) & a.names)))
+    return len(planes)
