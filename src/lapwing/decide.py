@@ -19,6 +19,7 @@ from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
 from lapwing.machine.machine import Kernel, Link, Machine
+from lapwing.notices import say
 from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_plan
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
