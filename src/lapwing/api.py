@@ -162,9 +162,7 @@ class Nest:
 
         key = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
         if key not in self._plans:
-            decide = Decider.here(
-                bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None
-            )
+            decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
             self._plans[key] = decide.for_call(self.wishes(), partition)
             if len(self._plans) > _REMEMBERED:
                 self._plans.pop(next(iter(self._plans)))

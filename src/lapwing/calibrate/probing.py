@@ -13,7 +13,7 @@ from statistics import mean
 from typing import Any
 
 from lapwing.calibrate.tile import Probe, kernel_key, probe
-from lapwing.codegen.cache import cache_directory
+from lapwing.codegen.cache import cache_directory, make_cache_directory
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import SLICE_SECONDS
@@ -73,7 +73,7 @@ class Prober:
 
     def _read(self) -> dict[Shape, Sample]:
         try:
-            document = json.loads(self._path.read_text())
+            document = json.loads(self._path.read_text(encoding="utf-8"))
             if document["version"] != _VERSION:
                 return {}
             return {_shape(entry): _sample_of(entry) for entry in document["shapes"]}
@@ -92,9 +92,10 @@ class Prober:
             for shape, sample in self._remembered.items()
         ]
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_cache_directory()
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
             temporary = self._path.with_suffix(f".{os.getpid()}")
-            temporary.write_text(json.dumps({"version": _VERSION, "shapes": entries}))
+            temporary.write_text(json.dumps({"version": _VERSION, "shapes": entries}), encoding="utf-8")
             temporary.replace(self._path)
         except OSError:
             pass

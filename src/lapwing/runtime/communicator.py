@@ -15,6 +15,7 @@ from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RunError
 from lapwing.runtime import native
+from lapwing.runtime.mpi_memory import unname_mapped
 
 # What launchers tell the processes they start.
 _LAUNCHER_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
@@ -59,7 +60,11 @@ def world() -> Any:
             f"({_first_line(theirs)}) do not belong together. Start with the mpiexec beside {find_mpi().mpicxx.command[0]}."
         )
     _end_all_on_error(MPI)
-    return MPI.COMM_WORLD.Dup()
+    comm = MPI.COMM_WORLD.Dup()
+    if comm.Get_size() > 1:
+        comm.Barrier()  # all have come through MPI_Init, and so have mapped what they share
+        unname_mapped()
+    return comm
 
 
 def agree(comm: Any, action: Callable[[], Result]) -> Result:
