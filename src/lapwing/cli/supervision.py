@@ -113,7 +113,7 @@ def _exit_as(status: int) -> NoReturn:
     if running is not None:
         _complain(_in_user_code(status, *running))
     elif status < 0:
-        _complain(f"killed by {signal_name(-status)}{_guess(-status)}.")
+        _complain(f"the command was killed by {signal_name(-status)} before the run was done{_guess(-status)}.")
     else:
         _leave(status)
     _leave(_FAILED)

@@ -24,15 +24,12 @@ def unname_mapped() -> None:
 
 def remove_abandoned_segments() -> None:
     """Remove this user's memory that no process has mapped any more: of ranks that were killed in MPI_Init."""
-    try:
-        old = {str(path) for path in _SHARED.glob(f"{_PREFIX}*") if _is_own_and_old(path)}
-        if old:
-            for process in os.listdir("/proc"):
-                if process.isdigit() and os.stat(f"/proc/{process}").st_uid == os.geteuid():
-                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended
-                        old -= _mapped(process)
-    except OSError:  # what cannot be known must be taken for mapped
+    old = {str(path) for path in _SHARED.glob(f"{_PREFIX}*") if _is_own_and_old(path)}
+    if not old:
         return
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it ended, or is another user's or the system's: no rank of this user's
+            old -= _mapped(process)
     for path in old:
         with contextlib.suppress(OSError):
             os.unlink(path)
