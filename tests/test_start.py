@@ -4,6 +4,8 @@ what killed processes leave behind."""
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lapwing import scratch
-from lapwing.cli import launch, search_path
+from lapwing.cli import launch, loading, search_path
 from lapwing.cli.loading import load_nest
 from lapwing.errors import LapwingError
 from lapwing.runtime import mpi_memory
@@ -73,7 +75,11 @@ def test_neighbours_do_not_take_the_place_of_modules(folder: Path) -> None:
 
 def test_ranks_import_nothing_from_the_current_directory(folder: Path) -> None:
     environment = search_path.without_current_directory({**os.environ, "PYTHONPATH": f":{SOURCES.parent}::"})
-    script = "import select, lapwing.cli.search_path as s; s.forget_environment(); import os; print(os.environ.get('PYTHONSAFEPATH'))"
+    script = (
+        "import os, select, lapwing.cli.search_path as s\n"
+        "s.forget_environment()\n"
+        "print(os.environ.get('PYTHONSAFEPATH'))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
     )
@@ -114,6 +120,25 @@ def test_a_neighbour_that_is_not_found_is_named(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "user.py").write_text("from queue import mine\n", encoding="utf-8")
     with pytest.raises(LapwingError, match=r"user\.py:1: ImportError.*queue\.py beside it is not found.*rename it"):
         load_nest(str(tmp_path / "user.py"))
+
+
+def test_a_file_that_goes_elsewhere_goes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(loading, "_directory", None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "data").mkdir()
+    source = "import os\nos.chdir('other')\n" + NEST.replace(
+        "    return dict", "    print(os.getcwd())\n    return dict"
+    )
+    (tmp_path / "elsewhere.py").write_text(source, encoding="utf-8")
+    nest = load_nest("elsewhere.py")
+    assert Path.cwd() == tmp_path
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        loading.problem_arguments(nest, [])
+    assert said.getvalue() == f"{tmp_path / 'other'}\n"
+    assert Path.cwd() == tmp_path
 
 
 # -- files that end the process ----------------------------------------------------------------------------------------

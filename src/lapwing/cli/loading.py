@@ -150,10 +150,8 @@ def _guarded(action: Callable[[], Any], file: Path, when: str) -> Any:
     """Run code of the user's; what it raises becomes a ProgramError with the line in the user's file."""
     shown = _display(file)
     try:
-        with (
-            user_code(shown, when),
-            _said_if_long(f"lapwing: {shown}: still busy {when}, after {_LONG_SECONDS:.0f} s."),
-        ):
+        said = f"lapwing: {shown}: still busy {when}, after {_LONG_SECONDS:.0f} s."
+        with user_code(shown, when), _said_if_long(said), _in_its_own_directory():
             return action()
     except (LapwingError, KeyboardInterrupt):
         raise
@@ -166,6 +164,25 @@ def _guarded(action: Callable[[], Any], file: Path, when: str) -> Any:
         if hidden is not None:
             text += f"; {hidden} beside it is not found, since Lapwing needs the module of that name: rename it"
         raise ProgramError(f"{shown}:{_line(error, file)}: {text} ({when}).") from error
+
+
+_directory: str | None = None  # where code of the user's went
+
+
+@contextlib.contextmanager
+def _in_its_own_directory() -> Iterator[None]:
+    """A current directory that code of the user's changes is changed for it alone: paths of the command line stay what
+    they were, and so does where ranks start."""
+    global _directory
+    here = os.getcwd()
+    before = _directory or here
+    os.chdir(before)
+    try:
+        yield
+    finally:
+        after = os.getcwd()
+        _directory = after if after != before else _directory
+        os.chdir(here)
 
 
 @contextlib.contextmanager
