@@ -29,6 +29,7 @@ from lapwing.cli.progress import ProgressBar
 from lapwing.cli.search_path import without_current_directory
 from lapwing.cli.session import Emit, Report, stopped_text
 from lapwing.cli.supervision import ended_inside
+from lapwing.codegen.cache import cache_directory
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.scratch import remove_abandoned
@@ -83,6 +84,7 @@ def launch(
     launcher did not work; KeyboardInterrupt after Ctrl-C.
     """
     mpiexec = find_mpi().mpiexec
+    cache_directory()  # refused here it is refused once
     token = secrets.token_hex(16)
     worker = [sys.executable, "-m", module, token, job.to_json()]
     command = [str(mpiexec), *placed(mpiexec, ranks, hosts, worker)]
