@@ -221,9 +221,7 @@ class Nest:
         if known is None or (
             known.inner.is_guess and any(thought < limit <= worked for limit in SECOND_THOUGHTS_SECONDS)
         ):
-            decide = Decider.here(
-                bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None
-            )
+            decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
             self._plans[key] = decide.for_call(self.wishes(), partition, worked)
             self._worked[key] = self._thought[key] = worked
             if len(self._plans) > _REMEMBERED:
