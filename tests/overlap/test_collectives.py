@@ -284,7 +284,13 @@ def test_fortran_calls_are_taken_apart(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("interface", "form"), [("mpi", "a.f90"), ("mpif.h", "a.f90"), ("mpi_f08", "a.f90"), ("mpif.h", "a.f")]
+    ("interface", "form"),
+    [
+        ("mpi", "a.f90"),
+        ("mpif.h", "a.f90"),
+        ("mpif.h", "a.f"),
+        pytest.param("mpi_f08", "a.f90", marks=pytest.mark.long),  # takes long to compile
+    ],
 )
 def test_fortran_results_are_the_same(interface: str, form: str, tmp_path: Path, thorough: bool) -> None:
     between = "\n    do i = 2, n\n      line(i) = line(i) + line(i - 1) / 8 + totals(1)\n    end do\n    "
