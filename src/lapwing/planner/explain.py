@@ -37,7 +37,7 @@ def reasons(problem: Problem, ranked: Sequence[Candidate], rates: Rates) -> tupl
     if problem.ranks > MANY_RANKS:
         lines.append(
             f"times of {problem.ranks:,} ranks are counted on from those of grids with {RANKS[0]} and {RANKS[1]} along a loop, "
-            "which is right to a few per cent"
+            "which is mostly right to a per cent, but for blocking may be tens of per cent too long"
         )
     if problem.ranks == 1:
         return tuple(lines)
