@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _running import write
+from _building import write
 
 from lapwing.overlap.c import read_c, read_c_text, stub, trial, units
 from lapwing.overlap.callgraph import CallGraph

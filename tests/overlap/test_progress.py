@@ -153,7 +153,8 @@ program p
   implicit none
   INCLUDE
   integer, parameter :: n = 300
-  real(8) :: moved(9), grid(n, n), out(n), in(n)
+  real(8) :: moved(9)
+  real(8) :: grid(n, n), out(n), in(n)
   integer :: rank, np, i, j, ierr
   REQUESTS
   call MPI_Init(ierr)
