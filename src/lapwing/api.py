@@ -12,6 +12,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 
 if TYPE_CHECKING:
+    from lapwing.dispatch import Dispatcher
     from lapwing.loopnest.binding import BoundNest
     from lapwing.planner.plan import Plan
     from lapwing.runtime.tuning import Tuning
@@ -48,6 +49,7 @@ class Nest:
         self._bound: dict[Any, BoundNest] = {}
         self._plans: dict[Any, Plan] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
+        self._origin = self  # what `using` made others of: they share what calls have left to remember
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -62,6 +64,12 @@ class Nest:
         from lapwing.loopnest.dependences import find_dependences
 
         return find_dependences(self.loops)
+
+    @functools.cached_property
+    def _dispatcher(self) -> Dispatcher:
+        from lapwing.dispatch import Dispatcher
+
+        return Dispatcher(self)
 
     def problem(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Decorator: the function returns the arguments of one run; ``lapwing run FILE -p KEY=VALUE`` sets its parameters."""
@@ -177,12 +185,10 @@ class Nest:
         them does not matter (None is fine). A DistributedArray stays distributed. Scalars are rank 0's.
         Raises RefusedError before anything runs, BuildError, or RunError.
         """
-        from lapwing.run import run
-
-        outcome = run(self, self.arguments(*args, **kwargs))
-        values = tuple(outcome.results[name] for name in self.loops.returns)
+        results = self._origin._dispatcher(self, args, kwargs)
         if not self.loops.returns:
             return None
+        values = tuple(results[name] for name in self.loops.returns)
         return values if self.loops.returns_tuple else values[0]
 
     def wishes(self) -> Any:

@@ -14,8 +14,9 @@ from lapwing.loopnest.promotion import scalar_type
 from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
+from lapwing.runtime.alone import run_alone
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
-from lapwing.runtime.execute import Measure, Outcome, Report, run_alone, run_on_ranks
+from lapwing.runtime.execute import Measure, Outcome, Report, run_on_ranks
 from lapwing.runtime.tuning import place_of
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import find_skew
@@ -39,13 +40,21 @@ def run(
     """
     if not communicator.launched():
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        bound = nest.bind(arguments)
-        check_aliases(bound, {**global_values(nest.python), **arguments})
-        plan = plan or make_plan(bound, nest.dependences, 1, nest.wishes())
+        bound, plan = bound_alone(nest, arguments, plan)
         return run_alone(
             bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
         )
     return _run_collectively(nest, arguments, communicator.world(), report, measure, plan)
+
+
+def bound_alone(nest: Nest, arguments: Mapping[str, Any], plan: Plan | None = None) -> tuple[BoundNest, Plan]:
+    """What a run in this process follows: the nest bound to its arguments, and the plan, made where there is none.
+
+    Raises RefusedError.
+    """
+    bound = nest.bind(arguments)
+    check_aliases(bound, {**global_values(nest.python), **arguments})
+    return bound, plan or make_plan(bound, nest.dependences, 1, nest.wishes())
 
 
 def _run_collectively(

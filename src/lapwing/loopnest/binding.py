@@ -6,7 +6,7 @@ import ast
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,11 @@ from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.guards import guarded_accesses
 from lapwing.loopnest.lowering import Surroundings, lower
 from lapwing.loopnest.promotion import SUPPORTED_DTYPES, scalar_type
+from lapwing.loopnest.scalars import used_parameters
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
+
+ALWAYS_KNOWN: Mapping[str, Any] = {**vars(builtins), "math": math, "np": np}  # names set-ups may use unimported
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     surroundings: the function's globals, for global numbers and read-only global arrays.
     Raises RefusedError for a wrong type, dtype, dimension or an index that leaves its array.
     """
-    values = _parameter_values(nest, arguments, surroundings)
+    values = values_outside_loops(nest, arguments, surroundings)
     arrays = tuple(_array_type(nest, name, values) for name in nest.arrays)
     parameters = _scalars(nest, values)
     symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters[n])}
@@ -134,23 +137,28 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     return BoundNest(nest, arrays, parameters, domain, body, wraps)
 
 
-def _parameter_values(
+def values_outside_loops(
     nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Arguments, globals and the values set before the loops, by name."""
-    values: dict[str, Any] = {**vars(builtins), "math": math, "np": np, **surroundings, **arguments}
+    """Arguments, globals and the values set before the loops, by name. Raises RefusedError."""
+    values: dict[str, Any] = {**ALWAYS_KNOWN, **surroundings, **arguments}
     for setup in nest.setups:
-        value = _evaluate(nest, setup.value, values, setup.line)
-        if len(setup.targets) == 1:
-            values[setup.targets[0]] = value
-            continue
-        if not isinstance(value, tuple) or len(value) != len(setup.targets):
-            raise RefusedError(
-                f"{nest.where(setup.line)}: {ast.unparse(setup.value)} gives {value!r}, "
-                f"expected {len(setup.targets)} values for {', '.join(setup.targets)}."
-            )
-        values.update(zip(setup.targets, value, strict=True))
+        set_up(nest, setup, values)
     return values
+
+
+def set_up(nest: ir.LoopNest, setup: ir.Setup, values: dict[str, Any]) -> None:
+    """Do one assignment that stands before the loops, on values by name. Raises RefusedError."""
+    value = _evaluate(nest, setup.value, values, setup.line)
+    if len(setup.targets) == 1:
+        values[setup.targets[0]] = value
+        return
+    if not isinstance(value, tuple) or len(value) != len(setup.targets):
+        raise RefusedError(
+            f"{nest.where(setup.line)}: {ast.unparse(setup.value)} gives {value!r}, "
+            f"expected {len(setup.targets)} values for {', '.join(setup.targets)}."
+        )
+    values.update(zip(setup.targets, value, strict=True))
 
 
 def _evaluate(nest: ir.LoopNest, node: ast.expr, values: Mapping[str, Any], line: int) -> Any:
@@ -203,7 +211,7 @@ def _scalars(nest: ir.LoopNest, values: Mapping[str, Any]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for name, node in nest.symbols:
         parameters[name] = _evaluate(nest, node, values, nest.line)
-    for name in (*_used_parameters(nest), *nest.accumulators):
+    for name in (*used_parameters(nest), *nest.accumulators):
         if name not in parameters:
             parameters[name] = values[name]
     for name, value in parameters.items():
@@ -213,20 +221,6 @@ def _scalars(nest: ir.LoopNest, values: Mapping[str, Any]) -> dict[str, Any]:
                 "(bool, int, float or a NumPy scalar of a supported dtype)."
             )
     return parameters
-
-
-def _used_parameters(nest: ir.LoopNest) -> Iterator[str]:
-    def visit(expression: ir.Expression) -> Iterator[str]:
-        if isinstance(expression, ir.Parameter):
-            yield expression.name
-        for child in ir.children(expression):
-            yield from visit(child)
-
-    for statement in nest.body:
-        if isinstance(statement, ir.Store):
-            yield from visit(statement.target)
-        if isinstance(statement, ir.Store | ir.SetTemporary | ir.Accumulate):
-            yield from visit(statement.value)
 
 
 def _domain(nest: ir.LoopNest, symbols: Mapping[str, int]) -> Domain:

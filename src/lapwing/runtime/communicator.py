@@ -31,6 +31,12 @@ def launched() -> bool:
     mpi4py = sys.modules.get("mpi4py.MPI")
     if mpi4py is not None and mpi4py.Is_initialized() and not mpi4py.Is_finalized():
         return bool(mpi4py.COMM_WORLD.Get_size() > 1)
+    return _launched_by_its_word()
+
+
+@cache
+def _launched_by_its_word() -> bool:
+    """What the launcher's variables say; asked once, since they are those the process was started with."""
     size = _launched_size()
     return size > 1 if size is not None else any(name in os.environ for name in _LAUNCHER_MARKS)
 

@@ -1,4 +1,4 @@
-"""Runs a planned nest: on one process where the arrays lie, or over MPI with blocks on every rank."""
+"""Runs a planned nest over MPI with blocks on every rank; what that has in common with a run on one process (alone)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,8 +24,8 @@ from lapwing.runtime.interrupt import noted_interrupts
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
-from lapwing.runtime.storage import LocalArray, Storage, allocate, attach, is_crowded, needed_box, storage_of
-from lapwing.runtime.transfer import Region, gather, gather_regions, scatter, scatter_regions, slices
+from lapwing.runtime.storage import LocalArray, Storage, allocate, storage_of
+from lapwing.runtime.transfer import Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin, patience_seconds
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
@@ -97,13 +97,19 @@ class Runner:
             status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
         if interrupt:
             raise interrupt[0]
-        if status == native.TRAPPED:
-            self.workspace.check_traps()
-        _check(status, runtime)
+        self.check(status, runtime)
         events_kept = min(trace.count, events)
         return RankTrace(
             self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
         )
+
+    def bare_run(self, runtime: ctypes.CDLL, options: native.Options) -> tuple[Callable[[], int], native.Times]:
+        """lw_run with all of its arguments made, and where its times will be: to be called after ``workspace.reset()``.
+
+        Nothing is reported or kept, and Ctrl-C waits for its end. It gives the status.
+        """
+        times, trace = native.Times(), native.Trace(None, 0, 0)
+        return partial(runtime.lw_run, *self._run_arguments(options, None, trace, times)), times
 
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
         """How long the same messages take with nothing else going on: nothing is computed, packed or unpacked."""
@@ -115,11 +121,22 @@ class Runner:
     def _run(
         self, runtime: ctypes.CDLL, options: native.Options, progress: Any, trace: native.Trace, times: native.Times
     ) -> int:
-        status: int = runtime.lw_run(
+        status: int = runtime.lw_run(*self._run_arguments(options, progress, trace, times))
+        return status
+
+    def _run_arguments(
+        self, options: native.Options, progress: Any, trace: native.Trace, times: native.Times
+    ) -> tuple[Any, ...]:
+        return (
             ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
             ctypes.byref(options), progress, ctypes.byref(trace), ctypes.byref(times),
         )  # fmt: skip
-        return status
+
+    def check(self, status: int, runtime: ctypes.CDLL) -> None:
+        """Raise RunError where the plain loop would raise, or where the runtime failed."""
+        if status == native.TRAPPED:
+            self.workspace.check_traps()
+        _check(status, runtime)
 
 
 def _check(status: int, runtime: ctypes.CDLL) -> None:
@@ -127,47 +144,6 @@ def _check(status: int, runtime: ctypes.CDLL) -> None:
         raise RunError(runtime.lw_failure().decode(errors="replace"))
     if status != native.DONE:
         raise RunError(f"the runtime stopped with status {status}")
-
-
-def run_alone(
-    bound: BoundNest,
-    plan: Plan,
-    arguments: Mapping[str, Any],
-    announce: native.Announce,
-    report: Report | None = None,
-    measure: Measure | None = None,
-) -> Outcome:
-    """Run on this process alone; written arrays are updated in place.
-
-    Arrays are worked on where they lie if their layout is a good one and nothing in the loop can raise; else in a padded
-    copy that is stored back at the end, so that an error leaves them as they were.
-    """
-    if bound.domain.is_empty:
-        return _idle_outcome(bound, plan)
-    runtime = native.serial_runtime(announce)
-    tiled = skewed_nest(bound, plan.skew)
-    library = _tile_library(tiled, plan.dependences, announce)
-    block = bound.domain.box[bound.nest.sweep_depth :]
-    arrays: dict[str, LocalArray] = {}
-    copied: list[str] = []
-    for array in bound.arrays:
-        values = arguments[array.name]
-        local = attach(array, values)
-        may_raise = bound.body.traps and array.name in bound.nest.written
-        if local is None or may_raise or is_crowded(local):
-            local = allocate(array, needed_box(bound, array.name, block))
-            local.values[...] = values[slices(local.box)]
-            copied.append(array.name)
-        arrays[array.name] = local
-    runner = Runner(tiled, plan, 0, library, arrays)
-    start = time.perf_counter()
-    trace = runner.run(runtime, native.Options(slice_seconds=1.0), report, measure.events if measure else 0)
-    seconds = time.perf_counter() - start
-    for name in copied:
-        if name in bound.nest.written:
-            for box in written_boxes(bound, name, block):
-                arguments[name][slices(box)] = arrays[name].view(box)
-    return _outcome(plan, merged(bound, [runner.workspace.words]), seconds, [trace], None)
 
 
 def run_on_ranks(
@@ -188,13 +164,13 @@ def run_on_ranks(
     """
     rank = comm.Get_rank()
     if bound.domain.is_empty:
-        return _idle_outcome(bound, plan)
+        return idle_outcome(bound, plan)
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
     options = agree(comm, lambda: _options(plan, comm, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-        return native.mpi_runtime(announce), _tile_library(bound, plan.dependences, announce)
+        return native.mpi_runtime(announce), tile_library(bound, plan.dependences, announce)
 
     runtime, library = agree(comm, build)
     exported = plan.engine == "onesided" and any_share_memory(comm)
@@ -218,7 +194,7 @@ def run_on_ranks(
     if measure.transfer:
         comm.Barrier()
         transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
-    return _outcome(plan, results, seconds, _gathered(trace, comm), transfer)
+    return outcome_of(plan, results, seconds, _gathered(trace, comm), transfer)
 
 
 def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Options:
@@ -244,15 +220,20 @@ def _gathered(trace: RankTrace, comm: Any) -> list[RankTrace]:
     return bare if gathered is None else gathered
 
 
-def _outcome(
+def outcome_of(
     plan: Plan, results: dict[str, Any], seconds: float, traces: list[RankTrace], transfer: float | None
 ) -> Outcome:
     trace = RunTrace(plan.nest, plan.engine, plan.tile, plan.grid, seconds, transfer, tuple(traces))
     return Outcome(plan, results, seconds, trace)
 
 
-def _idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
-    return _outcome(plan, {a.name: bound.parameters[a.name] for a in bound.body.accumulators}, 0.0, [], None)
+def idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
+    return outcome_of(plan, idle_results(bound), 0.0, [], None)
+
+
+def idle_results(bound: BoundNest) -> dict[str, Any]:
+    """The reductions of a nest without iterations, by name."""
+    return {a.name: bound.parameters[a.name] for a in bound.body.accumulators}
 
 
 def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exported: bool, comm: Any) -> LocalArray:
@@ -323,7 +304,7 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 
 @lru_cache(maxsize=64)
-def _tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce) -> ctypes.CDLL:
+def tile_library(bound: BoundNest, dependences: tuple[Dependence, ...], announce: native.Announce) -> ctypes.CDLL:
     return native.build_tile(tile_source(bound, faces_of(bound), dependences), announce)
 
 
