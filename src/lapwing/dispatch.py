@@ -235,10 +235,10 @@ class _FreeScalars:
         before, found = self._last
         if all(map(operator.is_, floats, before)):  # numbers do not change
             return found
-        found = self._anew(values)
-        if found is not None:
-            self._last = floats, found
-        return found
+        anew = self._anew(values)
+        if anew is not None:
+            self._last = floats, anew
+        return anew
 
     def _anew(self, values: Values) -> list[tuple[int, float]] | None:
         found = [(k, values[position]) for k, position in self._given]

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from lapwing.loopnest import ir
+from lapwing.loopnest.guards import guarded_accesses
 
 
 def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
@@ -21,7 +22,10 @@ def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
 
     Not among them are those that a loop bound, an index or the start of a reduction comes from.
     """
-    fixed = {*nest.arrays, *nest.accumulators, *names_in(node for _, node in nest.symbols)}
+    bounds = [bound for loop in nest.loops for bound in (loop.start, loop.stop)]
+    indices = [index for access, _ in guarded_accesses(nest) for index in access.affine if index is not None]
+    integers = set().union(*(affine.names for affine in (*bounds, *indices)))
+    fixed = {*nest.arrays, *nest.accumulators, *names_in(node for name, node in nest.symbols if name in integers)}
     for setup in reversed(nest.setups):
         if fixed.intersection(setup.targets):
             fixed |= names_in([setup.value])

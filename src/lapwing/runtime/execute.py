@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
@@ -159,7 +160,8 @@ def run_on_ranks(
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
-    sources: per array a DistributedArray, or a NumPy array on rank 0 (None elsewhere). place: this rank's.
+    sources: per array a DistributedArray, a NumPy array on rank 0 (None elsewhere), or a LocalArray, this rank's part, which
+    the run works on and leaves where it is (runtime.start). place: this rank's.
     Raises the same error on every rank where preparation fails; an error in mid-run ends all ranks.
     """
     rank = comm.Get_rank()
@@ -173,7 +175,7 @@ def run_on_ranks(
         return native.mpi_runtime(announce), tile_library(bound, plan.dependences, announce)
 
     runtime, library = agree(comm, build)
-    exported = plan.engine == "onesided" and any_share_memory(comm)
+    exported = exports(plan, comm)
     arrays = {
         a.name: _distribute(bound, plan, a, sources[a.name], exported and a.name in bound.nest.written, comm)
         for a in bound.arrays
@@ -188,13 +190,18 @@ def run_on_ranks(
     seconds = comm.allreduce(time.perf_counter() - start, op=_max())
     results = merged(bound, comm.allgather(runner.workspace.words))
     for name in bound.nest.written:
-        if not isinstance(sources[name], DistributedArray):
-            _collect(bound, plan, arrays[name], sources[name], comm)
+        if not isinstance(sources[name], DistributedArray | LocalArray):
+            collect(bound, plan, arrays[name], sources[name], comm)
     transfer = None
     if measure.transfer:
         comm.Barrier()
         transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
     return outcome_of(plan, results, seconds, _gathered(trace, comm), transfer)
+
+
+def exports(plan: Plan, comm: Any) -> bool:
+    """Whether written arrays lie in memory that other ranks can map. Collective."""
+    return plan.engine == "onesided" and any_share_memory(comm)
 
 
 def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Options:
@@ -238,7 +245,9 @@ def idle_results(bound: BoundNest) -> dict[str, Any]:
 
 def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exported: bool, comm: Any) -> LocalArray:
     """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
-    stores = [storage_of(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
+    if isinstance(source, LocalArray):
+        return source
+    stores = stores_of(bound, plan, array.name)
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
         layout = owner_layout(bound, array.name, plan.partition) if written else source.layout
@@ -248,13 +257,23 @@ def _distribute(bound: BoundNest, plan: Plan, array: ArrayType, source: Any, exp
 
     own = stores[comm.Get_rank()]
     local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))
-    if any(store.shear for store in stores):
-        everything = tuple((0, n) for n in array.shape)
-        shear = shear_of(bound, array.name)
-        scatter_regions(source, [_region(shear, s, s.box, everything) for s in stores], local, comm)
-    else:
-        scatter(source, [s.box for s in stores], local, comm)
+    scatter_stores(bound, stores, source, local, comm)
     return local
+
+
+def stores_of(bound: BoundNest, plan: Plan, name: str) -> list[Storage]:
+    """What every rank keeps of an array; bound: in the plan's coordinates."""
+    return [storage_of(bound, name, plan.partition.block(rank)) for rank in range(plan.ranks)]
+
+
+def scatter_stores(bound: BoundNest, stores: Sequence[Storage], whole: Any, local: LocalArray, comm: Any) -> None:
+    """Give every rank what it keeps of the whole array on rank 0. Collective."""
+    if any(store.shear for store in stores):
+        everything = tuple((0, n) for n in local.array.shape)
+        shear = shear_of(bound, local.array.name)
+        scatter_regions(whole, [_region(shear, s, s.box, everything) for s in stores], local, comm)
+    else:
+        scatter(whole, [s.box for s in stores], local, comm)
 
 
 def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:
@@ -264,20 +283,36 @@ def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:
     return Region(shear.none, box, limits, stored=False)
 
 
-def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: Any) -> None:
-    """Bring what every rank wrote into the whole array on rank 0, later writes over earlier ones."""
-    name = local.array.name
-    blocks = [plan.partition.block(r) for r in range(plan.ranks)]
-    boxes = [written_boxes(bound, name, block) for block in blocks]
+def collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, comm: Any) -> None:
+    """Bring what every rank wrote into the whole array on rank 0, later writes over earlier ones. Collective."""
     if bound.skew is not None:
-        # One offset only, so every element has one writer, and no two regions meet.
-        shear, everything = shear_of(bound, name), tuple((0, n) for n in local.array.shape)
-        stored = [storage_of(bound, name, block).shear is not None for block in blocks]
-        regions = [Region(shear, box, everything, s) for (box,), s in zip(boxes, stored, strict=True)]
-        gather_regions(local, regions, whole, comm)
+        gather_regions(local, _written_regions(bound, plan, local.array), whole, comm)
         return
+    boxes = [written_boxes(bound, local.array.name, block) for block in _blocks(plan)]
     for of_offset in zip(*boxes, strict=True):
         gather(local, of_offset, whole, comm)
+
+
+def written_views(bound: BoundNest, plan: Plan, local: LocalArray, rank: int) -> list[npt.NDArray[Any]]:
+    """The elements a rank wrote, over the same memory: those that ``collect`` brings together."""
+    if bound.skew is not None:
+        return [local.view(own) for _, own in _written_regions(bound, plan, local.array)[rank].pieces()]
+    return [local.view(box) for box in written_boxes(bound, local.array.name, _blocks(plan)[rank])]
+
+
+def _written_regions(bound: BoundNest, plan: Plan, array: ArrayType) -> list[Region]:
+    """Of a skewed nest: one offset only, so every element has one writer, and no two regions meet."""
+    shear, everything = shear_of(bound, array.name), tuple((0, n) for n in array.shape)
+    found = []
+    for block in _blocks(plan):
+        (box,) = written_boxes(bound, array.name, block)
+        stored = storage_of(bound, array.name, block).shear is not None
+        found.append(Region(shear, box, everything, stored))
+    return found
+
+
+def _blocks(plan: Plan) -> list[tuple[Range, ...]]:
+    return [plan.partition.block(rank) for rank in range(plan.ranks)]
 
 
 def _or_abort(comm: Any, action: Callable[[], Result]) -> Result:
