@@ -65,8 +65,6 @@ def _run_collectively(
     measure: Measure | None,
     plan: Plan | None,
 ) -> Outcome:
-    from lapwing.api import ArrayShape
-
     rank, node, place = comm.Get_rank(), communicator.ranks_of_node(), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
@@ -77,8 +75,7 @@ def _run_collectively(
             values = {**global_values(nest.python), **arguments}
             check_aliases(bound, {n: _whole(v) for n, v in values.items()})
             _check_same_arrays(bound, distributed)
-            stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
-            stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
+            stubs = stand_ins(nest, bound, arguments)
             free = nest.grid or find_skew(nest.loops, nest.dependences)
             given = None if free else _given_partition(bound, distributed)
             plan = plan or nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
@@ -95,10 +92,8 @@ def _run_collectively(
     if isinstance(message, LapwingError):
         raise message
     stubs, plan = message
-    bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
-    sources: dict[str, Any] = dict.fromkeys(a.name for a in bound.arrays)
-    if rank == 0:
-        sources = _all_arrays(nest, bound, arguments)
+    bound = bind_stand_ins(nest, stubs)
+    sources = arrays_of_first(nest, bound, arguments, rank)
     skewed = plan.skew is not None
     whole_again = [n for n in bound.nest.written if n in distributed and (skewed or write_offsets(bound, n) > 1)]
     for name in distributed:
@@ -120,6 +115,27 @@ def _stub(value: Any) -> Any:
 
     known = isinstance(value, np.ndarray | DistributedArray)
     return ArrayShape(value.dtype.name, value.shape) if known else value
+
+
+def stand_ins(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What other ranks bind the nest to, from the arguments of rank 0: scalars, and the shapes of arrays, globals included."""
+    from lapwing.api import ArrayShape
+
+    values = {**global_values(nest.python), **arguments}
+    found = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
+    return {**found, **{a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays}}
+
+
+def bind_stand_ins(nest: Nest, stubs: Mapping[str, Any]) -> BoundNest:
+    """The nest bound as rank 0 has bound it."""
+    return nest.bind(stubs, {**global_values(nest.python), **stubs})
+
+
+def arrays_of_first(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """The arrays of a call by name, arguments and global read-only ones, on rank 0; None in their place elsewhere."""
+    if rank != 0:
+        return dict.fromkeys(a.name for a in bound.arrays)
+    return _all_arrays(nest, bound, arguments)
 
 
 def _all_arrays(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Any]:
