@@ -280,7 +280,7 @@ def test_a_call_that_raises_leaves_the_next_one_alone():
 
 
 def test_padded_copies_are_made_anew_in_every_call(monkeypatch):
-    for kept_bytes in (1 << 20, 0):
+    for kept_bytes in (1 << 18, 0):
         monkeypatch.setattr("lapwing.runtime.alone.KEPT_BYTES", kept_bytes)
         for n in (5, 6):
             for _ in range(3):

@@ -30,7 +30,7 @@ from lapwing.trace.events import RankTrace
 
 Array = npt.NDArray[Any]
 
-KEPT_BYTES = 1 << 20  # of tables and padded copies: what is larger takes longer to compute than to make again
+KEPT_BYTES = 1 << 18  # of tables and padded copies: what is larger takes longer to fill than to make again
 _INTERRUPTIBLE_SECONDS = 0.05  # runs shorter than this are over before anybody misses Ctrl-C
 
 
