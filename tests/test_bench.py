@@ -47,7 +47,7 @@ def numbers(node: Any) -> Iterator[float]:
         yield node
 
 
-@pytest.mark.parametrize("program", ["core.py", "forms.py", "scaling.py", "overlap.py"])
+@pytest.mark.parametrize("program", ["core.py", "forms.py", "calls.py", "scaling.py", "overlap.py"])
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
@@ -88,6 +88,14 @@ def test_core(tmp_path: Path) -> None:
         assert all(len(f["seconds"]) == case["rounds"] == 2 for f in measured.values())
         assert all(math.isfinite(n) and n > 0 for f in case["figures"] for n in numbers(f))
     assert document["machine"]["cpu"]
+
+
+def test_calls(tmp_path: Path) -> None:
+    document = quick("calls.py", tmp_path)
+    assert len(document["cases"]) >= 4
+    for case in document["cases"]:
+        assert all(len(case["microseconds"][name]) == 2 for name in ("call", "run", "overhead", "plain"))
+        assert all(math.isfinite(n) for n in numbers(case["microseconds"]))
 
 
 @pytest.mark.mpi

@@ -454,8 +454,8 @@ def test_all_grids_of_one_rank(folder: Path) -> None:
 def test_differences_name_engine_and_grid(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the second variant's result is wrong."""
     nest = loading.load_nest(str(folder / "several.py:third"))
-    real, count = session.differences, iter([[], ["u[1] differs"]])
-    monkeypatch.setattr(session, "differences", lambda *arguments: real(*arguments) + next(count))
+    real, count = session.array_differences, iter([[], ["u[1] differs"]])
+    monkeypatch.setattr(session, "array_differences", lambda *arguments: real(*arguments) + next(count))
     job = session.Job("", (("n", "9"),), ("overlap", "blocking"), None, "all", repeat=1, check=True)
     report = session.run_session(job, nest, None, lambda kind, value: None)
     assert report is not None

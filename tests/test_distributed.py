@@ -305,6 +305,80 @@ def mpi_used_before_and_after() -> None:
     same(U.numpy(), u)
 
 
+class Counted:
+    """A communicator that counts the bytes it sends of arrays."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm, self.bytes = comm, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.comm, name)
+
+    def Send(self, buffer: np.ndarray, dest: int) -> None:
+        self.bytes += buffer.nbytes
+        self.comm.Send(buffer, dest=dest)
+
+    def total(self) -> int:
+        found: int = self.comm.allreduce(self.bytes)
+        self.bytes = 0
+        return found
+
+
+@scenario
+def runs_that_start_from_the_same_values() -> None:
+    """However many runs, an element goes to a rank once, and results are gathered once for each partition."""
+    from lapwing.check import Reference
+    from lapwing.cli import together
+    from lapwing.cli.together import RunsTogether
+    from lapwing.planner.choose import Wishes, make_plan
+    from lapwing.runtime import communicator
+    from lapwing.runtime.execute import Measure, written_views
+    from lapwing.tiling.skewing import skewed_nest
+
+    rank, size = rank_and_size()
+    whole, v = numbers(3, 24, 26), numbers(4, 24, 26)
+    for nest, arguments in ((smooth, {"u": whole, "sweeps": 3}), (slanted, {"u": whole, "v": v, "sweeps": 2})):
+        expected = {name: np.array(value) for name, value in arguments.items()}
+        nest.python(**expected)
+        bound = nest.bind(arguments)
+        wishes = [Wishes(e, 5, g) for g in ((size, 1), (1, size)) for e in ("overlap", "blocking", "onesided")]
+        if nest is slanted:
+            wishes = [Wishes(e, 5) for e in ("overlap", "blocking")]
+        plans = [make_plan(bound, nest.dependences, size, wish) for wish in wishes]
+        sources = {a.name: arguments[a.name] if rank == 0 else None for a in bound.arrays}
+        reference = Reference({"u": expected["u"]}, {}, None, "") if rank == 0 else None
+        comm = Counted(communicator.world())
+        runs = RunsTogether(bound, plans, sources, reference, True, comm)
+        sent = []
+        for _ in range(2):
+            for position in range(len(plans)):
+                outcome, found = runs.run(position, None, None, Measure())
+                assert found == []
+                assert outcome.plan is plans[position]
+                sent.append(comm.total())
+        partitions = len({plan.partition for plan in plans})
+        arrays = len(sources)
+        assert sum(sent) <= (arrays * 2 + partitions) * whole.nbytes
+        assert sum(sent[len(plans) :]) == 0
+        assert np.array_equal(whole, numbers(3, 24, 26))
+
+        kept = together.run_on_ranks
+
+        def spoiled(bound: Any, plan: Any, blocks: Any, *rest: Any, kept: Any = kept) -> Any:
+            outcome = kept(bound, plan, blocks, *rest)
+            if rank == size - 1:
+                views = written_views(skewed_nest(bound, plan.skew), plan, blocks["u"], rank)
+                next(view for view in views if view.size).flat[0] += 1.0
+            return outcome
+
+        together.run_on_ranks = spoiled
+        try:
+            _, found = runs.run(0, None, None, Measure())
+        finally:
+            together.run_on_ranks = kept
+        assert (rank == 0) == any("u differs in 1 of" in text for text in found), found
+
+
 @scenario
 def fails_on_one_rank() -> None:
     rank, size = rank_and_size()

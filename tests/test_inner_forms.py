@@ -23,7 +23,7 @@ from lapwing.machine.machine import Quantity
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
 from lapwing.planner.rates import Shape
 from lapwing.run import run
-from lapwing.runtime import execute
+from lapwing.runtime import alone
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
 
@@ -234,18 +234,18 @@ def test_forms_are_compared_once_calls_have_taken_long_enough(tmp_path: Path, mo
     calls = _counted(monkeypatch, fastest=4)
     arguments = {"u": ArrayShape("float64", (50, 50)), "sweeps": 3}
     bound, nest = gauss_seidel.bind(arguments), gauss_seidel.using()
-    first = nest.planned(bound, 1, 1, 1, arguments)
-    assert first.inner.is_guess
-    nest.note_run(first, 0.6 * decide.FORMS_SECONDS)
-    again = nest.planned(bound, 1, 1, 1, arguments)
+    planned = nest.planned(bound, 1, 1, 1, arguments)
+    assert planned.plan.inner.is_guess
+    planned.note_run(0.6 * decide.FORMS_SECONDS)
+    again = nest.planned(bound, 1, 1, 1, arguments).plan
     assert again.inner.is_guess
-    assert nest.planned(bound, 1, 1, 1, arguments) is again
+    assert nest.planned(bound, 1, 1, 1, arguments).plan is again
     assert not calls
-    nest.note_run(again, 0.6 * decide.FORMS_SECONDS)
-    second = nest.planned(bound, 1, 1, 1, arguments)
+    planned.note_run(0.6 * decide.FORMS_SECONDS)
+    second = nest.planned(bound, 1, 1, 1, arguments).plan
     assert (second.inner.form.lanes, second.inner.is_guess, len(calls)) == (4, False, 1)
-    nest.note_run(second, 100.0)
-    assert nest.planned(bound, 1, 1, 1, arguments) is second
+    planned.note_run(100.0)
+    assert nest.planned(bound, 1, 1, 1, arguments).plan is second
 
 
 def test_forms_are_measured_on_the_real_tiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,8 +372,8 @@ def test_powers_are_noted() -> None:
 def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Padding keeps rows that advance together out of each other's cache sets; the plain loop would pay for nothing."""
     made: list[str] = []
-    allocated = execute.allocate
-    monkeypatch.setattr(execute, "allocate", lambda array, *rest: made.append(array.name) or allocated(array, *rest))
+    allocated = alone.allocate
+    monkeypatch.setattr(alone, "allocate", lambda array, *rest: made.append(array.name) or allocated(array, *rest))
     u = floats(12, 512)
     plan = gauss_seidel.plan(u, 1)
     for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 1}))[:2]:

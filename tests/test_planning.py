@@ -462,10 +462,10 @@ def test_choices_made_with_lists_and_numpy_integers_are_planned(
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     bound = bound_to(sqrt3d, of_shape(129, 129, 1025))
     given = sqrt3d.using(grid=[np.int64(2), 1], tile=np.int64(64))  # type: ignore[arg-type]
-    plan = given.planned(bound, 2, 2, 2, {})
+    plan = given.planned(bound, 2, 2, 2, {}).plan
     assert (plan.tile, plan.grid) == (64, (2, 1))
     assert plan.prediction is not None
-    assert given.planned(bound, 2, 2, 2, {}) is plan
+    assert given.planned(bound, 2, 2, 2, {}).plan is plan
 
 
 def test_a_plan_can_be_had_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

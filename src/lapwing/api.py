@@ -15,13 +15,14 @@ from lapwing.loopnest.source import FunctionSource
 from lapwing.runtime.ending import end_all_on_error
 
 if TYPE_CHECKING:
+    from lapwing.decide import PlannedCalls
+    from lapwing.dispatch import Dispatcher
     from lapwing.loopnest.binding import BoundNest
-    from lapwing.planner.plan import Plan
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
     from lapwing.tiling.partition import Partition
 
-_REMEMBERED = 16  # calls of different signatures a nest keeps bound
+REMEMBERED = 64  # signatures: the levels of a multigrid cycle, and the ways each is called
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,9 @@ class Nest:
         self.tuning: Tuning | None = None
         self.comm: Any = None
         self._bound: dict[Any, BoundNest] = {}
-        self._plans: dict[Any, Plan] = {}
-        self._worked: dict[Any, float] = {}  # seconds that calls took, by the key of their plan
-        self._thought: dict[Any, float] = {}  # of those, the ones before the plan was made
+        self._planned: dict[Any, PlannedCalls] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
+        self._origin = self  # what `using` made others of: they share what calls have left to remember
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -114,6 +114,12 @@ class Nest:
         from lapwing.loopnest.dependences import find_dependences
 
         return find_dependences(self.loops)
+
+    @functools.cached_property
+    def _dispatcher(self) -> Dispatcher:
+        from lapwing.dispatch import Dispatcher
+
+        return Dispatcher(self)
 
     def problem(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Decorator: the function returns the arguments of one run; ``lapwing run FILE -p KEY=VALUE`` sets its parameters."""
@@ -187,7 +193,7 @@ class Nest:
         if known is None:
             known = bind(self.loops, arguments, surroundings)
             self._bound[key] = known
-            if len(self._bound) > _REMEMBERED:
+            if len(self._bound) > REMEMBERED:
                 self._bound.pop(next(iter(self._bound)))
         return known
 
@@ -209,32 +215,31 @@ class Nest:
         ranks_on_cores: int,
         arguments: Mapping[str, Any],
         partition: Partition | None = None,
-    ) -> Plan:
-        """The plan of a call on this machine; calls alike share one. partition: blocks that are given.
+    ) -> PlannedCalls:
+        """The plan of a call on this machine, which calls alike share. partition: blocks that are given.
 
         Raises RefusedError as ``plan`` does.
         """
-        from lapwing.decide import SECOND_THOUGHTS_SECONDS, Decider
+        from lapwing.decide import Decider, PlannedCalls
 
-        key = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
-        known, worked, thought = self._plans.get(key), self._worked.get(key, 0.0), self._thought.get(key, 0.0)
-        if known is None or (
-            known.inner.is_guess and any(thought < limit <= worked for limit in SECOND_THOUGHTS_SECONDS)
-        ):
-            decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
-            self._plans[key] = decide.for_call(self.wishes(), partition, worked)
-            self._worked[key] = self._thought[key] = worked
-            if len(self._plans) > _REMEMBERED:
-                oldest = next(iter(self._plans))
-                for of_key in (self._plans, self._worked, self._thought):
-                    of_key.pop(oldest)
-        return self._plans[key]
-
-    def note_run(self, plan: Plan, seconds: float) -> None:
-        """A call with this plan took so long: once calls alike have taken long enough, tiles are measured for them."""
-        for key, known in self._plans.items():
-            if known is plan:
-                self._worked[key] += seconds
+        key: Any = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
+        try:
+            known = self._planned.get(key)
+        except TypeError:  # a choice that cannot be hashed: planning says what is wrong with it
+            key = known = None
+        if known is not None and not known.deserve_second_thoughts:
+            return known
+        decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
+        if known is not None:
+            known.plan_anew(decide.for_call(self.wishes(), partition, known.worked))
+            return known
+        known = PlannedCalls(decide.for_call(self.wishes(), partition))
+        if key is None:
+            return known
+        self._planned[key] = known
+        if len(self._planned) > REMEMBERED:
+            self._planned.pop(next(iter(self._planned)), None)
+        return known
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.
@@ -245,12 +250,10 @@ class Nest:
         Raises, on every rank the same, RefusedError before anything runs, also where ranks pass different arguments;
         BuildError; or RunError. Arrays are as they were then.
         """
-        from lapwing.run import run
-
-        outcome = run(self, self.arguments(*args, **kwargs))
-        values = tuple(outcome.results[name] for name in self.loops.returns)
+        results = self._origin._dispatcher(self, args, kwargs)
         if not self.loops.returns:
             return None
+        values = tuple(results[name] for name in self.loops.returns)
         return values if self.loops.returns_tuple else values[0]
 
     def wishes(self) -> Any:

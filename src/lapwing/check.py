@@ -88,11 +88,22 @@ def differences(reference: Reference, arrays: Mapping[str, Any], results: Mappin
 
     Two NaNs are the same whatever their bits.
     """
-    found = [_array_difference(name, expected, arrays[name]) for name, expected in reference.arrays.items()]
-    for name, value in reference.results.items():
-        if not _same_number(value, results[name]):
-            found.append(f"{name} is {results[name]!r}, expected {value!r}")
+    return [*array_differences(reference, arrays), *number_differences(reference, results)]
+
+
+def array_differences(reference: Reference, arrays: Mapping[str, Any]) -> list[str]:
+    """Of ``differences`` those of arrays."""
+    found = [array_difference(name, expected, arrays[name]) for name, expected in reference.arrays.items()]
     return [text for text in found if text]
+
+
+def number_differences(reference: Reference, results: Mapping[str, Any]) -> list[str]:
+    """Of ``differences`` those of reductions."""
+    return [
+        f"{name} is {results[name]!r}, expected {value!r}"
+        for name, value in reference.results.items()
+        if not _same_number(value, results[name])
+    ]
 
 
 # -- in Python -------------------------------------------------------------------------------------------------------
@@ -232,7 +243,8 @@ def _copies(bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Array]:
 # -- comparing -------------------------------------------------------------------------------------------------------
 
 
-def _array_difference(name: str, expected: Array, found: Array) -> str | None:
+def array_difference(name: str, expected: Array, found: Array) -> str | None:
+    """What differs between two arrays of one shape and dtype; None where all bits are the same. NaNs are alike."""
     rows = max(1, _COMPARED_AT_ONCE * len(expected) // max(1, expected.size))
     count, first = 0, None
     for at in range(0, len(expected), rows):

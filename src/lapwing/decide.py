@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -65,6 +65,32 @@ class Decision:
     plan: Plan
     problem: Problem | None = None
     ranked: tuple[Candidate, ...] = ()
+
+
+@dataclass
+class PlannedCalls:
+    """Calls that are alike, and the plan they share: it gets second thoughts once they have taken long enough."""
+
+    plan: Plan
+    worked: float = 0.0  # seconds that calls took so far
+    _thoughts_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan_anew(self.plan)
+
+    @property
+    def deserve_second_thoughts(self) -> bool:
+        return self.worked >= self._thoughts_at
+
+    def plan_anew(self, plan: Plan) -> None:
+        """Take a plan that was made with what is known by now."""
+        self.plan = plan
+        later = [limit for limit in SECOND_THOUGHTS_SECONDS if limit > self.worked] if plan.inner.is_guess else []
+        self._thoughts_at = min(later, default=math.inf)
+
+    def note_run(self, seconds: float) -> None:
+        """A call took so long."""
+        self.worked += seconds
 
 
 def decide(

@@ -16,8 +16,9 @@ from lapwing.loopnest.refusals import Refusals
 from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
+from lapwing.runtime.alone import run_alone
 from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
-from lapwing.runtime.execute import Measure, Outcome, Report, run_alone, run_on_ranks
+from lapwing.runtime.execute import Measure, Outcome, Report, run_on_ranks
 from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.tuning import place_of
 from lapwing.tiling.partition import Partition
@@ -25,6 +26,7 @@ from lapwing.tiling.skewing import find_skew
 
 if TYPE_CHECKING:
     from lapwing.api import Nest
+    from lapwing.decide import PlannedCalls
 
 
 def run(
@@ -45,13 +47,13 @@ def run(
     ranks = _ranks_of(nest, arguments, nest.comm if comm is None else comm)
     if ranks is None:
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        bound = nest.bind(arguments)
-        check_aliases(bound, {**global_values(nest.python), **arguments})
-        plan = plan or nest.planned(bound, 1, 1, 1, arguments)
-        outcome = run_alone(
-            bound, plan, _all_arrays(nest, bound, arguments), communicator.announcer(True), report, measure
-        )
-        nest.note_run(plan, outcome.seconds)
+        bound = bound_alone(nest, arguments)
+        arrays, announce = _all_arrays(nest, bound, arguments), communicator.announcer(True)
+        if plan is not None:
+            return run_alone(bound, plan, arrays, announce, report, measure)
+        calls = nest.planned(bound, 1, 1, 1, arguments)
+        outcome = run_alone(bound, calls.plan, arrays, announce, report, measure)
+        calls.note_run(outcome.seconds)
         return outcome
     return _run_collectively(nest, arguments, ranks, report, measure, plan)
 
@@ -72,6 +74,13 @@ def _ranks_of(nest: Nest, arguments: Mapping[str, Any], comm: Any) -> Any | None
     return chosen
 
 
+def bound_alone(nest: Nest, arguments: Mapping[str, Any]) -> BoundNest:
+    """The nest bound to the arguments of a run in this process. Raises RefusedError, also for arrays that share memory."""
+    bound = nest.bind(arguments)
+    check_aliases(bound, {**global_values(nest.python), **arguments})
+    return bound
+
+
 def _run_collectively(
     nest: Nest,
     arguments: Mapping[str, Any],
@@ -80,8 +89,6 @@ def _run_collectively(
     measure: Measure | None,
     plan: Plan | None,
 ) -> Outcome:
-    from lapwing.api import ArrayShape
-
     values = {**global_values(nest.python), **arguments}
     call = _call(nest, arguments, values)
     ways_out = _ways_out(nest)
@@ -89,17 +96,19 @@ def _run_collectively(
     rank, node, place = comm.Get_rank(), communicator.ranks_of_node(comm), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     message: Any = None
+    calls: PlannedCalls | None = None  # on the first rank, where the plan is not given
     unexpected: Exception | None = None
     if rank == 0:
         try:
             bound = nest.bind(arguments)
             check_aliases(bound, {n: _whole(v) for n, v in values.items()})
             _check_same_arrays(bound, distributed)
-            stubs = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
-            stubs.update({a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays})
+            stubs = stand_ins(nest, bound, arguments)
             free = nest.grid or find_skew(nest.loops, nest.dependences)
             given = None if free else _given_partition(bound, distributed, comm.Get_size())
-            plan = plan or nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
+            if plan is None:
+                calls = nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
+                plan = calls.plan
             message = (stubs, plan)
         except LapwingError as error:
             message = error
@@ -112,8 +121,8 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    own_plan, (stubs, plan) = plan, message
-    bound = nest.bind(stubs, {**global_values(nest.python), **stubs})
+    stubs, plan = message
+    bound = bind_stand_ins(nest, stubs)
     copies = {n: values[n] for n in call.copies}
     if any(len(ranks) > 1 for ranks in holders.values()):
         communicator.agree(comm, lambda: check_aliases(bound, copies))
@@ -128,8 +137,8 @@ def _run_collectively(
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
     outcome = run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning)
-    if own_plan is not None:  # on the first rank
-        nest.note_run(own_plan, outcome.seconds)
+    if calls is not None:
+        calls.note_run(outcome.seconds)
     return outcome
 
 
@@ -167,6 +176,38 @@ def _stub(value: Any) -> Any:
 
     known = isinstance(value, np.ndarray | DistributedArray)
     return ArrayShape(value.dtype.name, value.shape) if known else value
+
+
+def agree_on_problem(nest: Nest, arguments: Mapping[str, Any], comm: Any) -> None:
+    """See that the ranks are about to run the same nest among the same globals; the arguments are the first rank's.
+
+    Collective. arguments: {} on other ranks. Raises RefusedError, on every rank the same.
+    """
+    values = {**global_values(nest.python), **arguments}
+    call, ways_out = _call(nest, arguments, values), _ways_out(nest)
+    holders = agree_on(call, ways_out, comm)
+    check_same_elements(call, {n: values[n] for n in call.copies}, holders, ways_out, comm)
+
+
+def stand_ins(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What other ranks bind the nest to, from the arguments of rank 0: scalars, and the shapes of arrays, globals included."""
+    from lapwing.api import ArrayShape
+
+    values = {**global_values(nest.python), **arguments}
+    found = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
+    return {**found, **{a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays}}
+
+
+def bind_stand_ins(nest: Nest, stubs: Mapping[str, Any]) -> BoundNest:
+    """The nest bound as rank 0 has bound it."""
+    return nest.bind(stubs, {**global_values(nest.python), **stubs})
+
+
+def arrays_of_first(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """The arrays of a call by name, arguments and global read-only ones, on rank 0; None in their place elsewhere."""
+    if rank != 0:
+        return dict.fromkeys(a.name for a in bound.arrays)
+    return _all_arrays(nest, bound, arguments)
 
 
 def _all_arrays(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any]) -> dict[str, Any]:

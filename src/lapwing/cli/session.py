@@ -15,18 +15,20 @@ import numpy as np
 
 from lapwing.api import Nest
 from lapwing.calibrate.networks import network_of
-from lapwing.check import Reference, differences, make_reference
+from lapwing.check import Reference, array_differences, make_reference, number_differences
 from lapwing.cli.files import write_text
+from lapwing.cli.first import from_first, on_first
 from lapwing.cli.loading import problem_arguments
+from lapwing.cli.together import RunsTogether
 from lapwing.decide import Decider
-from lapwing.errors import LapwingError, RefusedError, RunError
+from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
 from lapwing.machine.machine import Link
 from lapwing.planner.choose import grids
 from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
-from lapwing.run import check_aliases, run
+from lapwing.run import agree_on_problem, arrays_of_first, bind_stand_ins, check_aliases, run, stand_ins
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
@@ -108,19 +110,23 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     """
     places = _places(comm)
     network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
-    bench = _on_first(comm, lambda: _Bench.prepare(job, nest, places, network, emit))
-    variants = job.variants(nest, _from_first(comm, lambda: bench.grids))
+    bench = on_first(comm, lambda: _Bench.prepare(job, nest, places, network, emit))
+    variants = job.variants(nest, from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
+    together = None if comm is None else _together(nest, bench, comm)
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
             label = "" if bench is None else bench.label(position)
             label += "" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}"
-            arguments = _on_first(comm, lambda: bench.fresh_arguments()) or {}
-            plan = None if bench is None else bench.plans[position]
-            outcome = _run(variant, arguments, plan, bench, measure, partial(_report_progress, emit, label))
-            _on_first(comm, partial(_Bench.record, bench, position, outcome, arguments))
+            report = partial(_report_progress, emit, label)
+            if together is None:
+                outcome, found = _run(bench, lambda: bench.run(position, report, measure))  # noqa: B023
+            else:
+                outcome, found = _run(bench, lambda: together.run(position, variant.tuning, report, measure))  # noqa: B023
+            if bench is not None:
+                bench.record(position, outcome, found)
     if job.timeline is not None:
-        _on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
+        on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
     return bench.report() if bench is not None else None
 
 
@@ -148,11 +154,22 @@ def _report_progress(emit: Emit, label: str, done: float) -> None:
     emit("progress", [label, done])
 
 
-def _run(
-    variant: Nest, arguments: Mapping[str, Any], plan: Plan | None, bench: _Bench | None, measure: Measure, report: Any
-) -> Outcome:
+def _together(nest: Nest, bench: _Bench | None, comm: Any) -> RunsTogether:
+    """What the ranks need to know for their runs, from the first one. Collective."""
+    arguments = {} if bench is None else bench.arguments
+    agree_on_problem(nest, arguments, comm)
+    known = None if bench is None else (stand_ins(nest, bench.bound, arguments), bench.plans)
+    stubs, plans = comm.bcast(known, root=0)
+    bound = bind_stand_ins(nest, stubs)
+    sources = arrays_of_first(nest, bound, arguments, comm.Get_rank())
+    reference = None if bench is None else bench.finished
+    checks = comm.bcast(reference is not None, root=0)
+    return RunsTogether(bound, plans, sources, reference, checks, comm)
+
+
+def _run(bench: _Bench | None, action: Callable[[], tuple[Outcome, list[str]]]) -> tuple[Outcome, list[str]]:
     try:
-        return run(variant, arguments, report, measure, plan)
+        return action()
     except RunError as error:
         if bench is None or bench.reference is None or bench.reference.raises is None:
             raise
@@ -221,6 +238,11 @@ class _Bench:
     def label(self, position: int) -> str:
         return self.job.label(self.plans[position])
 
+    @property
+    def finished(self) -> Reference | None:
+        """The reference, where there is one and the plain loop comes to its end."""
+        return None if self.reference is None or self.reference.raises else self.reference
+
     def fresh_arguments(self) -> dict[str, Any]:
         """The problem's arguments; what is written is a copy, but for the last run."""
         self.runs_left -= 1
@@ -229,7 +251,14 @@ class _Bench:
         copies = {name: np.array(self.arguments[name], copy=True, order="K") for name in self.bound.nest.written}
         return {**self.arguments, **copies}
 
-    def record(self, position: int, outcome: Outcome, arguments: Mapping[str, Any]) -> None:
+    def run(self, position: int, report: Callable[[float], None], measure: Measure) -> tuple[Outcome, list[str]]:
+        """Run a variant in this process; what differs of its arrays."""
+        arguments = self.fresh_arguments()
+        outcome = run(self.variants[position], arguments, report, measure, self.plans[position])
+        return outcome, [] if self.finished is None else array_differences(self.finished, arguments)
+
+    def record(self, position: int, outcome: Outcome, found: list[str]) -> None:
+        """found: what differs of the arrays."""
         self.figures[position].append(metrics(outcome.trace))
         if self.job.timeline is None:
             outcome = replace(outcome, trace=outcome.trace.without_events())
@@ -239,7 +268,7 @@ class _Bench:
         if self.reference.raises:
             found = [f"it finished, but the plain loop {self.reference.raises}"]
         else:
-            found = differences(self.reference, arguments, outcome.results)
+            found = [*found, *number_differences(self.reference, outcome.results)]
         if found:
             self.differences[position] = found
 
@@ -325,30 +354,4 @@ def _json_number(value: Any) -> bool | int | float | str:
     if isinstance(plain, float) and not math.isfinite(plain):
         return str(plain)
     result: bool | int | float = plain
-    return result
-
-
-def _from_first(comm: Any | None, value: Callable[[], Any]) -> Any:
-    """A value that the first rank knows, on all ranks."""
-    if comm is None:
-        return value()
-    return comm.bcast(value() if comm.Get_rank() == 0 else None, root=0)
-
-
-def _on_first(comm: Any | None, action: Callable[[], Any]) -> Any:
-    """Do something on the first rank while the others wait idly; its LapwingError is raised on all. None elsewhere."""
-    if comm is None:
-        return action()
-    result, failure = None, None
-    if comm.Get_rank() == 0:
-        try:
-            result = action()
-        except LapwingError as error:
-            failure = error
-        except MemoryError as error:
-            failure = RunError(f"not enough memory ({error or 'no details'}). Use a smaller problem.")
-    communicator.meet(comm)
-    failure = comm.bcast(failure, root=0)
-    if failure is not None:
-        raise failure
     return result

@@ -6,7 +6,7 @@ import ast
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,11 @@ from lapwing.loopnest.guards import Guards, guarded_accesses
 from lapwing.loopnest.lowering import Surroundings, lower
 from lapwing.loopnest.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.refusals import Refusals, Stopped
+from lapwing.loopnest.scalars import used_parameters
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
+
+ALWAYS_KNOWN: Mapping[str, Any] = {**vars(builtins), "math": math, "np": np}  # names set-ups may use unimported
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     Raises RefusedError with every wrong type, dtype and dimension, and every index that leaves its array.
     """
     refusals = Refusals(nest.file)
-    values: dict[str, Any] = {**vars(builtins), "math": math, "np": np, **surroundings, **arguments}
+    values: dict[str, Any] = {**ALWAYS_KNOWN, **surroundings, **arguments}
     arrays = {}
     for name in nest.arrays:
         with refusals.recovering():
@@ -138,6 +141,24 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps)
 
 
+def values_outside_loops(
+    nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments, globals and the values set before the loops, by name. Raises RefusedError."""
+    values: dict[str, Any] = {**ALWAYS_KNOWN, **surroundings, **arguments}
+    for setup in nest.setups:
+        set_up(nest, setup, values)
+    return values
+
+
+def set_up(nest: ir.LoopNest, setup: ir.Setup, values: dict[str, Any]) -> None:
+    """Do one assignment that stands before the loops, on values by name. Raises RefusedError."""
+    refusals = Refusals(nest.file)
+    with refusals.recovering():
+        values.update(_set_up(nest, setup, values, set(), refusals))
+    refusals.raise_if_any()
+
+
 def _scalars(nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], refusals: Refusals) -> dict[str, Any]:
     """Every scalar the loops use: arguments, set-ups and symbols, but for what is refused.
 
@@ -154,7 +175,7 @@ def _scalars(nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], re
     for name, node in nest.symbols:
         with refusals.recovering():
             parameters[name] = _evaluate(node, values, nest.line, nest.name, refused, refusals)
-    for name in (*_used_parameters(nest), *nest.accumulators):
+    for name in (*used_parameters(nest), *nest.accumulators):
         if name not in nest.symbol_names and name not in refused:
             parameters[name] = values[name]
     for name, value in list(parameters.items()):
@@ -248,20 +269,6 @@ def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusal
             f"pass a writable array: {name}.copy()",
         )
     return ArrayType(name, dtype.name, tuple(int(n) for n in value.shape))
-
-
-def _used_parameters(nest: ir.LoopNest) -> Iterator[str]:
-    def visit(expression: ir.Expression) -> Iterator[str]:
-        if isinstance(expression, ir.Parameter):
-            yield expression.name
-        for child in ir.children(expression):
-            yield from visit(child)
-
-    for statement in nest.body:
-        if isinstance(statement, ir.Store):
-            yield from visit(statement.target)
-        if isinstance(statement, ir.Store | ir.SetTemporary | ir.Accumulate):
-            yield from visit(statement.value)
 
 
 def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], refusals: Refusals) -> Domain:

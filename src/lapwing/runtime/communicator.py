@@ -66,16 +66,26 @@ def launched() -> bool:
     return launched_together()
 
 
+def is_alone(comm: Any) -> bool:
+    """Whether ranks, given as for ``ranks_for``, are this one alone. False for what is refused there."""
+    if comm is None:
+        return not launched()
+    if comm is SELF:
+        return True
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi is not None and isinstance(comm, mpi.Intracomm) and comm != mpi.COMM_NULL and comm.Get_size() == 1
+
+
 def ranks_for(comm: Any, what: str) -> Any | None:
     """Lapwing's own communicator for the ranks a call is for; None where that is this rank alone.
 
     comm: an mpi4py communicator, ``SELF``, or None for all ranks of the run. Collective over them on first use; what: the
     call, for messages. Raises RefusedError for anything else, RunError as ``world`` does.
     """
-    if comm is None:
-        return world(what) if launched() else None
-    if comm is SELF:
+    if is_alone(comm):
         return None
+    if comm is None:
+        return world(what)
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not isinstance(comm, mpi.Comm):
         raise RefusedError(
@@ -87,8 +97,6 @@ def ranks_for(comm: Any, what: str) -> Any | None:
         )
     if comm.Is_inter():
         raise RefusedError(f"{what}: comm is an intercommunicator, expected an intracommunicator. Pass comm.Merge().")
-    if comm.Get_size() == 1:
-        return None
     start_mpi(what)
     return _own(comm, what)
 

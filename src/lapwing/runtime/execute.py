@@ -1,4 +1,4 @@
-"""Runs a planned nest: on one process where the arrays lie, or over MPI with blocks on every rank."""
+"""Runs a planned nest over MPI with blocks on every rank; what that has in common with a run on one process (alone)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
@@ -28,8 +29,8 @@ from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
 from lapwing.runtime.stopping import StopSignal
-from lapwing.runtime.storage import LocalArray, Storage, allocate, attach, is_crowded, needed_box, storage_of
-from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions, slices
+from lapwing.runtime.storage import LocalArray, Storage, allocate, storage_of
+from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
 from lapwing.runtime.workspace import Workspace, merged
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
@@ -152,9 +153,7 @@ class Runner:
         if interrupt:
             raise interrupt[0]
         self.trap = self._met()
-        if status in (native.TRAPPED, native.FAILED):
-            self.workspace.check_traps()
-        _check(status, runtime)
+        self.check(status, runtime)
         events_kept = min(trace.count, events)
         return RankTrace(
             self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
@@ -167,6 +166,20 @@ class Runner:
         order = self.plan.partition.order(self.rank)
         return Trap(tile.trap_sweep, order, tile.trap_step, self.bound.body.traps[tile.trap - 1].message)
 
+    def bare_run(self, runtime: ctypes.CDLL, options: native.Options) -> tuple[Callable[[], int], native.Times]:
+        """lw_run with all of its arguments made, and where its times will be: to be called after ``workspace.reset()``.
+
+        Nothing is reported or kept, and Ctrl-C waits for its end. It gives the status.
+        """
+        times, trace = native.Times(), native.Trace(None, 0, 0)
+        return partial(runtime.lw_run, *self._run_arguments(options, None, trace, times)), times
+
+    def check(self, status: int, runtime: ctypes.CDLL) -> None:
+        """Raise RunError where the plain loop would raise and nothing has come to its end, or where the runtime failed."""
+        if status in (native.TRAPPED, native.FAILED):
+            self.workspace.check_traps()
+        _check(status, runtime)
+
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:
         """How long the same messages take with nothing else going on: nothing is computed, packed or unpacked."""
         times, trace = native.Times(), native.Trace(None, 0, 0)
@@ -177,11 +190,16 @@ class Runner:
     def _run(
         self, runtime: ctypes.CDLL, options: native.Options, progress: Any, trace: native.Trace, times: native.Times
     ) -> int:
-        status: int = runtime.lw_run(
+        status: int = runtime.lw_run(*self._run_arguments(options, progress, trace, times))
+        return status
+
+    def _run_arguments(
+        self, options: native.Options, progress: Any, trace: native.Trace, times: native.Times
+    ) -> tuple[Any, ...]:
+        return (
             ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
             ctypes.byref(options), progress, ctypes.byref(trace), ctypes.byref(times),
         )  # fmt: skip
-        return status
 
 
 def _check(status: int, runtime: ctypes.CDLL) -> None:
@@ -189,48 +207,6 @@ def _check(status: int, runtime: ctypes.CDLL) -> None:
         raise RunError(runtime.lw_failure().decode(errors="replace"))
     if status != native.DONE:
         raise RunError(f"the runtime stopped with status {status}")
-
-
-def run_alone(
-    bound: BoundNest,
-    plan: Plan,
-    arguments: Mapping[str, Any],
-    announce: native.Announce,
-    report: Report | None = None,
-    measure: Measure | None = None,
-) -> Outcome:
-    """Run on this process alone; written arrays are updated in place.
-
-    Arrays are worked on where they lie if their layout is a good one for the tile's inner form and nothing in the loop can
-    raise; else in a padded copy that is stored back at the end, so that an error leaves them as they were.
-    """
-    if bound.domain.is_empty:
-        return _idle_outcome(bound, plan)
-    runtime = native.serial_runtime(announce)
-    tiled = skewed_nest(bound, plan.skew)
-    library = _tile_library(tiled, plan.inner.form, announce)
-    block = bound.domain.box[bound.nest.sweep_depth :]
-    has_lanes = plan.inner.form.lanes > 1
-    arrays: dict[str, LocalArray] = {}
-    copied: list[str] = []
-    for array in bound.arrays:
-        values = arguments[array.name]
-        local = attach(array, values)
-        may_raise = bound.body.traps and array.name in bound.nest.written
-        if local is None or may_raise or (has_lanes and is_crowded(local)):
-            local = allocate(array, needed_box(bound, array.name, block))
-            local.values[...] = values[slices(local.box)]
-            copied.append(array.name)
-        arrays[array.name] = local
-    runner = Runner(tiled, plan, 0, library, arrays)
-    start = time.perf_counter()
-    trace = runner.run(runtime, native.Options(slice_seconds=1.0), report, measure.events if measure else 0)
-    seconds = time.perf_counter() - start
-    for name in copied:
-        if name in bound.nest.written:
-            for box in written_boxes(bound, name, block):
-                arguments[name][slices(box)] = arrays[name].view(box)
-    return _outcome(plan, merged(bound, [runner.workspace.words]), seconds, [trace], None)
 
 
 def run_on_ranks(
@@ -247,24 +223,25 @@ def run_on_ranks(
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
-    sources: per array a DistributedArray, or a NumPy array on its holders (rank 0 where none are named; None elsewhere).
-    Holders help themselves and get the result. place: this rank's. Ranks beyond the plan's idle.
+    sources: per array a DistributedArray; a NumPy array on its holders (rank 0 where none are named; None elsewhere), which
+    help themselves and get the result; or a LocalArray, this rank's part, which the run works on and leaves where it is
+    (runtime.start). place: this rank's. Ranks beyond the plan's idle.
     Raises the same error on every rank where preparation fails or the plain loop would raise; any other error in mid-run
     ends all ranks.
     """
     rank = comm.Get_rank()
     if bound.domain.is_empty:
-        return _idle_outcome(bound, plan)
+        return idle_outcome(bound, plan)
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
     working = first_ranks(comm, plan.ranks)
     options = agree(comm, lambda: _options(plan, working, place, tuning or Tuning()))
 
     def build() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-        return native.mpi_runtime(announce), _tile_library(bound, plan.inner.form, announce)
+        return native.mpi_runtime(announce), tile_library(bound, plan.inner.form, announce)
 
     runtime, library = agree(comm, build)
-    exported = plan.engine == "onesided" and any_share_memory(comm)
+    exported = exports(plan, comm)
     arrays = {
         a.name: _distribute(
             bound,
@@ -293,9 +270,14 @@ def run_on_ranks(
             arrays[name].values[...] = values
         raise RunError(share.stopped)
     for name in bound.nest.written:
-        if name not in stays:
-            _collect(bound, plan, arrays[name], sources[name], holders.get(name, FIRST_RANK), comm)
-    return _outcome(plan, share.results, share.seconds, share.traces, share.transfer)
+        if not isinstance(sources[name], DistributedArray | LocalArray):
+            collect(bound, plan, arrays[name], sources[name], comm, holders.get(name, FIRST_RANK))
+    return outcome_of(plan, share.results, share.seconds, share.traces, share.transfer)
+
+
+def exports(plan: Plan, comm: Any) -> bool:
+    """Whether written arrays lie in memory that other ranks can map. Collective."""
+    return plan.engine == "onesided" and any_share_memory(comm)
 
 
 @dataclass(frozen=True)
@@ -374,24 +356,30 @@ def _gathered(trace: RankTrace, comm: Any) -> list[RankTrace]:
     return bare if gathered is None else gathered
 
 
-def _outcome(
+def outcome_of(
     plan: Plan, results: dict[str, Any], seconds: float, traces: list[RankTrace], transfer: float | None
 ) -> Outcome:
     trace = RunTrace(plan.nest, plan.engine, plan.tile, plan.grid, seconds, transfer, tuple(traces))
     return Outcome(plan, results, seconds, trace)
 
 
-def _idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
-    return _outcome(plan, {a.name: bound.parameters[a.name] for a in bound.body.accumulators}, 0.0, [], None)
+def idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
+    return outcome_of(plan, idle_results(bound), 0.0, [], None)
+
+
+def idle_results(bound: BoundNest) -> dict[str, Any]:
+    """The reductions of a nest without iterations, by name."""
+    return {a.name: bound.parameters[a.name] for a in bound.body.accumulators}
 
 
 def _distribute(
     bound: BoundNest, plan: Plan, array: ArrayType, source: Any, holders: frozenset[int], exported: bool, comm: Any
 ) -> LocalArray:
     """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
+    if isinstance(source, LocalArray):
+        return source
     size = comm.Get_size()
-    stores = [storage_of(bound, array.name, plan.partition.block(r)) for r in range(plan.ranks)]
-    stores += [Storage(nothing(array))] * (size - plan.ranks)
+    stores = stores_of(bound, plan, array, size)
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
         layout = owner_layout(bound, array.name, plan.partition, size) if written else source.layout
@@ -401,13 +389,31 @@ def _distribute(
 
     own = stores[comm.Get_rank()]
     local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))
-    if any(store.shear for store in stores):
-        everything = tuple((0, n) for n in array.shape)
-        shear = shear_of(bound, array.name)
-        scatter_regions(source, [_region(shear, s, s.box, everything) for s in stores], local, comm, holders)
-    else:
-        scatter(source, [s.box for s in stores], local, comm, holders)
+    scatter_stores(bound, stores, source, local, comm, holders)
     return local
+
+
+def stores_of(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> list[Storage]:
+    """What every one of so many ranks keeps of an array; bound: in the plan's coordinates."""
+    stores = [storage_of(bound, array.name, block) for block in _blocks(plan)]
+    return stores + [Storage(nothing(array))] * (size - plan.ranks)
+
+
+def scatter_stores(
+    bound: BoundNest,
+    stores: Sequence[Storage],
+    whole: Any,
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Give every rank what it keeps of the whole array on its holders. Collective."""
+    if any(store.shear for store in stores):
+        everything = tuple((0, n) for n in local.array.shape)
+        shear = shear_of(bound, local.array.name)
+        scatter_regions(whole, [_region(shear, s, s.box, everything) for s in stores], local, comm, holders)
+    else:
+        scatter(whole, [s.box for s in stores], local, comm, holders)
 
 
 def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:
@@ -417,20 +423,45 @@ def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:
     return Region(shear.none, box, limits, stored=False)
 
 
-def _collect(bound: BoundNest, plan: Plan, local: LocalArray, whole: Any, holders: frozenset[int], comm: Any) -> None:
-    """Bring what every rank wrote into the whole array on its holders, later writes over earlier ones."""
-    name = local.array.name
-    blocks = [plan.partition.block(r) for r in range(plan.ranks)]
-    boxes = [written_boxes(bound, name, block) for block in blocks]
+def collect(
+    bound: BoundNest,
+    plan: Plan,
+    local: LocalArray,
+    whole: Any,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Bring what every rank wrote into the whole array on its holders, later writes over earlier ones. Collective."""
     if bound.skew is not None:
-        # One offset only, so every element has one writer, and no two regions meet.
-        shear, everything = shear_of(bound, name), tuple((0, n) for n in local.array.shape)
-        stored = [storage_of(bound, name, block).shear is not None for block in blocks]
-        regions = [Region(shear, box, everything, s) for (box,), s in zip(boxes, stored, strict=True)]
-        gather_regions(local, regions, whole, comm, holders)
+        gather_regions(local, _written_regions(bound, plan, local.array), whole, comm, holders)
         return
+    boxes = [written_boxes(bound, local.array.name, block) for block in _blocks(plan)]
     for of_offset in zip(*boxes, strict=True):
         gather(local, of_offset, whole, comm, holders)
+
+
+def written_views(bound: BoundNest, plan: Plan, local: LocalArray, rank: int) -> list[npt.NDArray[Any]]:
+    """The elements a rank wrote, over the same memory: those that ``collect`` brings together. None of a rank that idles."""
+    if rank >= plan.ranks:
+        return []
+    if bound.skew is not None:
+        return [local.view(own) for _, own in _written_regions(bound, plan, local.array)[rank].pieces()]
+    return [local.view(box) for box in written_boxes(bound, local.array.name, _blocks(plan)[rank])]
+
+
+def _written_regions(bound: BoundNest, plan: Plan, array: ArrayType) -> list[Region]:
+    """Of a skewed nest: one offset only, so every element has one writer, and no two regions meet."""
+    shear, everything = shear_of(bound, array.name), tuple((0, n) for n in array.shape)
+    found = []
+    for block in _blocks(plan):
+        (box,) = written_boxes(bound, array.name, block)
+        stored = storage_of(bound, array.name, block).shear is not None
+        found.append(Region(shear, box, everything, stored))
+    return found
+
+
+def _blocks(plan: Plan) -> list[tuple[Range, ...]]:
+    return [plan.partition.block(rank) for rank in range(plan.ranks)]
 
 
 def _or_abort(comm: Any, action: Callable[[], Result]) -> Result:
@@ -457,7 +488,7 @@ def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[B
 
 
 @lru_cache(maxsize=64)
-def _tile_library(bound: BoundNest, form: InnerForm, announce: native.Announce) -> ctypes.CDLL:
+def tile_library(bound: BoundNest, form: InnerForm, announce: native.Announce) -> ctypes.CDLL:
     return native.build_tile(tile_source(bound, faces_of(bound), form), announce, f"the tile of {bound.nest.name}")
 
 

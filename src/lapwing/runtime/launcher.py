@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_NRANKS", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
 _RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID")
@@ -16,8 +17,9 @@ def launched_size() -> int | None:
     return _number(_SIZES)
 
 
+@cache
 def launched_together() -> bool:
-    """Whether this process is, by the launcher's word, one of several."""
+    """Whether this process is, by the launcher's word, one of several. Asked once: every call of a nest wants to know."""
     size = launched_size()
     return size > 1 if size is not None else any(name in os.environ for name in _MARKS)
 

@@ -26,6 +26,11 @@ class RankProgram:
     c: native.Program
     keep: list[Any] = field(repr=False)
 
+    @property
+    def bytes(self) -> int:
+        """The size of the tables."""
+        return sum(memoryview(table).nbytes for table in self.keep)
+
 
 def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
     """The steps, channels, messages and parts of one rank."""

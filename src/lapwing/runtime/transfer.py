@@ -210,6 +210,25 @@ def intersection(a: Box, b: Box) -> Box | None:
     return common if all(low < high for low, high in common) else None
 
 
+def difference(box: Box, others: Iterable[Box]) -> list[Box]:
+    """Boxes that do not meet and hold the elements of a box that lie in none of the others."""
+    left = [box] if all(sides(box)) else []
+    for other in others:
+        left = [part for whole in left for part in _without(whole, other)]
+    return left
+
+
+def _without(box: Box, other: Box) -> Iterator[Box]:
+    common = intersection(box, other)
+    if common is None:
+        yield box
+        return
+    for axis, (whole, cut) in enumerate(zip(box, common, strict=True)):
+        for part in ((whole[0], cut[0]), (cut[1], whole[1])):
+            if part[0] < part[1]:
+                yield (*common[:axis], part, *box[axis + 1 :])
+
+
 def pieces(box: Box, itemsize: int) -> Iterator[Box]:
     """A box cut into parts small enough to copy and send at once, in order; nothing for an empty box."""
     sizes = sides(box)

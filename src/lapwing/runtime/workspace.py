@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,17 @@ from lapwing.errors import RunError
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.binding import BoundNest
 from lapwing.loopnest.promotion import scalar_type
-from lapwing.loopnest.rounding import nearest
+from lapwing.loopnest.rounding import nearest_ratio
 from lapwing.runtime import native
 from lapwing.runtime.storage import LocalArray
 
 EXACT_HEADER = 4
-_EXACT_SCALE = 1074
+_UNITS = 2**1074  # in which words are counted: the least float64 is one
 
 
 class Workspace:
-    """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words."""
+    """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words; ``scalars`` are in the order of
+    the nest's parameters."""
 
     def __init__(self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray]) -> None:
         self.bound = bound
@@ -34,26 +35,36 @@ class Workspace:
         self._arrays = (native.Array * max(1, len(bound.arrays)))(
             *(native.array_at(arrays[a.name].origin, arrays[a.name].strides, a.shape) for a in bound.arrays)
         )
-        self._scalars = (native.Scalar * max(1, len(bound.parameters)))(
+        self.scalars = (native.Scalar * max(1, len(bound.parameters)))(
             *(_native_scalar(v) for v in bound.parameters.values())
         )
-        self.tile = native.Tile(self._arrays, self._scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)))
+        self.tile = native.Tile(self._arrays, self.scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)))
+        self._start = _start_words(bound, len(self.words))
         self.reset()
 
     def reset(self) -> None:
         """Reductions start anew: max and min at the value before the loops, sums at zero."""
-        self.words[:] = 0
+        self.words[:] = self._start
         self.tile.trap = 0
-        offsets = accumulator_offsets(self.bound.body.accumulators)
-        for accumulator in self.bound.body.accumulators:
-            if accumulator.operator != "+":
-                kind = np.float64 if accumulator.dtype.startswith("float") else np.int64
-                self.words[offsets[accumulator.name]] = np.array(accumulator.initial, kind).view(np.int64)
+
+    def move(self, position: int, origin: int) -> None:
+        """Let an array of the same layout take the place of one: ``origin`` is where its element (0, …, 0) would be."""
+        self._arrays[position].base = origin & (2**64 - 1)
 
     def check_traps(self) -> None:
         """Raise RunError if the run met a place where the plain loop raises."""
         if self.tile.trap:
             raise RunError(self.bound.body.traps[self.tile.trap - 1].message)
+
+
+def _start_words(bound: BoundNest, count: int) -> npt.NDArray[np.int64]:
+    words = np.zeros(count, np.int64)
+    offsets = accumulator_offsets(bound.body.accumulators)
+    for accumulator in bound.body.accumulators:
+        if accumulator.operator != "+":
+            kind = np.float64 if accumulator.dtype.startswith("float") else np.int64
+            words[offsets[accumulator.name]] = np.array(accumulator.initial, kind).view(np.int64)
+    return words
 
 
 def merged(bound: BoundNest, rows: list[npt.NDArray[np.int64]]) -> dict[str, Any]:
@@ -89,16 +100,19 @@ def _exact_total(accumulator: t.Accumulator, rows: list[npt.NDArray[np.int64]]) 
     """The exact sum of all terms and the start value, rounded once."""
     nans, plus, minus = (sum(int(row[k]) for row in rows) for k in (1, 2, 3))
     initial = float(accumulator.initial)
-    nans += np.isnan(initial)
-    plus += initial == np.inf
-    minus += initial == -np.inf
+    nans += math.isnan(initial)
+    plus += initial == math.inf
+    minus += initial == -math.inf
     if nans or (plus and minus):
-        return float("nan")
+        return math.nan
     if plus or minus:
-        return float("inf") if plus else float("-inf")
-    units = sum(int(word) << (32 * k) for row in rows for k, word in enumerate(row[EXACT_HEADER:]))
-    exact = Fraction(units, 2**_EXACT_SCALE) + Fraction(initial)
-    return nearest(exact, accumulator.dtype)
+        return math.inf if plus else -math.inf
+    numerator, denominator = initial.as_integer_ratio()
+    units = numerator * (_UNITS // denominator)
+    for row in rows:
+        digits = row[EXACT_HEADER:]
+        units += sum(int(digits[k]) << (32 * k) for k in np.flatnonzero(digits).tolist())
+    return nearest_ratio(units, _UNITS, accumulator.dtype)
 
 
 def _typed(accumulator: t.Accumulator, value: Any) -> Any:

@@ -1,0 +1,147 @@
+"""Runs a planned nest on this process alone, on the arrays where they lie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from lapwing.loopnest.binding import BoundNest
+from lapwing.planner.plan import Plan
+from lapwing.runtime import native
+from lapwing.runtime.execute import (
+    Measure,
+    Outcome,
+    Report,
+    Runner,
+    idle_outcome,
+    outcome_of,
+    tile_library,
+    written_boxes,
+)
+from lapwing.runtime.shear import Box
+from lapwing.runtime.storage import LocalArray, allocate, attach, is_crowded, needed_box
+from lapwing.runtime.transfer import slices
+from lapwing.runtime.workspace import merged
+from lapwing.tiling.skewing import skewed_nest
+from lapwing.trace.events import RankTrace
+
+Array = npt.NDArray[Any]
+
+KEPT_BYTES = 1 << 18  # of tables and padded copies: what is larger takes longer to fill than to make again
+_INTERRUPTIBLE_SECONDS = 0.05  # runs shorter than this are over before anybody misses Ctrl-C
+
+
+class PreparedRun:
+    """A nest ready to run in this process on arrays of one layout, as often as wanted but once at a time.
+
+    Arrays are worked on where they lie if their layout is a good one for the tile's inner form and nothing in the loop can
+    raise; else in a padded copy that is stored back at the end, so that an error leaves them as they were. No array is kept
+    between runs.
+    """
+
+    def __init__(self, bound: BoundNest, plan: Plan, arrays: Sequence[Array], announce: native.Announce) -> None:
+        """arrays: in the order of ``bound.arrays``, with the layouts of those of later runs; bound: not idle."""
+        self.bound, self.plan = bound, plan
+        self._runtime = native.serial_runtime(announce)
+        tiled = skewed_nest(bound, plan.skew)
+        library = tile_library(tiled, plan.inner.form, announce)
+        block = bound.domain.box[bound.nest.sweep_depth :]
+        has_lanes = plan.inner.form.lanes > 1
+        places: dict[str, LocalArray] = {}
+        self._copies: dict[int, LocalArray | None] = {}  # by position; None where memory is taken for every run
+        self._boxes: dict[int, Box] = {}
+        self._written: dict[int, list[Box]] = {}
+        copied_bytes = 0
+        for position, (array, values) in enumerate(zip(bound.arrays, arrays, strict=True)):
+            place = attach(array, values)
+            written = array.name in bound.nest.written
+            if place is None or (written and bound.body.traps) or (has_lanes and is_crowded(place)):
+                place = allocate(array, needed_box(bound, array.name, block))
+                self._copies[position], self._boxes[position] = place, place.box
+                copied_bytes += place.values.nbytes
+                if written:
+                    self._written[position] = written_boxes(bound, array.name, block)
+            places[array.name] = place
+        self._options = native.Options(slice_seconds=1.0)
+        self._runner = Runner(tiled, plan, 0, library, places)
+        self._runner.workspace.arrays.clear()
+        if copied_bytes > KEPT_BYTES:
+            self._copies = dict.fromkeys(self._copies)
+        self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
+        self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
+        self.seconds = float("inf")  # that the last run took
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth keeping."""
+        return self._runner.program.bytes <= KEPT_BYTES
+
+    @property
+    def scalars(self) -> Any:
+        """The native scalars, in the order of ``bound.parameters``."""
+        return self._runner.workspace.scalars
+
+    def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
+        """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
+        places = self._load(arrays, addresses)
+        workspace = self._runner.workspace
+        if self.seconds < _INTERRUPTIBLE_SECONDS:
+            workspace.reset()
+            status = self._bare_run()
+            if status != native.DONE:
+                self._runner.check(status, self._runtime)
+            self.seconds = self._times.total
+        else:
+            self.seconds = self._runner.run(self._runtime, self._options, None, 0).times["total"]
+        if self._written:
+            self._store(arrays, places)
+        return merged(self.bound, [workspace.words]) if self.bound.body.accumulators else {}
+
+    def run_observed(
+        self, arrays: Sequence[Array], report: Report | None, events: int
+    ) -> tuple[dict[str, Any], float, RankTrace]:
+        """Run and watch it: the reductions by name, seconds, and what was done when. Raises RunError."""
+        places = self._load(arrays, [values.ctypes.data for values in arrays])
+        start = time.perf_counter()
+        trace = self._runner.run(self._runtime, self._options, report, events)
+        seconds = time.perf_counter() - start
+        self._store(arrays, places)
+        return merged(self.bound, [self._runner.workspace.words]), seconds, trace
+
+    def _load(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[int, LocalArray]:
+        workspace = self._runner.workspace
+        for position in self._in_place:
+            workspace.move(position, addresses[position])
+        places = {}
+        for position, place in self._copies.items():
+            if place is None:
+                place = allocate(self.bound.arrays[position], self._boxes[position])
+                workspace.move(position, place.origin)
+            place.values[...] = arrays[position][slices(place.box)]
+            places[position] = place
+        return places
+
+    def _store(self, arrays: Sequence[Array], places: Mapping[int, LocalArray]) -> None:
+        for position, boxes in self._written.items():
+            for box in boxes:
+                arrays[position][slices(box)] = places[position].view(box)
+
+
+def run_alone(
+    bound: BoundNest,
+    plan: Plan,
+    arguments: Mapping[str, Any],
+    announce: native.Announce,
+    report: Report | None = None,
+    measure: Measure | None = None,
+) -> Outcome:
+    """Run on this process alone; written arrays are updated in place, but not by a run that raises."""
+    if bound.domain.is_empty:
+        return idle_outcome(bound, plan)
+    arrays = [arguments[array.name] for array in bound.arrays]
+    prepared = PreparedRun(bound, plan, arrays, announce)
+    results, seconds, trace = prepared.run_observed(arrays, report, measure.events if measure else 0)
+    return outcome_of(plan, results, seconds, [trace], None)

@@ -1,0 +1,330 @@
+"""Calls in one process: those alike an earlier one skip binding and planning, and nothing shows but the time.
+
+Every call is compared with the plain loop on the same arguments.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing import dispatch
+
+FACTOR = 0.25
+SHIFTS = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+
+@lw.nest
+def smooth(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = FACTOR * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def relax(u, f, w, h=0.5):
+    """Set-ups that follow a free scalar, and a reduction."""
+    c = w / 4.0
+    n = u.shape[0]
+    total = 0.0
+    for i in range(1, n - 1):
+        for j in range(1, n - 1):
+            u[i, j] = (1.0 - w) * u[i, j] + c * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - h * f[i, j])
+            total += u[i, j]
+    return total
+
+
+@lw.nest
+def shifted(u):
+    for i in range(u.shape[0]):
+        u[i] = u[i] + SHIFTS[i]
+
+
+@lw.nest
+def counted(u, w):
+    """A set-up that makes an integer of a float."""
+    n = int(w)
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + n
+
+
+@lw.nest
+def looked_up(u, k):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + SHIFTS[k[i]]
+
+
+@lw.nest
+def scaled(u, x):
+    """Whether x is -0.0 or NaN shows."""
+    for i in range(u.shape[0]):
+        u[i] = math.copysign(u[i], x) if x == x else 7.0
+
+
+@lw.nest
+def steepest(u, start):
+    best = start
+    for i in range(u.shape[0]):
+        best = max(best, u[i])
+    return best
+
+
+@lw.nest
+def added(a, b, n):
+    for i in range(n):
+        a[i] = a[i] + b[i]
+
+
+@pytest.fixture
+def bound(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The nests that had to be bound, call by call."""
+    for nest in (smooth, relax, shifted, counted, looked_up, scaled, steepest, added):
+        nest.__dict__.pop("_dispatcher", None)
+    found: list[str] = []
+    kept = dispatch.bound_alone
+
+    def noted(nest: lw.Nest, *rest: Any) -> Any:
+        found.append(nest.loops.name)
+        return kept(nest, *rest)
+
+    monkeypatch.setattr(dispatch, "bound_alone", noted)
+    return found
+
+
+def call(nest: lw.Nest, *args: Any, **kwargs: Any) -> Any:
+    """Call the nest, on the very arrays that are given, and the plain loop on copies of them; both must agree."""
+
+    def copied(value: Any) -> Any:
+        return value.copy() if isinstance(value, np.ndarray) else value
+
+    copies, copies_by_name = [copied(v) for v in args], {n: copied(v) for n, v in kwargs.items()}
+    expected = nest.python(*copies, **copies_by_name)
+    found = nest(*args, **kwargs)
+    assert found == pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else found == expected
+    given = [*args, *kwargs.values()]
+    for value, copy in zip(given, [*copies, *copies_by_name.values()], strict=True):
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, copy)
+            assert np.array_equal(np.signbit(value), np.signbit(copy))
+    return found
+
+
+def grid(n: int = 6, m: int = 7) -> np.ndarray:
+    return np.random.default_rng(n * m).random((n, m))
+
+
+def test_calls_that_are_alike_are_bound_once(bound):
+    for _ in range(3):
+        call(smooth, grid(), 2)  # other arrays, of other addresses
+        call(smooth, u=grid(), sweeps=2)
+        call(smooth, grid(), sweeps=2)
+    assert bound == ["smooth"]
+
+
+def test_signatures_in_rotation_are_all_remembered(bound):
+    for _ in range(2):
+        for n in range(4, 24):
+            call(smooth, grid(n, n), 1)
+    assert len(bound) == 20
+
+
+def test_the_signatures_that_are_remembered_are_limited(monkeypatch, bound):
+    monkeypatch.setattr(dispatch, "REMEMBERED", 3)
+    for sweeps in (1, 2, 3, 4, 1, 4):
+        call(smooth, grid(), sweeps)
+    assert bound == ["smooth"] * 5
+
+
+def test_what_binding_looks_at_makes_another_signature(bound):
+    wide = grid(6, 14)
+    variants = [
+        lambda: (grid(), 2),
+        lambda: (grid(), 3),
+        lambda: (grid(), np.int64(2)),
+        lambda: (grid().astype(np.float32), 2),
+        lambda: (grid(7, 6), 2),
+        lambda: (wide.copy()[:, :7], 2),
+        lambda: (wide.copy()[:, ::2], 2),
+        lambda: (grid()[::-1], 2),
+        lambda: (np.asfortranarray(grid()), 2),
+        lambda: (grid(), 0),
+    ]
+    for arguments in variants * 2:
+        call(smooth, *arguments())
+    assert len(bound) == len(variants)
+
+
+def test_a_float_that_is_only_computed_with_may_change(bound):
+    for w in (1.0, 1.5, -0.0, math.nan, math.inf, 1.5):
+        call(scaled, grid()[0], w)
+    for w in (1.0, 1.5, 0.5, 1.5):
+        u, f = grid(6, 6), grid(6, 6)
+        call(relax, u, f, w)
+        call(relax, u, f, w, h=w)
+    assert bound == ["scaled", "relax"]
+    call(relax, grid(6, 6), grid(6, 6), 1)  # a Python int is another type
+    call(relax, grid(6, 6), grid(6, 6), np.float32(1.5))
+    assert bound == ["scaled", "relax", "relax", "relax"]
+
+
+def test_a_float_that_an_integer_or_a_start_comes_from_is_bound_anew():
+    for w in (1.0, 1.5, 2.0, 3.7):
+        call(counted, np.zeros(5), w)
+        call(steepest, grid()[0], w)
+    with pytest.raises(lw.RefusedError, match="int"):
+        counted(np.zeros(5), math.nan)
+    call(counted, np.zeros(5), 2.0)
+
+
+def test_globals_are_looked_up_in_every_call(monkeypatch, bound):
+    call(smooth, grid(), 2)
+    monkeypatch.setattr(f"{__name__}.FACTOR", 0.125)
+    call(smooth, grid(), 2)
+    assert bound == ["smooth"]
+    monkeypatch.setattr(f"{__name__}.FACTOR", 1)
+    call(smooth, grid(), 2)
+    assert bound == ["smooth", "smooth"]
+    call(shifted, np.ones(6))
+    monkeypatch.setattr(f"{__name__}.SHIFTS", SHIFTS * 2)
+    call(shifted, np.ones(6))
+    assert bound == ["smooth", "smooth", "shifted"]
+    monkeypatch.setattr(f"{__name__}.SHIFTS", np.arange(6))
+    call(shifted, np.ones(6))
+    monkeypatch.setattr(f"{__name__}.SHIFTS", SHIFTS[:3])
+    with pytest.raises(lw.RefusedError, match="SHIFTS has 3 elements"):
+        shifted(np.ones(6))
+
+
+def test_closure_variables_are_looked_up_in_every_call():
+    factor = 2.0
+
+    @lw.nest
+    def times(u):
+        for i in range(u.shape[0]):
+            u[i] = u[i] * factor
+
+    call(times, np.ones(4))
+    factor = 3.0
+    call(times, np.ones(4))
+
+
+def test_arrays_that_come_to_share_memory_are_refused():
+    memory = np.arange(20.0)
+    call(added, memory[:8], memory[8:16], 8)
+    before = memory.copy()
+    with pytest.raises(lw.RefusedError, match="a and b share memory"):
+        added(memory[:8], memory[4:12], 8)
+    np.testing.assert_array_equal(memory, before)
+    call(added, memory[8:16], memory[:8], 8)
+    both = np.arange(16.0)
+    call(added, both[::2], both[1::2], 8)  # interleaved: their ranges meet, their elements do not
+    call(added, both[::2], both[1::2], 8)
+    with pytest.raises(lw.RefusedError, match="share memory"):
+        added(both[::2], both[::2], 8)
+
+
+def test_refusals_stay_refusals():
+    call(smooth, grid(), 2)
+    frozen = grid()
+    frozen.flags.writeable = False
+    swapped = grid().astype(">f8")
+    for wrong, message in ((frozen, "read-only"), (swapped, "byte order"), (np.ma.masked_array(grid()), "MaskedArray")):
+        with pytest.raises(lw.RefusedError, match=message):
+            smooth(wrong, 2)
+    for choices in ({"grid": (2,)}, {"tile": [4]}, {"engine": "fast"}):
+        with pytest.raises(lw.RefusedError, match=r"expected|grid"):
+            smooth.using(**choices)(grid(), 2)
+    for args, kwargs in (
+        ((), {}),
+        ((grid(),), {}),
+        ((grid(), 2, 3), {}),
+        ((grid(), 2), {"sweeps": 2}),
+        ((grid(),), {"n": 2}),
+    ):
+        with pytest.raises(lw.RefusedError, match=r"Expected smooth\(u, sweeps\)"):
+            smooth(*args, **kwargs)
+
+
+def test_choices_made_by_hand_are_told_apart(bound):
+    for _ in range(2):
+        call(smooth, grid(), 2)
+        call(smooth.using(tile=1), grid(), 2)
+        call(smooth.using(tile=2), grid(), 2)
+    assert len(bound) == 3
+
+
+def test_an_array_that_was_resized_is_another_one():
+    u = np.ones(6)
+    call(added, u, np.ones(6), 6)
+    u.resize(5, refcheck=False)
+    with pytest.raises(lw.RefusedError, match="5 elements"):
+        added(u, np.ones(6), 6)
+
+
+def test_a_call_that_raises_leaves_the_next_one_alone():
+    fine, wrong = np.zeros(5, np.int64), np.full(5, 9)
+    for _ in range(2):
+        call(looked_up, np.arange(5.0), fine)
+        u = np.arange(5.0)
+        with pytest.raises(lw.RunError, match="outside axis 0 of SHIFTS"):
+            looked_up(u, wrong)
+        np.testing.assert_array_equal(u, np.arange(5.0))
+
+
+def test_padded_copies_are_made_anew_in_every_call(monkeypatch):
+    for kept_bytes in (1 << 18, 0):
+        monkeypatch.setattr("lapwing.runtime.alone.KEPT_BYTES", kept_bytes)
+        for n in (5, 6):
+            for _ in range(3):
+                call(smooth, grid(n, 2 * n)[:, ::2], 2)
+                call(smooth, np.random.default_rng(n).random((n, 512)), 2)  # rows a power of two apart
+
+
+def test_no_array_is_kept_alive():
+    u, f = grid(6, 6), grid(6, 6)
+    kept = weakref.ref(u), weakref.ref(f)
+    for _ in range(2):
+        relax(u, f, 1.5)
+    del u, f
+    gc.collect()
+    assert [array() for array in kept] == [None, None]
+
+
+def test_distributed_arrays_in_one_process(bound):
+    for _ in range(2):
+        values, expected = grid(), grid()
+        smooth.python(expected, 2)
+        smooth(lw.DistributedArray(values), 2)
+        np.testing.assert_array_equal(values, expected)
+    assert bound == ["smooth"]
+
+
+def test_threads_in_the_same_call():
+    """A remembered run has one set of native arguments: two threads must not share it."""
+    rounds, size = 200, 40
+    failures: list[str] = []
+
+    def work(seed: int) -> None:
+        start = np.random.default_rng(seed).random((size, size))
+        expected = start.copy()
+        smooth.python(expected, 1)
+        for _ in range(rounds):
+            u = start.copy()
+            smooth(u, 1)
+            if not np.array_equal(u, expected):
+                failures.append(f"seed {seed}")
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
