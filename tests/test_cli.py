@@ -773,7 +773,8 @@ class Started:
 
     @property
     def launcher(self) -> int:
-        return self.family[0]
+        commands = {p: Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0] for p in self.family}
+        return next(p for p, command in commands.items() if os.path.basename(command).startswith(b"mpiexec"))
 
     def end(self) -> tuple[int, str]:
         """Exit status and standard error, once every process is gone."""
@@ -830,6 +831,13 @@ class TestCutOff:
         status, errors = run.end()
         assert status == 1
         assert "was killed by signal 9 (SIGKILL) before the run was done" in errors.splitlines()[-1]
+
+    def test_the_process_of_the_command_is_killed(self, start: Callable[[int], Started]) -> None:
+        run = start(2)
+        os.kill(run.family[0], signal.SIGKILL)
+        status, errors = run.end()
+        assert status == 1
+        assert errors.splitlines()[-1].startswith("lapwing: the command was killed by signal 9 (SIGKILL)")
 
     def test_the_command_is_killed(self, start: Callable[[int], Started]) -> None:
         run = start(2)

@@ -304,8 +304,8 @@ def errors_are_raised_on_all_ranks() -> None:
 
 @scenario
 def an_error_ends_a_long_run_soon() -> None:
-    u = np.ones((1000, 1000), np.int64)
-    assert "division by zero" in refusal(lambda: divided.using(tile=1000)(u, 1500, 301), lw.RunError)
+    u = np.ones((2000, 2000), np.int64)
+    assert "division by zero" in refusal(lambda: divided.using(tile=2000)(u, 200, 301), lw.RunError)
 
 
 # Alone: what ends the run.

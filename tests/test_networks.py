@@ -73,7 +73,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
 
 
 def test_on_one_node_there_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks.communicator, "ranks_of_node", lambda: {0: 0, 1: 1})
+    monkeypatch.setattr("lapwing.runtime.communicator.ranks_of_node", lambda comm: {0, 1})
     assert networks.network_of(OneNode(), lambda done: None) is None
 
 

@@ -354,6 +354,35 @@ def test_many_ranks_are_planned_as_well() -> None:
     assert plan.prediction is not None
 
 
+def test_a_million_ranks_are_planned_as_well() -> None:
+    plan = decided(
+        with_network(1e-6, 1e10), nest=gauss_seidel, arguments=[of_shape(4001, 4002), 3], ranks=1_000_000
+    ).plan
+    assert plan.ranks == 1_000_000
+    assert plan.prediction is not None
+    assert any("1,000,000 ranks are counted on from" in reason for reason in plan.reasons)
+
+
+def test_the_busiest_in_a_triangle_stands_for_all() -> None:
+    few = geometry(triangle, [of_shape(401, 401)], 16, tile=25, cut=Cut(0, (1, 16)))
+    busiest, share = few.busiest
+    assert busiest.shape == (1, 1, few.steps)
+    assert busiest[0, 0].tolist() == pytest.approx(few.points.max(axis=(0, 1)).tolist(), rel=0.05)
+    assert share == pytest.approx(few.points.mean() / few.points.max(axis=(0, 1)).mean(), rel=0.05)
+
+
+def test_the_busiest_of_uneven_blocks_stands_for_all() -> None:
+    made = geometry(gauss_seidel, [of_shape(42, 50), 3], 12, tile=10, cut=Cut(1, (12, 1)))
+    busiest, share = made.busiest
+    assert busiest[0, 0].tolist() == made.points.max(axis=(0, 1)).tolist()
+    assert share == pytest.approx(made.points.mean() / busiest.mean())
+
+
+def test_more_ranks_than_any_machine_has_are_refused() -> None:
+    with pytest.raises(RefusedError, match="expected at most 16,777,216"):
+        make_plan(bound_to(gauss_seidel, of_shape(40, 50), 3), gauss_seidel.dependences, 10**30)
+
+
 def test_problems_keep_given_blocks() -> None:
     bound = bound_to(gauss_seidel, of_shape(40, 50), 3)
     given = make_plan(bound, gauss_seidel.dependences, 3, Wishes(grid=(3, 1))).partition

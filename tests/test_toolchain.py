@@ -236,6 +236,52 @@ def test_path_beats_the_environment_and_the_variable_beats_path(
     assert toolchain.find_mpi().mpiexec == named.parent / "mpiexec"
 
 
+def test_the_environment_beats_the_systems_own_directories(
+    only: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own, system, wanted = (wheel(tmp_path / name) for name in ("venv", "system", "module"))
+    monkeypatch.setattr(toolchain.os, "defpath", str(system.parent))
+    only(system.parent)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    assert toolchain.find_mpi().mpicxx.command == (str(own),)
+    monkeypatch.delenv("PATH")
+    assert toolchain.find_mpi().mpicxx.command == (str(own),)
+    # What somebody put on PATH is meant, and an environment that is on PATH has its place there.
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, (wanted.parent, system.parent))))
+    assert toolchain.find_mpi().mpicxx.command == (str(wanted),)
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, (system.parent, own.parent))))
+    assert toolchain.find_mpi().mpicxx.command == (str(system),)
+
+
+def test_the_launchers_mpi_is_that_of_its_ranks(
+    only: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ours, other = wheel(tmp_path / "launcher"), wheel(tmp_path / "path")
+    only(other.parent)
+    monkeypatch.setattr(toolchain.os, "readlink", lambda path: str(ours.parent / "hydra_pmi_proxy"))
+    assert toolchain._mpicxx_command() == (str(ours),)
+    monkeypatch.setattr(toolchain.os, "readlink", lambda path: str(ours.parent / "bash"))
+    assert toolchain._mpicxx_command() == (str(other),)
+
+
+def test_compilers_have_a_path_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (None, ""):
+        monkeypatch.delenv("PATH", raising=False)
+        if value is not None:
+            monkeypatch.setenv("PATH", value)
+        assert toolchain.compiler_environment()["PATH"] == os.defpath
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here")
+@pytest.mark.parametrize("name", ["g++", "mpicc"])
+def test_a_compiler_of_no_mpi_is_refused_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"no {name} here")
+    monkeypatch.setenv("LAPWING_MPICXX", name)
+    with pytest.raises(BuildError, match=r"LAPWING_MPICXX is .*, which is not the C\+\+ compiler of an MPI.*unset it"):
+        toolchain.find_mpi()
+
+
 @pytest.mark.parametrize(("default", "soname"), [("openmpi", "libmpi.so.40"), ("mpich", "libmpich.so.12")])
 def test_debian_launcher_and_library_belong_to_the_wrapper(
     default: str, soname: str, only: Callable[..., None], tmp_path: Path

@@ -1,6 +1,10 @@
 """``python -m lapwing``: the command line."""
 
-from lapwing.cli.main import main
-
 if __name__ == "__main__":
+    from lapwing.cli.search_path import leave_current_directory
+
+    leave_current_directory()
+
+    from lapwing.cli.main import main
+
     main()

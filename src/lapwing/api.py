@@ -229,7 +229,7 @@ class Nest:
             key = known = None
         if known is not None and not known.deserve_second_thoughts:
             return known
-        decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments, lambda _: None)
+        decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
         if known is not None:
             known.plan_anew(decide.for_call(self.wishes(), partition, known.worked))
             return known

@@ -45,6 +45,8 @@ from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
 # Measures tiles of the given shapes within some seconds, those already known as well if told so; gives all that is known.
 Measure = Callable[[Sequence[Shape], float, bool], Mapping[Shape, Sample]]
 
+Report = Callable[[str], None]  # told what is being done
+
 UNCALIBRATED = "typical"  # the machine that stands for one nobody has measured
 # Measuring takes so long in all, building the tile apart: in proportion to the run within limits.
 PROBE_SHARE, SHORTEST_PROBE_SECONDS, PROBE_SECONDS = 0.3, 0.2, 1.0
@@ -101,14 +103,17 @@ def decide(
     measure: Measure | None = None,
     partition: Partition | None = None,
     kernel: Kernel | None = None,
+    report: Report | None = None,
 ) -> Decision:
     """Choose by prediction, and say why.
 
     measure: for the real tile's speed. Without it, or where it does not help, kernel is taken, the tile as the machine's
     description has it, or what is known of single operations.
-    partition: blocks that are given, as those of arrays that are distributed already.
+    partition: blocks that are given, as those of arrays that are distributed already. report: told what is being done.
     Raises RefusedError as make_plan does.
     """
+    say = report or _say_nothing
+    say("comparing process grids")
     plan = make_plan(bound, dependences, ranks, wishes, partition)
     if plan.steps == 0:
         return Decision(plan)
@@ -116,9 +121,10 @@ def decide(
     estimated = EstimatedRates.of(bound, machine)
     known: Rates = estimated if kernel is None else KernelRates(problem.bound, kernel)
     rates = known if measure is None else _measured(problem, measure, estimated) or known
-    ranked = ranking(problem, rates)
+    ranked = ranking(problem, rates, say)
     if not ranked:  # what is remembered is of other shapes, and nothing more could be measured
-        rates, ranked = known, ranking(problem, known)
+        rates, ranked = known, ranking(problem, known, say)
+    say("predicting the run")
     best = chosen(ranked)
     final = make_plan(bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition)
     final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
@@ -148,6 +154,10 @@ def _measured(problem: Problem, measure: Measure, estimated: Rates) -> Rates | N
     return ProbedRates(samples)
 
 
+def _say_nothing(what: str) -> None:
+    """A Report for nobody."""
+
+
 def machine_here() -> Machine:
     """This machine as it was calibrated, or a typical one with as many cores as there are here.
 
@@ -172,7 +182,7 @@ class Decider:
     ranks: int
     placement: Placement
     arguments: Mapping[str, Any]
-    report: Callable[[str], None]
+    report: Report
     machine: Machine
     measures: bool = True
 
@@ -184,7 +194,7 @@ class Decider:
         ranks_a_node: int,
         ranks_on_cores: int,
         arguments: Mapping[str, Any],
-        report: Callable[[str], None],
+        report: Report | None = None,
         network: Mapping[str, Link] | None = None,
     ) -> Decider:
         """For the machine that is at work; ranks_on_cores: how many share the cores of a node (Placement). network: the
@@ -196,11 +206,16 @@ class Decider:
         if network is not None:
             machine = replace(machine, links={**machine.links, "network": network})
         placement = Placement(ranks_a_node, machine.cores_a_node, ranks_on_cores)
-        return Decider(bound, tuple(dependences), ranks, placement, arguments, report, machine)
+        return Decider(bound, tuple(dependences), ranks, placement, arguments, report or _say_nothing, machine)
 
     @staticmethod
     def for_machine(
-        bound: BoundNest, dependences: Sequence[Dependence], ranks: int, name: str | None, arguments: Mapping[str, Any]
+        bound: BoundNest,
+        dependences: Sequence[Dependence],
+        ranks: int,
+        name: str | None,
+        arguments: Mapping[str, Any],
+        report: Report | None = None,
     ) -> Decider:
         """For a machine that need not be here: a file, or a cluster's name; None is this one.
 
@@ -209,7 +224,9 @@ class Decider:
         machine = machine_here() if name is None else stored.find(name)
         placement = Placement(machine.cores_a_node, machine.cores_a_node)
         found = tuple(dependences)
-        return Decider(bound, found, ranks, placement, arguments, lambda _: None, machine, measures=name is None)
+        return Decider(
+            bound, found, ranks, placement, arguments, report or _say_nothing, machine, measures=name is None
+        )
 
     def __call__(self, wishes: Wishes) -> Plan:
         """For the command line, where planning may take a moment.
@@ -257,6 +274,7 @@ class Decider:
             partial(self._measure, inner.form) if self.measures else None,
             partition,
             self._kernel(inner.form),
+            self.report,
         )
         return replace(decision, plan=replace(decision.plan, inner=inner))
 

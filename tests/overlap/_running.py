@@ -1,4 +1,4 @@
-"""Builds programs, runs them on several ranks and says where two of them behave differently.
+"""Runs programs on several ranks and says where two of them behave differently.
 
 Everything a rank prints is compared exactly, rank by rank. Besides a plain run there are runs under ``strict_mpi.c``, which makes
 whatever MPI merely permits happen: it shows missing waits, buffers touched in flight and deadlocks that luck would hide. These
@@ -7,47 +7,32 @@ are compiled with the compiler's own checks of addresses and bounds, and with lo
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
+import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from _building import Build, BuildFailed, Toolchain, cached, keep, known_toolchain, toolchain
 from limits import scaled
 from needs import FORTRAN_MPI
 
-HERE = Path(__file__).parent
-STRICT = HERE / "strict_mpi.c"
-CHECKS = {
-    # Optimised less than the plain program: the sanitizers take most of the time to compile otherwise.
-    "c": (
-        "-O1",
-        "-g",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=undefined",
-        "-ftrivial-auto-var-init=pattern",
-    ),
-    "fortran": ("-g", "-fsanitize=address", "-fcheck=bounds,do", "-finit-real=inf", "-finit-integer=-99999"),
-}
+from lapwing.cli.main import main
+from lapwing.overlap import strips
+
 SANITIZER = "detect_leaks=0:detect_stack_use_after_return=1"  # MPICH itself leaks
-FORTRAN_SUFFIXES = {".f", ".for", ".f77", ".f90", ".f95", ".f03", ".f08"}
+# All ranks are here: looking for networks takes MPICH longer than all that the programs do.
+ON_ONE_MACHINE = {"UCX_TLS": "posix,self", "UCX_MEM_EVENTS": "no", "UCX_MODULES": ""}
 RUN_SECONDS = scaled(60)
-BUILD_SECONDS = scaled(120)
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """``compile``: the compiler of programs; ``compile_c``: of C files beside them; ``launch``: mpiexec of the same MPI."""
-
-    compile: tuple[str, ...]
-    compile_c: tuple[str, ...]
-    launch: str
 
 
 @dataclass(frozen=True)
@@ -81,44 +66,6 @@ class Outcome:
         return f"{how}: {self.errors.strip()[:400]}"
 
 
-class BuildFailed(Exception):
-    """The compiler's words."""
-
-
-# ---- the machine's tools ----------------------------------------------------------------------------------------------
-
-
-def _beside(command: str, *names: str) -> str | None:
-    """The first of these programs in the directory of ``command``, links followed or not."""
-    for directory in (Path(command).parent, Path(command).resolve().parent):
-        for name in names:
-            if (directory / name).exists():
-                return str(directory / name)
-    return None
-
-
-@functools.cache
-def toolchain(language: str) -> Toolchain | None:
-    """The MPI of "c" or of "fortran" on this machine; None where there is none."""
-    if language == "c":
-        compiler, launch = shutil.which("mpicc"), shutil.which("mpiexec")
-        if compiler is None or launch is None:
-            return None
-        checks = (
-            "-Werror=implicit-function-declaration",
-            "-Werror=incompatible-pointer-types",
-            "-Werror=int-conversion",
-        )
-        return Toolchain((compiler, "-O2", *checks), (compiler, "-O2"), launch)
-    compiler = shutil.which("mpif90")
-    if compiler is None:
-        return None
-    beside = _beside(compiler, "mpiexec.mpich", "mpiexec"), _beside(compiler, "mpicc.mpich", "mpicc")
-    if None in beside:
-        return None
-    return Toolchain((compiler, "-O2", "-w"), (str(beside[1]), "-O2"), str(beside[0]))
-
-
 def required(language: str) -> Toolchain:
     """The MPI of this language; skips the test that asks where there is none."""
     tools = toolchain(language)
@@ -127,87 +74,16 @@ def required(language: str) -> Toolchain:
     return tools
 
 
-@functools.cache
-def strict_object(language: str) -> Path:
-    """The strict MPI, compiled for this language's MPI."""
-    tools = toolchain(language)
-    assert tools is not None
-    target = Path(tempfile.mkdtemp(prefix="lapwing-strict-")) / f"strict_{language}.o"
-    _compile([*tools.compile_c, "-c", str(STRICT), "-o", str(target)], target.parent)
-    return target
-
-
-@functools.cache
-def checks(language: str) -> tuple[str, ...]:
-    """The compiler's checks for strict runs; none where it does not know them."""
-    tools = toolchain(language)
-    assert tools is not None
-    with tempfile.TemporaryDirectory(prefix="lapwing-checks-") as scratch:
-        trial = Path(scratch) / ("trial.c" if language == "c" else "trial.f90")
-        trial.write_text("int main(void) { return 0; }\n" if language == "c" else "end\n")
-        try:
-            _compile([*tools.compile, *CHECKS[language], str(trial), "-o", str(trial.with_suffix(""))], trial.parent)
-        except BuildFailed:
-            return ()
-    return CHECKS[language]
-
-
-def language_of(source: str | Path) -> str:
-    return "fortran" if Path(source).suffix.lower() in FORTRAN_SUFFIXES else "c"
-
-
-# ---- building and running ---------------------------------------------------------------------------------------------
-
-
-def write(files: Mapping[str, str], directory: Path) -> list[Path]:
-    """The files in a new directory; returns those to compile."""
-    directory.mkdir(parents=True)
-    for name, text in files.items():
-        (directory / name).write_text(text, encoding="latin-1")
-    return [directory / name for name in files if Path(name).suffix not in (".inc", ".h")]
-
-
-def _compile(command: Sequence[str], directory: Path) -> None:
-    done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, errors="replace", timeout=BUILD_SECONDS, check=False
-    )
-    if done.returncode != 0:
-        raise BuildFailed(done.stderr[:2000])
-
-
-def build(sources: Sequence[Path], directory: Path, options: Sequence[str] = ()) -> Callable[[bool], Path]:
-    """What builds the program when asked to, and once: with the strict MPI and the compiler's checks, or without.
-
-    The result raises BuildFailed.
-    """
-    language = language_of(sources[0])
-    tools = toolchain(language)
-    assert tools is not None
-
-    @functools.cache
-    def linked(strict: bool) -> Path:
-        place = directory / ("strict" if strict else "plain")
-        place.mkdir(parents=True, exist_ok=True)
-        flags = [*options, *(checks(language) if strict else ())]
-        objects = []
-        for source in sources:
-            objects.append(str(place / (source.stem + ".o")))
-            _compile([*tools.compile, "-I", str(source.parent), *flags, "-c", str(source), "-o", objects[-1]], place)
-        more = [str(strict_object(language))] if strict else []
-        _compile([*tools.compile, *objects, *more, "-lm", *flags, "-o", str(place / "program")], place)
-        return place / "program"
-
-    return linked
+# ---- running ----------------------------------------------------------------------------------------------------------
 
 
 def run(
     executable: Path, language: str, ranks: int, schedule: Schedule = PLAIN, seconds: float = RUN_SECONDS
 ) -> Outcome:
     """Start it on this many ranks and collect what each of them prints. A run that does not end in time is ended."""
-    tools = toolchain(language)
-    assert tools is not None
+    tools = known_toolchain(language)
     with tempfile.TemporaryDirectory(prefix="lapwing-run-") as scratch:
-        settings = {"STRICT_MPI_DELAY": str(schedule.microseconds), "ASAN_OPTIONS": SANITIZER}
+        settings = {**ON_ONE_MACHINE, "STRICT_MPI_DELAY": str(schedule.microseconds), "ASAN_OPTIONS": SANITIZER}
         command = [tools.launch, "-n", str(ranks), "-outfile-pattern", f"{scratch}/%r.out", str(executable)]
         # A session of its own: mpiexec and all ranks end together.
         process = subprocess.Popen(
@@ -258,33 +134,30 @@ def first_difference(expected: Outcome, found: Outcome) -> str | None:
 
 
 class Reference:
-    """An original program, built once, and its behaviour, found out as it is asked for. Raises BuildFailed."""
+    """An original program and what it does, found out when asked for and kept: it is always the same. Raises BuildFailed."""
 
-    def __init__(
-        self, sources: Sequence[Path], directory: Path, options: Sequence[str] = (), seconds: float = RUN_SECONDS
-    ) -> None:
+    def __init__(self, sources: Sequence[Path], options: Sequence[str] = (), seconds: float = RUN_SECONDS) -> None:
         self.seconds = seconds
         self.sources = list(sources)
-        self.directory = directory
-        self.options = tuple(options)
-        self.language = language_of(sources[0])
-        self.linked = build(sources, directory / "original", options)
-        self.linked(False)
+        self.build = Build(sources, options)
         self.outcome = functools.cache(self._outcome)
-        self.builds: dict[tuple[Path, ...], Callable[[bool], Path]] = {}
 
     def _outcome(self, ranks: int, schedule: Schedule) -> Outcome:
-        return run(self.linked(schedule.strict), self.language, ranks, schedule, self.seconds)
+        key = f"{self.build.key(schedule.strict)}-{ranks}-{schedule.microseconds}.json"
+        if (entry := cached(key)) is not None:
+            return Outcome(tuple(json.loads(entry.read_text(encoding="utf-8"))), "", 0)
+        outcome = self._run(ranks, schedule)
+        if outcome.ended_well:
+            keep(key, json.dumps(outcome.outputs).encode())
+        return outcome
 
-    def built(self, sources: tuple[Path, ...]) -> Callable[[bool], Path]:
-        if sources not in self.builds:
-            self.builds[sources] = build(sources, self.directory / f"changed{len(self.builds)}", self.options)
-        return self.builds[sources]
+    def _run(self, ranks: int, schedule: Schedule) -> Outcome:
+        return run(self.build.executable(schedule.strict), self.build.language, ranks, schedule, self.seconds)
 
     def is_steady(self, ranks: int, schedule: Schedule) -> bool:
         """Whether the original does the same when it runs again, and again."""
         expected = self.outcome(ranks, schedule)
-        return all(first_difference(expected, self._outcome(ranks, schedule)) is None for _ in range(3))
+        return all(first_difference(expected, self._run(ranks, schedule)) is None for _ in range(3))
 
     def differences(
         self,
@@ -298,21 +171,41 @@ class Reference:
         Runs in which the original fails are not compared: it may rely on buffered sends, or on a number of ranks. Nor are
         those in which the original itself prints now this and now that.
         """
-        linked = self.built(tuple(sources))
+        build = Build(sources, self.build.options)
         for schedule in schedules:
             try:
-                executable = linked(schedule.strict)
+                executable = build.executable(schedule.strict)
             except BuildFailed as failure:
                 return [f"does not compile: {failure}"]
             for count in ranks:
                 expected = self.outcome(count, schedule)
                 if not expected.ended_well:
                     continue
-                found = run(executable, self.language, count, schedule, seconds or self.seconds)
+                found = run(executable, build.language, count, schedule, seconds or self.seconds)
                 difference = first_difference(expected, found)
                 if difference is not None and (not found.ended_well or self.is_steady(count, schedule)):
                     return [f"{count} ranks, {schedule.name}: {difference}"]
         return []
+
+    def assert_unchanged_by(self, sources: Sequence[Path], thorough: bool, ranks: int = 3) -> None:
+        """Assert that a changed program does what the original does.
+
+        The everyday comparison is of one plain run of the original with one run of the changed program under the strict MPI and
+        with all checks, where each kind of mistake shows. Only what differs there is compared with the original's run of that
+        kind: a sort with the compiler's checks calls the program in another order. The thorough comparison is of all numbers of
+        ranks and all schedules.
+        """
+        expected = self.outcome(ranks, PLAIN)
+        assert expected.ended_well, f"the original {expected.failure()}"
+        if thorough:
+            assert self.differences(sources, (2, 3, 4), (PLAIN, STRICTLY, SLOWLY)) == []
+            return
+        executable = Build(sources, self.build.options).executable(strict=True)
+        found = run(executable, self.build.language, ranks, STRICTLY, self.seconds)
+        difference = first_difference(expected, found)
+        if difference is not None and found.ended_well:
+            difference = first_difference(self.outcome(ranks, STRICTLY), found)
+        assert difference is None, difference
 
 
 # ---- the tool ---------------------------------------------------------------------------------------------------------
@@ -322,6 +215,7 @@ class Reference:
 class Rewritten:
     """What ``lapwing overlap --in-place`` made of a copy of the sources. ``report``: the text of its JSON."""
 
+    originals: tuple[Path, ...]
     sources: tuple[Path, ...]
     changed: bool
     report: str
@@ -329,44 +223,23 @@ class Rewritten:
     status: int
 
 
-_SHORT_STRIPS = """
-import sys
-from lapwing.cli.main import main
-from lapwing.overlap import strips
-strips.STRIP = int(sys.argv.pop(1))
-main()
-"""
-
-
 def overlap(
-    sources: Sequence[Path],
-    directory: Path,
-    arguments: Sequence[str] = (),
-    seconds: float = scaled(300),
-    strip: int | None = None,
+    sources: Sequence[Path], directory: Path, arguments: Sequence[str] = (), strip: int = strips.STRIP
 ) -> Rewritten:
     """Copy the directory of the sources and let the tool rewrite the copy; long loops in strips of ``strip`` turns."""
     shutil.copytree(sources[0].parent, directory)
     copies = tuple(directory / source.name for source in sources)
     report = directory.with_suffix(".json")
-    tool = [sys.executable, "-m", "lapwing"]
-    done = subprocess.run(
-        [
-            *(tool if strip is None else [sys.executable, "-c", _SHORT_STRIPS, str(strip)]),
-            "overlap",
-            *map(str, copies),
-            "--in-place",
-            "--json",
-            str(report),
-            *arguments,
-        ],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=seconds,
-        check=False,
-    )
+    messages = io.StringIO()
+    with (
+        contextlib.chdir(directory),
+        contextlib.redirect_stdout(messages),
+        contextlib.redirect_stderr(messages),
+        mock.patch.object(strips, "STRIP", strip),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(["overlap", *map(str, copies), "--in-place", "--json", str(report), *arguments])
     changed = any(copy.read_bytes() != source.read_bytes() for copy, source in zip(copies, sources, strict=True))
     text = report.read_text(encoding="utf-8") if report.exists() else ""
-    return Rewritten(copies, changed, text, done.stdout + done.stderr, done.returncode)
+    assert isinstance(ended.value.code, int)
+    return Rewritten(tuple(sources), copies, changed, text, messages.getvalue(), ended.value.code)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from _running import PLAIN, STRICTLY, Reference, language_of, required, write
+from _building import language_of, write
+from _running import Reference, required
 
 from lapwing.overlap.c import read_c
 from lapwing.overlap.fortran import read_fortran
@@ -35,11 +36,9 @@ class Transformed:
     def refused(self, piece: str, motion: str = "nonblocking") -> list[str]:
         return [f"{r.obligation}: {r.found}" for r in self.at(piece).refusals if r.motion == motion]
 
-    def assert_behaves_as_before(self, folder: Path, ranks: tuple[int, ...] = (2, 3, 4)) -> None:
+    def assert_behaves_as_before(self, thorough: bool, ranks: int = 3) -> None:
         required(language_of(self.before))
-        original = Reference([self.before], folder)
-        assert original.outcome(ranks[0], PLAIN).ended_well
-        assert not original.differences([self.after], ranks, (PLAIN, STRICTLY))
+        Reference([self.before]).assert_unchanged_by([self.after], thorough, ranks)
 
 
 def transformed(text: str, name: str, folder: Path, options: Options | None = None) -> Transformed:

@@ -75,13 +75,19 @@ def program(buffers: tuple[str, ...], attribute: str = "", interface: str = "mpi
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("interface", ["mpi", "mpi_f08"])
-@pytest.mark.parametrize("name", BUFFERS)
-def test_travel_in_copies(name: str, interface: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "interface"),
+    [
+        *((name, "mpi") for name in BUFFERS),
+        ("rows", "mpi_f08"),
+        *(pytest.param(name, "mpi_f08", marks=pytest.mark.long) for name in BUFFERS if name != "rows"),
+    ],
+)
+def test_travel_in_copies(name: str, interface: str, tmp_path: Path, thorough: bool) -> None:
     result = transformed(program(BUFFERS[name], interface=interface), "program.f90", tmp_path)
     for line in ("MPI_Sendrecv(" + BUFFERS[name][1], "MPI_Sendrecv(" + BUFFERS[name][3]):
         assert "nonblocking" in result.made(line)
-    result.assert_behaves_as_before(tmp_path, (3,))
+    result.assert_behaves_as_before(thorough)
 
 
 def test_interior_does_not_wait_for_the_columns(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from _running import PLAIN, STRICTLY, Reference, language_of, overlap, required, write
+from _building import language_of, write
+from _running import Reference, overlap, required
 from _transformed import Transformed, transformed
 
 from lapwing.overlap.c import read_c
@@ -72,21 +73,21 @@ def why(result: Transformed) -> list[str]:
 
 
 @pytest.mark.mpi
-def test_work_that_is_called_lets_mpi_go_on(tmp_path: Path) -> None:
+def test_work_that_is_called_lets_mpi_go_on(tmp_path: Path, thorough: bool) -> None:
     result = transformed(program(procedures=WORK, before="work(n);"), "a.c", tmp_path)
     assert len(CALLED.findall(body(result.text))) == 1
     assert body(result.text).index("grid[i - 1][j]") < body(result.text).index("_progress();")
     assert "progress-calls" in result.made("MPI_Sendrecv(out")
     assert not why(result)
-    result.assert_behaves_as_before(tmp_path, (2, 3))
+    result.assert_behaves_as_before(thorough)
 
 
 @pytest.mark.mpi
-def test_before_and_after_mpi(tmp_path: Path) -> None:
+def test_before_and_after_mpi(tmp_path: Path, thorough: bool) -> None:
     text = program(procedures=WORK, first="work(n);", before="work(n);", last='work(n); printf("%a\\n", grid[7][9]);')
     result = transformed(text, "a.c", tmp_path)
     assert CALLED.search(body(result.text))
-    result.assert_behaves_as_before(tmp_path, (2,))
+    result.assert_behaves_as_before(thorough, 2)
 
 
 def test_through_another_procedure(tmp_path: Path) -> None:
@@ -127,12 +128,12 @@ MACRO = '#define ALL(k) _Pragma("omp parallel for") \\\n    for (int i = 0; i < 
         (f"#pragma omp declare simd\n{WORK}", {}, "threads run"),
     ],
 )
-def test_where_not(procedures: str, more: dict[str, str], reason: str, tmp_path: Path) -> None:
+def test_where_not(procedures: str, more: dict[str, str], reason: str, tmp_path: Path, thorough: bool) -> None:
     result = transformed(program(procedures=procedures, before="work(n);", **more), "a.c", tmp_path)
     assert result.made("MPI_Sendrecv(out")
     assert not CALLED.search(body(result.text))
     assert reason in why(result)[0]
-    result.assert_behaves_as_before(tmp_path, (2,))
+    result.assert_behaves_as_before(thorough, 2)
 
 
 RAW = """\
@@ -235,7 +236,7 @@ def test_in_another_folder(tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("language", LINKED)
-def test_in_another_file(language: str, tmp_path: Path) -> None:
+def test_in_another_file(language: str, tmp_path: Path, thorough: bool) -> None:
     sources = write(LINKED[language], tmp_path / "before")
     required(language_of(sources[0]))
     result = overlap(sources, tmp_path / "after")
@@ -246,18 +247,18 @@ def test_in_another_file(language: str, tmp_path: Path) -> None:
     assert "progress" not in text[called + 30 :]
     actions = [a["motion"] for c in json.loads(result.report)["communications"] for a in c["actions"]]
     assert "progress-calls" in actions
-    original = Reference(sources, tmp_path, options=("-lstdc++",) if language == "c++" else ())
-    assert original.differences(result.sources, (2,), (PLAIN, STRICTLY)) == []
+    original = Reference(sources, ("-lstdc++",) if language == "c++" else ())
+    original.assert_unchanged_by(result.sources, thorough, 2)
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("head", ["recursive subroutine work(m)", "subroutine work(m) bind(c)"])
-def test_fortran(head: str, tmp_path: Path) -> None:
+def test_fortran(head: str, tmp_path: Path, thorough: bool) -> None:
     module = MODULE.replace("  subroutine work(m)", f"  {head}", 1)
     result = transformed(module.replace(" (type, external)", "") + FORTRAN, "a.f90", tmp_path)
     helped = "call lapwing_a_progress()" in result.text.split("end module")[0]
     assert helped == ("bind" not in head)
-    result.assert_behaves_as_before(tmp_path, (2,))
+    result.assert_behaves_as_before(thorough, 2)
 
 
 PURE = """\
@@ -283,7 +284,7 @@ EXCHANGE = """\
 
 
 @pytest.mark.mpi
-def test_a_pure_function(tmp_path: Path) -> None:
+def test_a_pure_function(tmp_path: Path, thorough: bool) -> None:
     module = f"{MODULE[: MODULE.index('  subroutine')]}{PURE}end module shapes\n".replace(" (type, external)", "")
     main = FORTRAN.replace("  call work(m)\n", "").replace("sum(found)", "sum(found) + total")
     main = main.replace("ierr, m\n", "ierr, m, request\n  double precision :: total\n")
@@ -291,7 +292,7 @@ def test_a_pure_function(tmp_path: Path) -> None:
     result = transformed(module + main, "a.f90", tmp_path)
     assert "call lapwing_a_progress()" not in result.text
     assert "PURE" in result.refused("call MPI_Irecv", "progress-calls")[0]
-    result.assert_behaves_as_before(tmp_path, (2,))
+    result.assert_behaves_as_before(thorough, 2)
 
 
 OPERATION = """\
@@ -306,14 +307,14 @@ contains
 
 
 @pytest.mark.mpi
-def test_an_operations_function_in_fortran(tmp_path: Path) -> None:
+def test_an_operations_function_in_fortran(tmp_path: Path, thorough: bool) -> None:
     main = FORTRAN.replace("end program", f"{OPERATION}end program").replace("ierr, m\n", "ierr, m, op\n")
     reduced = "  call MPI_Op_create(add, .true., op, ierr)\n"
     reduced += "  call MPI_Allreduce(MPI_IN_PLACE, sent, 3, MPI_DOUBLE_PRECISION, op, MPI_COMM_WORLD, ierr)\n"
     main = main.replace("  print", f"{reduced}  print").replace("sum(found)", "sum(found) + sum(sent)")
     result = transformed(MODULE.replace(" (type, external)", "") + main, "a.f90", tmp_path)
     assert "call lapwing_a_progress()" not in result.text.split("end module")[0]
-    result.assert_behaves_as_before(tmp_path, (2,))
+    result.assert_behaves_as_before(thorough, 2)
 
 
 OPERATOR = """\

@@ -185,10 +185,10 @@ end program main
 
 
 @pytest.mark.mpi
-def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: Path) -> None:
+def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: Path, thorough: bool) -> None:
     found = divided(SCRATCH, "a.f90", tmp_path)
     assert "call smooth_first(u, r)" in found.text
-    found.assert_behaves_as_before(tmp_path, (2, 3))
+    found.assert_behaves_as_before(thorough)
 
 
 @pytest.mark.mpi
@@ -209,9 +209,9 @@ def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: P
         (IN_C, "a.c", ("for (int i = first; i < n; i++)", "for (int i = n - 1; i >= first; i--)")),
     ],
 )
-def test_behaves_as_before(text: str, name: str, change: tuple[str, str], tmp_path: Path) -> None:
+def test_behaves_as_before(text: str, name: str, change: tuple[str, str], tmp_path: Path, thorough: bool) -> None:
     """Interiors that are small or nothing, loops that count down, and what is left whole."""
-    divided(text, name, tmp_path, change).assert_behaves_as_before(tmp_path, (2, 3))
+    divided(text, name, tmp_path, change).assert_behaves_as_before(thorough)
 
 
 # ---- what arrays hold ---------------------------------------------------------------------------------------------------

@@ -64,10 +64,10 @@ def test_exchange_that_is_needed_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_pair_beside_one_that_gains(tmp_path: Path) -> None:
+def test_pair_beside_one_that_gains(tmp_path: Path, thorough: bool) -> None:
     result = transformed(program(PAIR, GAINS), "program.f90", tmp_path)
     assert not result.made("call mpi_irecv(b")
     assert "call mpi_irecv(b" in result.text
     assert result.made("call mpi_irecv(c")
     assert "call mpi_irecv(c" not in result.text
-    result.assert_behaves_as_before(tmp_path)
+    result.assert_behaves_as_before(thorough)

@@ -113,10 +113,10 @@ def test_the_boundary_is_made_before_the_start_and_the_interior_after_it(tmp_pat
     ],
     ids=["upwards", "downwards", "no interior", "one plane"],
 )
-def test_it_behaves_as_before(text: str, tmp_path: Path) -> None:
+def test_it_behaves_as_before(text: str, tmp_path: Path, thorough: bool) -> None:
     found = divided(text, tmp_path)
     assert MOTION in found.made(CALL)
-    found.assert_behaves_as_before(tmp_path / "run")
+    found.assert_behaves_as_before(thorough)
 
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_loop_that_fills_a_local_array_is_divided(tmp_path: Path) -> None:
 # ---- halves ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_half_of_a_procedure_is_no_more_than_what_starts(tmp_path: Path) -> None:
+def test_the_first_half_of_a_procedure_is_no_more_than_what_starts(tmp_path: Path, thorough: bool) -> None:
     """Work of the procedure that needs the loop's interior would keep the start behind the loop."""
     work = """\
                     MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
@@ -248,4 +248,4 @@ program"""
     assert "exchange_first" in first
     assert "w(i, j)" not in first
     assert MOTION in found.made(CALL)
-    found.assert_behaves_as_before(tmp_path / "run")
+    found.assert_behaves_as_before(thorough)

@@ -155,6 +155,14 @@ def test_messages_that_are_left_out_are_told() -> None:
     assert "-D" in (barrier.note or "")
 
 
+def test_only_what_leaves_something_out_counts() -> None:
+    inner = '#ifdef SHORT /* not the LONG one */\n    printf("short\\n");\n#else\n    v[1][1] = 0;\n#endif'
+    program = read_c_text(C.replace("/* between */", f"#ifndef ALONE // as ever\n{inner}\n#endif"))
+    assert list(program.undefined) == ["SHORT"]
+    (one,) = program.left_out
+    assert [program.sources[0].text(piece).strip() for piece in one.pieces] == ['printf("short\\n");']
+
+
 def test_nothing_passes_lines_around_what_is_compiled() -> None:
     text, _ = of_c('#ifdef TRACE\n    printf("traced\\n");\n#else\n    v[1][1] = 0;\n#endif')
     assert not text
@@ -208,8 +216,8 @@ def test_conditions(condition: str, value: int | None) -> None:
 
 
 @pytest.mark.mpi
-def test_the_result_is_the_same(tmp_path: Path) -> None:
+def test_the_result_is_the_same(tmp_path: Path, thorough: bool) -> None:
     result = transformed(C.replace("/* between */", TRACED), "a.c", tmp_path)
     assert "wait-later" in result.made("MPI_Waitall")
     assert "wait-later" in result.made("MPI_Irecv")
-    result.assert_behaves_as_before(tmp_path, (1,))
+    result.assert_behaves_as_before(thorough, 1)

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _building import write
 from _programs import random_program
-from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, required, write
+from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, required
+from limits import scaled
 
 pytestmark = pytest.mark.mpi
+DEADLOCKED = scaled(3)  # seconds after which a run that has not ended is taken for one that never will
 
 C = """\
 #include <mpi.h>
@@ -164,8 +167,10 @@ WRONG_FORTRAN = {
     "send waited for after its buffer is used again": (OUT_FORTRAN + "    out = -1\n", "    out = -1\n" + OUT_FORTRAN),
     "name that does not exist": ("call MPI_Bcast", "call MPI_Bcats"),
 }
+# What shows in no other way is waited for, and ranks that wait keep all cores busy: one such case is enough every day.
+DEADLOCKS = ("broadcast blocking on one rank, nonblocking on the others", "messages of one tag swapped")
 CASES = [
-    *(("c", name) for name in WRONG_C),
+    *(pytest.param("c", name, marks=pytest.mark.long if name in DEADLOCKS else ()) for name in WRONG_C),
     *(("mpi_f08", name) for name in WRONG_FORTRAN),
     *(pytest.param("mpi", name, marks=pytest.mark.long) for name in WRONG_FORTRAN),
 ]
@@ -201,7 +206,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference
         needs(form)
         file, text = right_program(form)
         directory = tmp_path_factory.mktemp(form)
-        return Reference(write({file: text}, directory / "right"), directory)
+        return Reference(write({file: text}, directory / "right"))
 
     return reference
 
@@ -210,24 +215,22 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference
 def test_wrong_rewrite_is_seen(form: str, name: str, right: Callable[[str], Reference], tmp_path: Path) -> None:
     original = right(form)
     file, _ = right_program(form)
-    found = original.differences(
-        write({file: broken(form, name)}, tmp_path / "wrong"), ranks=(3,), schedules=(STRICTLY,), seconds=5
-    )
-    assert found
+    wrong = write({file: broken(form, name)}, tmp_path / "wrong")
+    assert original.differences(wrong, ranks=(3,), schedules=(STRICTLY,), seconds=DEADLOCKED)
 
 
-@pytest.mark.parametrize("form", ["c", "mpi", "mpi_f08"])
-def test_right_program_passes(form: str, right: Callable[[str], Reference], tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["c", "mpi_f08", pytest.param("mpi", marks=pytest.mark.long)])
+def test_right_program_passes(form: str, right: Callable[[str], Reference], tmp_path: Path, thorough: bool) -> None:
     original = right(form)
     file, text = right_program(form)
     for schedule in (PLAIN, STRICTLY, SLOWLY):
-        for ranks in (2, 3):
+        for ranks in (2, 3) if thorough else (3,):
             outcome = original.outcome(ranks, schedule)
             assert outcome.ended_well, outcome.failure()
             assert first_difference(original.outcome(ranks, PLAIN), outcome) is None
     harmless = text.replace("step = 1", "step =  1")
     assert harmless != text
-    assert original.differences(write({file: harmless}, tmp_path / "same"), ranks=(2,)) == []
+    assert original.differences(write({file: harmless}, tmp_path / "same"), ranks=(3,)) == []
 
 
 def without_one_wait(text: str) -> Iterator[str]:
@@ -244,8 +247,10 @@ def test_missing_waits_of_a_random_program_are_seen(form: str, tmp_path: Path) -
     needs(form)
     programs = (random_program(seed, form) for seed in range(3, 40))
     program, wrongs = next((p, w) for p in programs if len(w := list(without_one_wait(p.main))) > 1)
-    original = Reference(write(program.files, tmp_path / "right"), tmp_path)
+    original = Reference(write(program.files, tmp_path / "right"))
     name = original.sources[0].name
     for number, wrong in enumerate(wrongs[:2]):
         changed = write({**program.files, name: wrong}, tmp_path / f"wrong{number}")
-        assert original.differences(changed, ranks=(3,), schedules=(STRICTLY,), seconds=5), f"wait {number} of {form}"
+        assert original.differences(changed, ranks=(3,), schedules=(STRICTLY,), seconds=DEADLOCKED), (
+            f"wait {number} of {form}"
+        )

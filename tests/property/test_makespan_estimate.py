@@ -53,3 +53,30 @@ def test_steps_that_differ_are_put_together() -> None:
 def test_short_pipelines_are_exact() -> None:
     pipeline = Pipeline((3,), estimate.SHORT, 1, np.full((3, 1), 1e-5), (Channel((1,), wire=3e-5, latency=1e-6),))
     assert nearly_completion_seconds(pipeline) == completion_seconds(pipeline)
+
+
+@st.composite
+def wide_pipelines(draw: st.DrawFn) -> Pipeline:
+    """More ranks than are followed, with blocks that may be uneven."""
+    grid = draw(st.sampled_from([(300,), (20, 20), (30, 9), (7, 7, 7)]))
+    steps, sweeps = draw(st.sampled_from([(30, 1), (8, 4), (4, 6)]))
+    engine: Engine = draw(st.sampled_from(["blocking", "overlap", "onesided", "helper"]))
+    channels = []
+    for axis, _ in enumerate(grid):
+        offset = tuple(int(k == axis) for k in range(len(grid)))
+        costs = {name: draw(seconds) for name in ("pack", "send", "receive", "unpack", "wire", "latency")}
+        channels.append(Channel(offset, depth=draw(st.integers(2, 6)), **costs))
+        if sweeps > 1 and draw(st.booleans()):
+            back = tuple(-o for o in offset)
+            channels.append(Channel(back, lag=1, shift=draw(st.integers(-1, 1)), depth=steps, **costs))
+    compute = np.full((*grid, steps), draw(st.floats(1e-6, 1e-4)))
+    if draw(st.booleans()):
+        rows = np.diff(grid[0] * 7 // 2 * np.arange(grid[0] + 1) // grid[0])
+        compute *= (rows / rows.max()).reshape(-1, *(1 for _ in grid))
+    return Pipeline(grid, steps, sweeps, compute, tuple(channels), engine)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(wide_pipelines())
+def test_the_estimate_of_many_ranks_is_close(pipeline: Pipeline) -> None:
+    assert nearly_completion_seconds(pipeline) == pytest.approx(completion_seconds(pipeline), rel=0.12)

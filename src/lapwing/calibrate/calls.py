@@ -71,10 +71,10 @@ class CallTimer:
 
 @cache
 def _library(announce: native.Announce) -> ctypes.CDLL:
-    headers = {p.name: p.read_text() for p in _HEADERS.iterdir() if p.suffix in (".h", ".hpp")}
+    headers = {p.name: p.read_text(encoding="utf-8") for p in _HEADERS.iterdir() if p.suffix in (".h", ".hpp")}
     path = build_shared_library(
         name="calls",
-        sources={**headers, "calls.cpp": _SOURCE.read_text()},
+        sources={**headers, "calls.cpp": _SOURCE.read_text(encoding="utf-8")},
         main=["calls.cpp"],
         compiler=find_cxx_compiler(),
         flags=native.RUNTIME_FLAGS,

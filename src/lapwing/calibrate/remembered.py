@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lapwing.codegen.cache import cache_directory
+from lapwing.codegen.cache import cache_directory, make_cache_directory
 from lapwing.planner.rates import Shape
 
 _VERSION = 1
@@ -23,7 +23,7 @@ def path_of(name: str) -> Path:
 def read(path: Path) -> list[tuple[Shape, Entry]]:
     """Every shape with its entry; nothing where the file is not there or makes no sense: it is measured again."""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(encoding="utf-8"))
         if document["version"] != _VERSION:
             return []
         return [(Shape(tuple(entry["block"]), entry["mapping"], entry["tile"]), entry) for entry in document["shapes"]]
@@ -35,9 +35,10 @@ def write(path: Path, entries: Sequence[tuple[Shape, Entry]]) -> None:
     """Keep these entries in place of others; where that cannot be done, they are measured again."""
     shapes = [{"block": s.block, "mapping": s.mapping, "tile": s.tile, **entry} for s, entry in entries]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_cache_directory()
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({"version": _VERSION, "shapes": shapes}))
+        temporary.write_text(json.dumps({"version": _VERSION, "shapes": shapes}), encoding="utf-8")
         temporary.replace(path)
     except OSError:
         pass

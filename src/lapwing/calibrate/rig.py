@@ -148,7 +148,7 @@ def _stand_in(bound: BoundNest, name: str, exported: bool) -> LocalArray:
 def _spin_module(announce: native.Announce) -> native.Module:
     path = build_shared_library(
         name="spin",
-        sources={"spin.c": _SOURCE.read_text(), "lapwing.h": _HEADER.read_text()},
+        sources={"spin.c": _SOURCE.read_text(encoding="utf-8"), "lapwing.h": _HEADER.read_text(encoding="utf-8")},
         main=["spin.c"],
         compiler=find_c_compiler(),
         flags=("-std=gnu11", "-O2"),

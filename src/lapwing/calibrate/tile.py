@@ -181,7 +181,7 @@ def outer_cache_bytes() -> int:
     """The size of the outermost cache of the first CPU."""
     sizes = []
     for path in _CACHES.glob("index*/size"):
-        text = path.read_text().strip()
+        text = path.read_text(encoding="ascii").strip()
         units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
         if text[:-1].isdigit() and text[-1] in units:
             sizes.append(int(text[:-1]) * units[text[-1]])
@@ -492,7 +492,7 @@ def _scaled(quantity: Quantity, factor: float) -> Quantity:
 
 def _free_bytes() -> int:
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except OSError:

@@ -87,14 +87,14 @@ def command(
     from lapwing.cli.files import check_writable, write_json
     from lapwing.cli.loading import load_nest, problem_settings
     from lapwing.cli.progress import ProgressBar
-    from lapwing.codegen.cache import cache_directory
+    from lapwing.codegen.cache import make_cache_directory
     from lapwing.machine import stored
     from lapwing.machine.document import to_document
 
     _refuse_inside_mpi()
     if settings and target is None:
         raise click.BadParameter("there is no nest to set parameters of. Name its file.", param_hint="-p")
-    path = stored.own_path(cache_directory()) if output is None else output
+    path = stored.own_path(make_cache_directory()) if output is None else output
     check_writable(path, "-o")
     if json_path is not None:
         check_writable(json_path)

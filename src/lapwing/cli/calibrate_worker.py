@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from lapwing.calibrate.session import measure_network, measure_node
-from lapwing.cli.loading import load_nest, problem_arguments
+from lapwing.cli.loading import problem_arguments
 from lapwing.cli.session import Emit, Report
-from lapwing.cli.worker import main
+from lapwing.cli.worker import load_on_ranks, main
 from lapwing.machine.document import links_document, to_document
 from lapwing.runtime.communicator import agree
 
@@ -49,7 +49,7 @@ def work(text: str, comm: Any, emit: Emit) -> Report | None:
         return None if links is None else Report({"links": links_document({"network": links})}, ())
     nest, arguments = None, None
     if job.target is not None:
-        nest = agree(comm, partial(load_nest, job.target))
+        nest = load_on_ranks(job.target, comm, emit)
         arguments = agree(comm, partial(problem_arguments, nest, job.settings))
     figures = measure_node(nest, arguments, job.seconds, comm, progress)
     if figures is None:

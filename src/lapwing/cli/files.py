@@ -16,6 +16,8 @@ from lapwing.errors import LapwingError, RefusedError
 
 # Named `-`, as other tools have it.
 STANDARD_OUTPUT = Path("-")
+# A file's name may hold bytes that are no text; JSON has the same escapes.
+_NO_TEXT = "backslashreplace"
 
 
 def may_be_standard_output(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -55,16 +57,16 @@ def write_text(path: Path, text: str, option: str = "--json") -> None:
     """
     if path == STANDARD_OUTPUT:
         # Not sys.stdout, which is standard error now (may_be_standard_output).
-        with open(1, "w", encoding="utf-8", closefd=False) as stream:
+        with open(1, "w", encoding="utf-8", errors=_NO_TEXT, closefd=False) as stream:
             stream.write(text)
         return
     try:
         if _is_special(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors=_NO_TEXT)
             return
         descriptor, name = _new_file(path)
         try:
-            with open(descriptor, "w", encoding="utf-8") as stream:
+            with open(descriptor, "w", encoding="utf-8", errors=_NO_TEXT) as stream:
                 stream.write(text)
             os.chmod(name, 0o666 & ~_umask())  # temporary files are private, results need not be
             os.replace(name, os.path.realpath(path))

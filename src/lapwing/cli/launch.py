@@ -24,11 +24,15 @@ from typing import Any, Protocol
 
 from lapwing.cli.frames import ALIVE, FrameReader
 from lapwing.cli.lab import Lab, Wires
-from lapwing.cli.processes import die_with, end_marked
+from lapwing.cli.processes import die_with, end_marked, signal_name
 from lapwing.cli.progress import ProgressBar
+from lapwing.cli.search_path import without_current_directory
 from lapwing.cli.session import Emit, Report, stopped_text
+from lapwing.cli.supervision import ended_inside
+from lapwing.codegen.cache import cache_directory
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
+from lapwing.scratch import remove_abandoned
 
 _POLL_SECONDS = 0.1
 _PATIENCE = 3.0  # seconds for the launcher to end its ranks when told to
@@ -49,6 +53,7 @@ class _Ending:
     ranks: list[tuple[str, int]] = field(default_factory=list)  # host and process id
     said: dict[str, str] = field(default_factory=dict)  # error messages of single ranks, and the first rank to say so
     tail: bytes = b""
+    user_code: str | None = None  # the file that ranks are importing
     cut: bool = False  # a link of the lab went down
     deadline: float | None = None  # for the launcher to end by itself
 
@@ -79,13 +84,14 @@ def launch(
     launcher did not work; KeyboardInterrupt after Ctrl-C.
     """
     mpiexec = find_mpi().mpiexec
+    cache_directory()  # refused here it is refused once
     token = secrets.token_hex(16)
     worker = [sys.executable, "-m", module, token, job.to_json()]
     command = [str(mpiexec), *placed(mpiexec, ranks, hosts, worker)]
     settings = {**_launcher_settings(), **(hosts.settings() if isinstance(hosts, Lab) else {})}
     watch = hosts.watch(ranks) if isinstance(hosts, Lab) else contextlib.nullcontext()
     with watch as wires, _Signals() as signals:
-        process = _start(command, {**environment, **settings})
+        process = _start(command, {**without_current_directory(environment), **settings})
         listener = _Listener(process, wires, token, emit, progress)
         try:
             ending = listener.listen(signals)
@@ -93,6 +99,7 @@ def launch(
             progress.close()
             _end(process)
             end_marked(token, _PATIENCE)
+            remove_abandoned()  # of ranks that were killed
     if signals.seen == signal.SIGINT:
         raise KeyboardInterrupt
     if signals.seen is not None:
@@ -214,6 +221,8 @@ class _Listener:
             case "error":
                 text = value["text"]
                 ending.failure = RefusedError(*text.splitlines()) if value["refused"] else RunError(text)
+            case "user code":
+                ending.user_code = value
             case _:
                 if kind == "stops":
                     ending.stops = value
@@ -269,14 +278,20 @@ def _outcome(ending: _Ending, status: int, mpiexec: Path) -> Report:
         raise RunError(stopped_text(text, ending.stops) if ending.stops else text)
     dead = next(_deaths(ending), None)
     if dead is not None:
-        raise RunError(f"{dead}; all ranks were ended.")
+        raise RunError(f"{dead}{_meanwhile(ending)}; all ranks were ended.")
+    if ending.user_code is not None and status >= 0:
+        raise RunError(ended_inside(ending.user_code, status, "while ranks imported it"))
     where = "all ranks were ended" if status < 0 else "its own messages are above"
     raise RunError(f"{mpiexec} {_ended(status)} before the run was done; {where}.")
 
 
+def _meanwhile(ending: _Ending) -> str:
+    return "" if ending.user_code is None else f" while ranks imported {ending.user_code}"
+
+
 def _ended(status: int) -> str:
     if status < 0:
-        return f"was killed by {_signal_name(-status)}"
+        return f"was killed by {signal_name(-status)}"
     return f"ended with status {status}"
 
 
@@ -290,17 +305,10 @@ def _deaths(ending: _Ending) -> Iterator[str]:
         who = f"rank {same[0]} (process {process} on {host})" if len(same) == 1 else f"process {process} on {host}"
         # With several hosts Hydra leaves the string out; the code is the signal's number then, too.
         by_signal = re.search(r"EXIT STRING: .*\(signal \d+\)", tail) or code in _FATAL
-        yield f"{who} was killed by {_signal_name(code)}" if by_signal else f"{who} ended with status {code}"
+        yield f"{who} was killed by {signal_name(code)}" if by_signal else f"{who} ended with status {code}"
     open_mpi = re.search(r"process rank (\d+) with PID \d+ on node (\S+) exited on\s+signal (\d+)", tail)
     if open_mpi:
-        yield f"rank {open_mpi[1]} (on {open_mpi[2]}) was killed by {_signal_name(int(open_mpi[3]))}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return f"signal {number} ({signal.Signals(number).name})"
-    except ValueError:
-        return f"signal {number}"
+        yield f"rank {open_mpi[1]} (on {open_mpi[2]}) was killed by {signal_name(int(open_mpi[3]))}"
 
 
 def placed(mpiexec: Path, ranks: int, hosts: Path | Lab | None, worker: list[str]) -> list[str]:
@@ -316,7 +324,10 @@ def placed(mpiexec: Path, ranks: int, hosts: Path | Lab | None, worker: list[str
             )
         return hosts.arguments(ranks, worker)
     is_open_mpi = re.search("open.?mpi|openrte|prrte", version, re.IGNORECASE)
-    return ["-n", str(ranks), "--hostfile" if is_open_mpi else "-f", str(hosts.resolve()), *worker]
+    if is_open_mpi:  # which takes few variables to other hosts
+        passed = [word for name in ("PYTHONPATH", "PYTHONSAFEPATH") for word in ("-x", name)]
+        return ["-n", str(ranks), "--hostfile", str(hosts.resolve()), *passed, *worker]
+    return ["-n", str(ranks), "-f", str(hosts.resolve()), *worker]
 
 
 def _version(mpiexec: Path) -> str:
@@ -326,7 +337,8 @@ def _version(mpiexec: Path) -> str:
             [str(mpiexec), "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=30,
             check=False,
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import os
 import sys
+import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -17,8 +19,11 @@ from typing import Any
 import numpy as np
 
 from lapwing.api import Nest
+from lapwing.cli.search_path import add_folder, hidden_neighbour, is_foundation
+from lapwing.cli.supervision import user_code
 from lapwing.errors import LapwingError, RefusedError
 
+_LONG_SECONDS = 10.0  # for code of the user's that is not the nest
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -115,14 +120,15 @@ def problem_arguments(nest: Nest, settings: Sequence[tuple[str, str]]) -> dict[s
 
 def _import(path: Path) -> types.ModuleType:
     full = path.resolve()
-    # A file may be called like a module that is loaded already; that one must stay.
-    name = full.stem if full.stem not in sys.modules else f"lapwing_file_{full.stem}"
+    # A file may be called like a module that is loaded already, or has yet to be; that one must stay.
+    taken = full.stem in sys.modules or is_foundation(full.stem)
+    name = f"lapwing_file_{full.stem}" if taken else full.stem
     loader = SourceFileLoader(name, str(full))
     spec = spec_from_loader(name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(full.parent))
+    add_folder(full.parent)
     _guarded(lambda: loader.exec_module(module), full, "while it was imported")
     return module
 
@@ -142,16 +148,53 @@ def _listed(nests: Mapping[str, Nest]) -> str:
 
 def _guarded(action: Callable[[], Any], file: Path, when: str) -> Any:
     """Run code of the user's; what it raises becomes a ProgramError with the line in the user's file."""
+    shown = _display(file)
     try:
-        return action()
-    except LapwingError:
+        said = f"lapwing: {shown}: still busy {when}, after {_LONG_SECONDS:.0f} s."
+        with user_code(shown, when), _said_if_long(said), _in_its_own_directory():
+            return action()
+    except (LapwingError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         said = error.msg if isinstance(error, SyntaxError) else str(error)
         text = f"{type(error).__name__}: {said}" if said else type(error).__name__
         if isinstance(error, SystemExit):
             text = f"called sys.exit({error.code!r}); what should not run here belongs under if __name__ == '__main__'"
-        raise ProgramError(f"{_display(file)}:{_line(error, file)}: {text} ({when}).") from error
+        hidden = hidden_neighbour(error, file.parent)
+        if hidden is not None:
+            text += f"; {hidden} beside it is not found, since Lapwing needs the module of that name: rename it"
+        raise ProgramError(f"{shown}:{_line(error, file)}: {text} ({when}).") from error
+
+
+_directory: str | None = None  # where code of the user's went
+
+
+@contextlib.contextmanager
+def _in_its_own_directory() -> Iterator[None]:
+    """A current directory that code of the user's changes is changed for it alone: paths of the command line stay what
+    they were, and so does where ranks start."""
+    global _directory
+    here = os.getcwd()
+    before = _directory or here
+    os.chdir(before)
+    try:
+        yield
+    finally:
+        after = os.getcwd()
+        _directory = after if after != before else _directory
+        os.chdir(here)
+
+
+@contextlib.contextmanager
+def _said_if_long(text: str) -> Iterator[None]:
+    """Say something where the block takes long, for nobody else would: it may never end."""
+    clock = threading.Timer(_LONG_SECONDS, print, [text], {"file": sys.stderr, "flush": True})
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
 
 
 def _line(error: BaseException, file: Path) -> int:

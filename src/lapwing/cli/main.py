@@ -20,6 +20,8 @@ from lapwing.notices import speak_in_command
 
 DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
+# These import a file of the user's.
+_RUNNING_USER_CODE = ("run", "plan", "simulate", "export", "calibrate")
 # The purposes stand here so that `lapwing --help` need not import the commands.
 _PURPOSES = {
     "run": "Run a loop nest, on this process or across MPI ranks, and time it.",
@@ -63,11 +65,20 @@ class _Commands(click.Group):
 def _group() -> None:
     """Run plain Python loop nests tiled and pipelined across MPI ranks, with communication hidden behind
     computation and the very bits of the plain loop."""
+    from lapwing.runtime.mpi_memory import remove_abandoned_segments
+    from lapwing.scratch import remove_abandoned
+
+    remove_abandoned()
+    remove_abandoned_segments()
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point: run one command line (default: that of this process) and exit."""
     _prepare_streams()
+    if arguments is None and sys.argv[1:2] and sys.argv[1] in _RUNNING_USER_CODE:
+        from lapwing.cli.supervision import continue_in_child
+
+        continue_in_child()
     speak_in_command()
     status = _run(arguments)
     try:

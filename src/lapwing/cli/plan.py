@@ -47,6 +47,7 @@ def command(
 ) -> None:
     from lapwing.cli.files import check_writable, write_json
     from lapwing.cli.loading import load_nest, problem_arguments
+    from lapwing.cli.progress import ProgressBar
     from lapwing.decide import Decider
     from lapwing.planner.choose import grids
 
@@ -60,13 +61,20 @@ def command(
     nest = nest.using(engine=names[0] if names else None, tile=tile, grid=None if grid == "all" else grid)
     arguments = problem_arguments(nest, settings)
     bound = nest.bind(arguments)
-    decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)
-    plan = decide(nest.wishes())
+    progress = ProgressBar()
+    decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments, progress.say)
+    try:
+        plan = decide(nest.wishes())
+    finally:
+        progress.close()
     document = {**plan.to_json(), "causes": [vars(dependence) for dependence in plan.dependences]}
     click.echo(str(plan))
     if grid == "all":
         tried = [nest.using(grid=one).wishes() for one in grids(bound, nest.dependences, ranks)]
-        plans = [decide(wishes) for wishes in tried]
+        try:
+            plans = [decide(wishes) for wishes in tried]
+        finally:
+            progress.close()
         document["grids"] = [one.to_json() for one in plans]
         _show_grids(plans, chosen=plan)
     if json_path is not None:

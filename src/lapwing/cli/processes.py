@@ -19,6 +19,14 @@ def die_with(parent: int, number: signal.Signals) -> None:
         os._exit(1)
 
 
+def signal_name(number: int) -> str:
+    """A signal as messages name it: "signal 11 (SIGSEGV)"."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
 def marked_with(mark: str) -> list[int]:
     """The ids of the other processes on this machine with ``mark`` in their command line, zombies left out."""
     wanted = mark.encode()

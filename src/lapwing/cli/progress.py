@@ -34,6 +34,10 @@ class ProgressBar:
             progress, task = self._shown
             progress.update(task, completed=fraction, total=1.0)
 
+    def say(self, label: str) -> None:
+        """Show what is going on, how far it has come being unknown."""
+        self.update(label, None)
+
     def write(self, text: str) -> None:
         """Put text on standard error, above the bar if there is one."""
         if self._shown is not None:

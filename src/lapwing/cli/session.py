@@ -146,8 +146,8 @@ def _places(comm: Any | None) -> tuple[int, int, int]:
     return found
 
 
-def _report_probe(emit: Emit, label: str) -> None:
-    emit("progress", [label, None])
+def _report_planning(emit: Emit, what: str) -> None:
+    emit("progress", [what, None])
 
 
 def _report_progress(emit: Emit, label: str, done: float) -> None:
@@ -219,7 +219,7 @@ class _Bench:
         check_aliases(bound, {**global_values(nest.python), **arguments})
         tried = job.grids(nest, bound, places[0])
         variants = job.variants(nest, tried)
-        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_probe, emit), network)
+        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_planning, emit), network)
         plans = [decide(variant.wishes()) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
         shown = [decide(variant.wishes()) for variant in job.variants(nest, [None])] if job.grid == "all" else plans

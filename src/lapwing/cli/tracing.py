@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 from lapwing.cli.files import check_writable, write_json
 from lapwing.cli.processes import die_with
 from lapwing.errors import RefusedError
+from lapwing.scratch import remove_abandoned, scratch_directory
 from lapwing.trace.pmpi.callsites import CallSite
 from lapwing.trace.pmpi.exposure import SiteMetrics, Summary, Wait, summarise
 from lapwing.trace.pmpi.gathering import Run, gather
@@ -92,9 +92,10 @@ def _find(name: str) -> str:
 @contextmanager
 def _directory() -> Iterator[Path]:
     """A directory for the recordings, here if possible: ranks on other hosts usually share the current directory."""
-    place = "." if os.access(".", os.W_OK | os.X_OK) else None
-    with tempfile.TemporaryDirectory(prefix=".lapwing-trace-", dir=place, ignore_cleanup_errors=True) as name:
-        yield Path(name).resolve()
+    place = Path() if os.access(".", os.W_OK | os.X_OK) else None
+    remove_abandoned(place)
+    with scratch_directory(".lapwing-trace-", place) as directory:
+        yield directory.resolve()
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:
@@ -138,7 +139,7 @@ def why_unseen(words: Sequence[str], directory: Path) -> str | None:
     """Why an MPI program may have run that was not recorded; None where nothing says that one did."""
     other = directory / "other-mpi"
     if other.exists():
-        found, path, own = other.read_text().strip().split("\t")
+        found, path, own = os.fsdecode(other.read_bytes()).strip().split("\t")
         return (
             f"the program was not run: it uses {found} ({path or 'library not found'}), and mpicxx on PATH belongs to "
             f"{own}. Set LAPWING_MPICXX to the mpicxx of the program's MPI, and use that MPI's mpiexec."

@@ -32,6 +32,7 @@ from lapwing.cli.processes import die_with
 from lapwing.cli.tracing import why_unseen
 from lapwing.errors import LapwingError, RunError
 from lapwing.overlap.report import FileChange
+from lapwing.scratch import scratch_directory
 from lapwing.trace.pmpi.exposure import Summary, summarise
 from lapwing.trace.pmpi.gathering import gather
 from lapwing.trace.pmpi.library import build_library, recording_environment
@@ -145,7 +146,7 @@ class _Runner:
         output without ranks."""
         _say("the outputs differ: running them again to see which rank prints what")
         options = self.folder / "hydra.conf"
-        options.write_text(_HYDRA_OPTIONS)
+        options.write_text(_HYDRA_OPTIONS, encoding="ascii")
         variables = {**_TAGGING, _HYDRA_VARIABLE: os.environ.get(_HYDRA_VARIABLE, str(options))}
         originals = [self.original(changes, name, variables) for name in ("was-3", "was-4")]
         found = self.transformed(changes, "now-3", slowest, variables)
@@ -279,8 +280,8 @@ def _read(stream: Any) -> bytes:
 
 @contextlib.contextmanager
 def _temporary() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="lapwing-verify-", ignore_cleanup_errors=True) as name:
-        yield Path(os.path.realpath(name))
+    with scratch_directory("lapwing-verify-") as directory:
+        yield Path(os.path.realpath(directory))
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ where the run was refused: the status that counts is the command's.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -14,9 +15,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from lapwing.api import Nest
 from lapwing.cli.frames import ALIVE, FrameWriter
-from lapwing.cli.loading import load_nest
+from lapwing.cli.loading import load_nest, split_target
 from lapwing.cli.processes import die_with
+from lapwing.cli.search_path import forget_environment
 from lapwing.cli.session import Emit, Job, Report, run_session
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.runtime import communicator
@@ -29,6 +32,10 @@ Work = Callable[[str, Any, Emit], Report | None]
 
 def main(work: Work) -> None:
     die_with(os.getppid(), signal.SIGKILL)
+    forget_environment()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")  # as the command reads it, in every locale
     token, text = sys.argv[1:3]
     frames = FrameWriter(os.dup(1), token)
     threading.Thread(target=_end_with_command, daemon=True).start()
@@ -54,8 +61,21 @@ def main(work: Work) -> None:
 def run_job(text: str, comm: Any, emit: Emit) -> Report | None:
     """`lapwing run`: what a Job asks for."""
     job = Job.from_json(text)
-    nest = communicator.agree(comm, lambda: load_nest(job.target))
-    return run_session(job, nest, comm, emit)
+    return run_session(job, load_on_ranks(job.target, comm, emit), comm, emit)
+
+
+def load_on_ranks(target: str, comm: Any, emit: Emit) -> Nest:
+    """The nest that FILE[:NEST] means, on every rank; the command knows meanwhile what ranks do. Collective.
+
+    Raises LapwingError as load_nest does, on every rank the same.
+    """
+    if comm.Get_rank() == 0:
+        emit("user code", str(split_target(target)[0]))
+    communicator.meet(comm)  # said before any rank can come to harm
+    nest = communicator.agree(comm, lambda: load_nest(target))
+    if comm.Get_rank() == 0:
+        emit("user code", None)
+    return nest
 
 
 def _report(work: Work, text: str, comm: Any, frames: Emit) -> None:

@@ -6,7 +6,6 @@ Entries appear in one step (rename), end with a checksum that is verified at eve
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import fcntl
@@ -14,18 +13,19 @@ import functools
 import hashlib
 import json
 import os
+import pwd
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing.codegen.toolchain import Compiler, cpu_identity
+from lapwing import scratch
+from lapwing.codegen import ownership
+from lapwing.codegen.toolchain import Compiler, compiler_environment, cpu_identity
 from lapwing.errors import BuildError
 
 _BUILD_SECONDS = 300
@@ -60,8 +60,22 @@ class _StorageError(OSError):
 def cache_directory() -> Path:
     """Return `$LAPWING_CACHE`, else `$XDG_CACHE_HOME/lapwing`, else `~/.cache/lapwing`, as an absolute path.
 
-    It need not exist. Raises BuildError when none of the three is known.
+    It need not exist. Raises BuildError when none of the three is known, and when others than this user can change what
+    is there.
     """
+    directory = _chosen_directory()
+    ownership.check_directory(directory)
+    return directory
+
+
+def make_cache_directory() -> Path:
+    """Return the cache directory, made if need be, and readable by this user alone. Raises OSError where it cannot be made."""
+    directory = cache_directory()
+    _make_directory(directory)
+    return directory
+
+
+def _chosen_directory() -> Path:
     chosen = os.environ.get("LAPWING_CACHE", "")
     if chosen:
         return Path(os.path.abspath(os.path.expanduser(chosen)))
@@ -70,11 +84,14 @@ def cache_directory() -> Path:
     if os.path.isabs(standard):
         return Path(standard) / "lapwing"
     try:
-        return Path.home() / ".cache" / "lapwing"
-    except RuntimeError as error:
+        # HOME may be set to nothing, or to a path that means another place in every directory.
+        named = os.path.isabs(os.environ.get("HOME", "/"))
+        home = Path.home() if named else Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (RuntimeError, KeyError) as error:
         raise BuildError(
             "no place for the build cache: this user has no home directory. Set LAPWING_CACHE to a directory."
         ) from error
+    return home / ".cache" / "lapwing"
 
 
 def build_shared_library(
@@ -116,6 +133,7 @@ def build_shared_library(
     library = _library(cache, job)
     if _is_intact(library):
         return library
+    scratch.remove_abandoned(cache)
     if cache not in _unusable:
         try:
             return _build_once(cache, job)
@@ -151,8 +169,10 @@ def _seal(library: Path) -> None:
 
 
 def _is_intact(library: Path) -> bool:
+    """Raises BuildError where others can change the library."""
     try:
         data = library.read_bytes()
+        ownership.check_file(library)
     except OSError:
         return False
     body, trailer = data[: -len(_MAGIC) - _DIGEST_BYTES], data[-len(_MAGIC) - _DIGEST_BYTES :]
@@ -166,35 +186,37 @@ def _build_once(cache: Path, job: _Job) -> Path:
     """Build the library unless another process does it first; OSError when the directory is unusable."""
     _make_directory(cache)
     library = _library(cache, job)
-    with _lock(cache / f"{job.entry}.lock") as alone:
+    with _lock(cache / f"{job.entry}.lock"):
         if _is_intact(library):
             return library
-        if alone:
-            _remove_leftovers(cache, job)
         # A damaged entry is replaced, not deleted first: without a lock another process may have mended it.
         _build(cache, job)
     return library
 
 
 def _make_directory(cache: Path) -> None:
-    try:
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(cache)) from error
+    # Not with parents=True, which leaves their modes to the umask.
+    for directory in (*reversed(cache.parents), cache):
+        try:
+            directory.mkdir(mode=0o700)
+        except FileExistsError as error:
+            if not directory.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(cache)) from error
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    """Hold the lock; yields False where it could not be had. The kernel releases it when the holder dies."""
+def _lock(path: Path) -> Iterator[None]:
+    """Hold the lock, where it can be had. The kernel releases it when the holder dies."""
     # The file stays: deleting it would let a third process lock a new file of that name beside a waiting one.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        yield _acquire(descriptor)
+        _acquire(descriptor)
+        yield
     finally:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int) -> bool:
+def _acquire(descriptor: int) -> None:
     deadline = time.monotonic() + _LOCK_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -203,21 +225,9 @@ def _acquire(descriptor: int) -> bool:
             time.sleep(_LOCK_POLL_SECONDS)
         except OSError:
             # Some network file systems have no locks.
-            return False
+            return
         else:
-            return True
-    return False
-
-
-def _remove_leftovers(cache: Path, job: _Job) -> None:
-    """Remove the working directories of builders of this entry that were killed."""
-    for path in cache.iterdir():
-        if path.name.startswith(_work_prefix(job)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _work_prefix(job: _Job) -> str:
-    return f".{job.entry}."
+            return
 
 
 # --- compiling ----------------------------------------------------------------
@@ -225,9 +235,7 @@ def _work_prefix(job: _Job) -> str:
 
 def _build(directory: Path, job: _Job) -> None:
     """Compile in a private directory and publish the library and its source in `directory`."""
-    prefix = _work_prefix(job)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=directory, ignore_cleanup_errors=True) as created:
-        work = Path(created)
+    with scratch.scratch_directory(f".{job.entry}.", directory) as work:
         source = work / "source"
         _write_sources(source, job.sources)
         output = work / "library.so"
@@ -238,6 +246,7 @@ def _build(directory: Path, job: _Job) -> None:
         except BuildError as error:
             kept = _publish_source(source, directory, job)
             raise BuildError(f"{error}\nThe source is in {kept}.") from None
+        output.chmod(0o700)  # the umask may let others write to it
         _seal(output)
         _publish_source(source, directory, job)
         os.replace(output, _library(directory, job))
@@ -265,7 +274,7 @@ def _compile(job: _Job, source: Path, output: Path) -> None:
     # Relative, so that a failed command can be repeated in the directory where the source was kept.
     written = os.path.relpath(output, source)
     command = [*job.compiler.command, "-shared", "-fPIC", *job.main, "-o", written, *job.flags]
-    environment = {**os.environ, "TMPDIR": str(output.parent), "LC_ALL": "C"}
+    environment = {**compiler_environment(), "TMPDIR": str(output.parent)}
     status, said = _run(command, source, environment)
     if status == 0 and output.is_file():
         return
@@ -299,7 +308,7 @@ def _run(command: Sequence[str], directory: Path, environment: Mapping[str, str]
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             # A group of its own, so that killing the driver kills the compiler proper too.
             process_group=0,
@@ -346,13 +355,10 @@ def _report_unusable(cache: Path, error: OSError) -> None:
 def _build_in_temporary_directory(cache: Path, job: _Job) -> Path:
     try:
         directory = _temporary_directory()
+        ownership.check_directory(directory)
         library = _library(directory, job)
         if not _is_intact(library):
-            _build(directory, job)
-    except BuildError:
-        # The message names the source kept there.
-        atexit.unregister(_remove_temporary_directory)
-        raise
+            _build_for_now(directory, job)
     except OSError as error:
         raise BuildError(
             f"{job.name} cannot be built: neither the cache directory {cache} nor a temporary directory can "
@@ -361,14 +367,14 @@ def _build_in_temporary_directory(cache: Path, job: _Job) -> Path:
     return library
 
 
+def _build_for_now(directory: Path, job: _Job) -> None:
+    try:
+        _build(directory, job)
+    except BuildError:
+        scratch.keep(directory)  # the message names the source there
+        raise
+
+
 @functools.cache
 def _temporary_directory() -> Path:
-    directory = Path(tempfile.mkdtemp(prefix="lapwing-"))
-    atexit.register(_remove_temporary_directory, directory, os.getpid())
-    return directory
-
-
-def _remove_temporary_directory(directory: Path, owner: int) -> None:
-    # A forked child inherits both the directory and this call; the directory is its parent's.
-    if os.getpid() == owner:
-        shutil.rmtree(directory, ignore_errors=True)
+    return scratch.scratch_until_exit("lapwing-build-")

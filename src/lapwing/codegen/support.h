@@ -122,8 +122,8 @@ LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
 #endif
 
 #ifdef LW_ROUNDING_TEST
-/* Whether every number within 0.014 units of high + low rounds to high; not where high is beyond the limits. The unit is
- * that below high, which at a power of two is the smaller one. */
+/* Whether every number within 0.014 units of high + low rounds to high; not where high is beyond the limits. The unit
+ * is that below high, which at a power of two is the smaller one. */
 LW_INLINE bool lw_rounds_to(double high, double low) {
     uint64_t bits;
     memcpy(&bits, &high, sizeof bits);

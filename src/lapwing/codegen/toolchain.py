@@ -18,9 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lapwing.errors import BuildError
+from lapwing.scratch import scratch_directory
 
 _QUESTION_SECONDS = 60
 _MPI_LIBRARY_NAMES = ("mpi", "mpich", "mpi_abi")
+# What the launchers of MPICH, Open MPI and PRRTE call the program that starts ranks.
+_LAUNCHERS = ("hydra_pmi_proxy", "hydra_persist", "mpiexec", "mpirun", "orted", "prte")
+_CXX_NAMES = re.compile(r"\+\+|cxx|CC|icp")
+_PROBE = "#include <mpi.h>\n#include <string>\nint main(int n, char **) { return MPI_Init(0, 0) + std::to_string(n).size(); }\n"
 _CPU_FIELDS = {
     "model name", "flags",  # x86
     "Features", "CPU implementer", "CPU part", "CPU variant",  # Arm
@@ -84,15 +89,19 @@ def find_cxx_compiler() -> Compiler:
 
 
 def find_mpi() -> MpiInstallation:
-    """Return the MPI of `$LAPWING_MPICXX`, else of mpicxx on PATH, else of mpicxx in Python's environment.
+    """Return the first MPI of these: that of `$LAPWING_MPICXX`; that whose launcher started this process; mpicxx on PATH;
+    mpicxx beside this Python.
 
-    The last is what `pip install "lapwing[mpich]"` brings, found also when the environment is not activated.
+    The last is what `pip install "lapwing[mpich]"` brings, found also when the environment is not activated. Then, in an
+    interpreter that was called by its path, it comes before the system's own directories, which are on everybody's PATH:
+    an MPI in any other directory is there because somebody wanted it.
     The launcher is `$LAPWING_MPIEXEC`, else the one that belongs to the wrapper.
     Raises BuildError when there is none, when the wrapper does not work, or when it has no launcher.
     """
     command = _mpicxx_command()
     wrapper = _ask_version(command)
     shown = _wrapped_command(command)
+    _check_wraps_mpi(command, shown)
     library = _linked_mpi_library(command, shown)
     identity = "\n".join([wrapper.identity, *filter(None, [shown, _file_identity(library)])])
     return MpiInstallation(
@@ -100,6 +109,11 @@ def find_mpi() -> MpiInstallation:
         mpiexec=_find_mpiexec(Path(command[0])),
         library=library,
     )
+
+
+def compiler_environment() -> dict[str, str]:
+    """What compilers see: messages in no language, and a PATH also where this process was started without one."""
+    return {**os.environ, "PATH": os.environ.get("PATH") or os.defpath, "LC_ALL": "C"}
 
 
 @functools.cache
@@ -128,9 +142,15 @@ def _find_compiler(kind: str, variable: str, names: Sequence[str], package: str)
 
 
 def _mpicxx_command() -> tuple[str, ...]:
-    command = _command_from_environment("LAPWING_MPICXX", "MPI C++ compiler") or _first_on_path(["mpicxx"])
+    command = _command_from_environment("LAPWING_MPICXX", "MPI C++ compiler")
+    if command is not None:
+        return command
     own = Path(sys.prefix) / "bin"
-    command = command or _first_on_path(["mpicxx"], path=str(own))
+    path = (os.environ.get("PATH") or os.defpath).split(os.pathsep)
+    if not any(_is_same(entry, own) for entry in path):
+        at = next((k for k, entry in enumerate(path) if _is_of_system(entry)), len(path))
+        path.insert(at, str(own))
+    command = _first_on_path(["mpicxx"], path=os.pathsep.join([*_launcher_directory(), *path]))
     if command is None:
         raise BuildError(
             f"no MPI found: looked for mpicxx on PATH and in {own}, and $LAPWING_MPICXX is not set. "
@@ -138,6 +158,49 @@ def _mpicxx_command() -> tuple[str, ...]:
             "(`apt install mpich libmpich-dev`, `module load …` on a cluster)."
         )
     return command
+
+
+def _is_same(one: str | Path, other: str | Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_of_system(directory: str) -> bool:
+    return any(_is_same(directory, entry) for entry in os.defpath.split(os.pathsep) if entry)
+
+
+def _launcher_directory() -> list[str]:
+    """Where the launcher of this process lies, if its parent is one; it belongs to the MPI that this process is to use."""
+    try:
+        parent = os.readlink(f"/proc/{os.getppid()}/exe")
+    except OSError:
+        return []
+    return [os.path.dirname(parent)] if os.path.basename(parent).startswith(_LAUNCHERS) else []
+
+
+def _check_wraps_mpi(command: tuple[str, ...], shown: str) -> None:
+    """Raise BuildError where LAPWING_MPICXX is a compiler that knows of no MPI, or not of C++."""
+    wrapped = Path(shown.split()[0]).name if shown else ""
+    if not os.environ.get("LAPWING_MPICXX") or ("mpi" in shown.lower() and _CXX_NAMES.search(wrapped)):
+        return
+    complaint = _mpi_complaint(command)
+    if complaint is not None:
+        raise BuildError(
+            f"LAPWING_MPICXX is {os.environ['LAPWING_MPICXX']!r}, which is not the C++ compiler of an MPI: it does "
+            f"not build a C++ program that calls MPI_Init ({complaint}). Set "
+            "LAPWING_MPICXX to your MPI's mpicxx, or unset it to have the mpicxx on PATH."
+        )
+
+
+@functools.cache
+def _mpi_complaint(command: tuple[str, ...]) -> str | None:
+    """What a compiler says against a small MPI program; None where it builds it."""
+    with scratch_directory("lapwing-probe-") as folder:
+        (folder / "probe.cpp").write_text(_PROBE, encoding="ascii")
+        answer = _ask((*command, "-o", str(folder / "probe")), str(folder / "probe.cpp"))
+    if answer.returncode == 0:
+        return None
+    said = [line.replace(f"{folder}/", "") for line in answer.stderr.splitlines()]
+    return next((line for line in said if "error" in line or "undefined" in line), f"status {answer.returncode}")
 
 
 def _command_from_environment(variable: str, kind: str) -> tuple[str, ...] | None:
@@ -195,11 +258,11 @@ def _ask(command: tuple[str, ...], question: str) -> subprocess.CompletedProcess
             [*command, question],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            errors="replace",
+            encoding=sys.getfilesystemencoding(),
+            errors="surrogateescape",  # the answers name files
             timeout=_QUESTION_SECONDS,
             # A translated answer would be another identity.
-            env={**os.environ, "LC_ALL": "C"},
+            env=compiler_environment(),
             check=False,
         )
     except OSError as error:

@@ -16,14 +16,15 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing.codegen.cache import cache_directory
+from lapwing.codegen.cache import cache_directory, make_cache_directory
+from lapwing.codegen.ownership import check_directory, check_file
 from lapwing.codegen.toolchain import cpu_identity, find_c_compiler
 from lapwing.errors import BuildError, RefusedError, RunError
+from lapwing.scratch import remove_abandoned, scratch_directory
 
 ENGINES = ("blocking", "overlap", "onesided")
 Announce = Callable[[str], None] | None
@@ -119,14 +120,17 @@ def build(texts: Mapping[str, str], announce: Announce) -> Path:
     entry = cache_directory() / f"simulated-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
     program = entry / "program"
     if program.is_file():
+        check_directory(entry)
+        check_file(program)
         return program
     if announce is not None:
         announce("building the program for the simulator, once")
     try:
-        cache_directory().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="building-") as folder:
-            made = _make(Path(folder), texts, smpicxx)
-            entry.mkdir(exist_ok=True)
+        remove_abandoned(make_cache_directory())
+        with scratch_directory("building-", cache_directory()) as folder:
+            made = _make(folder, texts, smpicxx)
+            made.chmod(0o700)  # the umask may let others write to it
+            entry.mkdir(mode=0o700, exist_ok=True)
             os.replace(made, program)  # in one step: another process may do the same
     except OSError as error:
         raise BuildError(f"{cache_directory()}: {error.strerror}. Set LAPWING_CACHE to a directory.") from error
@@ -145,10 +149,10 @@ def simulate(program: Path, tables: bytes, ranks: int, engine: str, cluster: Clu
         )
     if ranks > cluster.ranks:
         raise RefusedError(f"{ranks} ranks on {cluster.name}: it has {cluster.hosts} hosts of {cluster.cores} cores.")
-    with tempfile.TemporaryDirectory(prefix="lapwing-simulation-") as folder:
-        Path(folder, "program.bin").write_bytes(tables)
-        arguments = ["--dir", folder, "--engine", engine, "--dry", *cost_options(cluster)]
-        return run(program, ranks, cluster, arguments, Path(folder))
+    with scratch_directory("lapwing-simulation-") as folder:
+        (folder / "program.bin").write_bytes(tables)
+        arguments = ["--dir", str(folder), "--engine", engine, "--dry", *cost_options(cluster)]
+        return run(program, ranks, cluster, arguments, folder)
 
 
 def cost_options(cluster: Cluster) -> list[str]:
@@ -166,8 +170,8 @@ def run(program: Path, ranks: int, cluster: Cluster, arguments: Sequence[str], f
     Raises RunError where it fails.
     """
     platform, hosts = folder / "platform.xml", folder / "hosts"
-    platform.write_text(platform_xml(cluster))
-    hosts.write_text(host_file(cluster, ranks))
+    platform.write_text(platform_xml(cluster), encoding="utf-8")
+    hosts.write_text(host_file(cluster, ranks), encoding="utf-8")
     configuration = [
         *_CONFIGURATION,
         f"smpi/host-speed:{_FLOPS_PER_SECOND:.0f}f",
@@ -189,8 +193,8 @@ def run(program: Path, ranks: int, cluster: Cluster, arguments: Sequence[str], f
 def _run(command: Sequence[str]) -> tuple[int, str]:
     """Run a command; its status and all it said. It ends with us, and so does what it started."""
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", start_new_session=True,
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", errors="replace", start_new_session=True,
     )  # fmt: skip
     try:
         output, _ = process.communicate()
@@ -234,7 +238,8 @@ def _tool(name: str) -> str:
 
 
 def _version(tool: str) -> str:
-    return subprocess.run([tool, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout.strip()
+    said = subprocess.run([tool, "--version"], capture_output=True, stdin=subprocess.DEVNULL).stdout
+    return said.decode("utf-8", "replace").strip()
 
 
 def _tail(text: str) -> str:

@@ -31,9 +31,15 @@ _SERIAL = "serial.cpp"  # of no use with an MPI
 
 def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
     """The program's text by relative path; it depends on the nest's types and structure, never on sizes."""
-    texts = {f"src/{path.name}": path.read_text() for path in sorted(_RUNTIME.iterdir()) if _is_source(path)}
-    texts |= {f"src/{path.name}": path.read_text() for path in sorted(_TEMPLATES.iterdir()) if _is_source(path)}
-    texts["src/support.h"] = (_CODEGEN / "support.h").read_text()
+    texts = {
+        f"src/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_RUNTIME.iterdir()) if _is_source(path)
+    }
+    texts |= {
+        f"src/{path.name}": path.read_text(encoding="utf-8")
+        for path in sorted(_TEMPLATES.iterdir())
+        if _is_source(path)
+    }
+    texts["src/support.h"] = (_CODEGEN / "support.h").read_text(encoding="utf-8")
     in_plan = skewed_nest(bound, plan.skew)
     texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.inner.form)
     texts["src/nest.c"] = nest_source(bound)

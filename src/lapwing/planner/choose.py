@@ -29,6 +29,7 @@ FILL_SHARE = 4  # steps a sweep for every rank the first tile has to pass
 # them to be at work most of the time, one along the loop around it holds whole groups of rows.
 SHORTEST_RUN = 256
 ROWS_TOGETHER = 16
+MOST_RANKS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ def make_plan(
         raise RefusedError(f"tile {wishes.tile!r}: expected a height, a whole number of at least 1.")
     if not is_count(ranks):
         raise RefusedError(f"{ranks!r} ranks: expected a whole number of at least 1.")
+    if ranks > MOST_RANKS:
+        raise RefusedError(
+            f"{ranks:,} ranks: expected at most {MOST_RANKS:,}, more than any machine has. Plan for fewer."
+        )
     depth = nest.sweep_depth
     extents = tuple(high - low for low, high in bound.domain.box[depth:])
     if bound.domain.is_empty:

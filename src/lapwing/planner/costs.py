@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lapwing.tiling.partition import Partition
 # this many standard deviations in the mean, 1/√π where they are normal. Buffers even that out.
 LATER_OF_TWO = math.pi**-0.5
 LINE_BYTES = 64
+MANY_RANKS = 4096  # of more, the one with most to compute stands for all
 # A page of a neighbour's arrays is mapped when it is first written to.
 FIRST_TOUCH_SECONDS = 0.9e-6
 
@@ -50,17 +51,17 @@ class Placement:
         """ "network" if a message of this kind leaves a node anywhere in the grid."""
         if self.ranks_a_node >= partition.ranks:
             return "node"
-        ranks = np.arange(partition.ranks).reshape(partition.grid)
-        apart = [o * step for o, step in zip(neighbour.offset, partition.steps, strict=True)]
-        here = ranks[
-            tuple(slice(max(0, -o), parts - max(0, o)) for o, parts in zip(apart, partition.grid, strict=True))
-        ]
-        there = ranks[
-            tuple(slice(max(0, o), parts - max(0, -o)) for o, parts in zip(apart, partition.grid, strict=True))
-        ]
-        if np.any(here // self.ranks_a_node != there // self.ranks_a_node):
-            return "network"
-        return "node"
+        apart = tuple(o * step for o, step in zip(neighbour.offset, partition.steps, strict=True))
+        return "network" if _leaves_node(partition.grid, apart, self.ranks_a_node) else "node"
+
+
+@lru_cache(maxsize=1024)
+def _leaves_node(grid: tuple[int, ...], apart: tuple[int, ...], ranks_a_node: int) -> bool:
+    """Whether any two ranks of the grid that lie so far apart are on different nodes."""
+    ranks = np.arange(math.prod(grid)).reshape(grid)
+    here = ranks[tuple(slice(max(0, -o), parts - max(0, o)) for o, parts in zip(apart, grid, strict=True))]
+    there = ranks[tuple(slice(max(0, o), parts - max(0, -o)) for o, parts in zip(apart, grid, strict=True))]
+    return bool(np.any(here // ranks_a_node != there // ranks_a_node))
 
 
 def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rates, placement: Placement) -> Pipeline:
@@ -69,8 +70,7 @@ def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rat
     Raises RefusedError where the machine does not describe a link that is needed.
     """
     partition, faces = geometry.partition, geometry.faces
-    block = tuple(max(high - low for low, high in spans) for spans in _spans(partition))
-    shape = Shape(block, faces.mapping, faces.tile)
+    shape = Shape(partition.widest, faces.mapping, faces.tile)
     channels, synchronisation = [], 0.0
     for neighbour in geometry.neighbours:
         place = placement.place(partition, neighbour)
@@ -81,7 +81,8 @@ def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rat
             copies = _with_sharing(copies, neighbour, machine.copies, stored)
         channels.append(_channel(neighbour, link, copies, stored, geometry))
         synchronisation = max(synchronisation, link.synchronisation.value)
-    compute = geometry.points * (rates.seconds_per_point(shape) * placement.crowding(partition.ranks))
+    points, evenness = (geometry.points, 1.0) if partition.ranks <= MANY_RANKS else geometry.busiest
+    compute = points * (rates.seconds_per_point(shape) * placement.crowding(partition.ranks))
     if engine == "blocking":
         synchronisation += LATER_OF_TWO * machine.noise * float(compute.max())
     return Pipeline(
@@ -93,6 +94,7 @@ def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rat
         engine=engine,
         synchronisation=synchronisation,
         node=1 if placement.ranks_a_node >= partition.ranks else placement.ranks_a_node,
+        evenness=evenness,
     )
 
 
@@ -155,8 +157,3 @@ def _copy_seconds(neighbour: Neighbour, copies: Copies, rates: Rates, shape: Sha
     )
     seconds = neighbour.parts * copies.seconds_per_part.value + each
     return CopySeconds(seconds, seconds)
-
-
-def _spans(partition: Partition) -> list[list[tuple[int, int]]]:
-    """Per space loop, the ranges of indices its cuts make."""
-    return [list(itertools.pairwise(cuts)) for cuts in partition.cuts]

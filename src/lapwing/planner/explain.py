@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lapwing.planner.optimise import Candidate, Problem
 from lapwing.planner.prediction import Prediction
 from lapwing.planner.rates import Rates
+from lapwing.schedule.estimate import MANY_RANKS, RANKS
 from lapwing.units import duration
 
 # Overlap has to save this share of the time, or plain blocking calls do as well.
@@ -33,6 +34,11 @@ def reasons(problem: Problem, ranked: Sequence[Candidate], rates: Rates) -> tupl
     """A line each: how speeds are known, the engine, the runner-up."""
     best = chosen(ranked)
     lines = [f"tiles: {rates.source}"]
+    if problem.ranks > MANY_RANKS:
+        lines.append(
+            f"times of {problem.ranks:,} ranks are counted on from those of grids with {RANKS[0]} and {RANKS[1]} along a loop, "
+            "which is mostly right to a per cent, but for blocking may be tens of per cent too long"
+        )
     if problem.ranks == 1:
         return tuple(lines)
     if best.engine == "blocking" and len(problem.engines) > 1:

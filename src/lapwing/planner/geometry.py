@@ -23,6 +23,9 @@ from lapwing.tiling.partition import Partition
 PAGE_BYTES = 4096
 # Domains that are no boxes are measured by a lattice of about so many points.
 _LATTICE = 1 << 17
+_SAMPLED = 16  # ranks along every axis, where there are too many for all
+
+Cells = npt.NDArray[np.int64]  # (cells, 2): where each begins and ends
 
 
 @dataclass(frozen=True)
@@ -81,35 +84,51 @@ class Geometry:
     @cached_property
     def points(self) -> npt.NDArray[np.float64]:
         """Iterations of every step of every rank; shape (*grid, steps), ranks in the loops' directions."""
-        mapping, domain = self.faces.mapping, self.faces.bound.domain
-        edges = self._edges()
+        domain, edges = self.faces.bound.domain, self._edges()
         if domain.is_box:
-            volume = np.ones((1,) * len(edges))
-            for axis, cuts in enumerate(edges):
-                shape = [1] * len(edges)
-                shape[axis] = -1
-                volume = volume * np.diff(cuts).reshape(shape)
+            volume = _box_volume(edges)
         else:
-            volume = _lattice_volume(domain, self.faces.bound.nest.sweep_depth, edges)
-        if mapping is None:
+            volume = _lattice_volume(domain, self.faces.bound.nest.sweep_depth, [_pairs(cuts) for cuts in edges])
+        return self._by_step(volume, self.grid)
+
+    @cached_property
+    def busiest(self) -> tuple[npt.NDArray[np.float64], float]:
+        """Iterations of every step of the rank with most in it, shape (1, …, 1, steps), and what ranks do in the mean as a
+        share of that; of domains that are no boxes by some of the ranks. For grids of so many ranks that ``points`` would not
+        fit."""
+        sizes, share = self._edges(), 1.0
+        ranks = [axis for axis in range(len(sizes)) if axis != self.faces.mapping or self.mapping_is_cut]
+        if self.faces.bound.domain.is_box:
+            for axis in ranks:
+                widths = np.diff(sizes[axis])
+                share *= float(widths.mean() / widths.max())
+                sizes[axis] = np.array([0, widths.max()])
+            volume = _box_volume(sizes)
+        else:
+            cells = [_some(cuts) if axis in ranks else _pairs(cuts) for axis, cuts in enumerate(sizes)]
+            sampled = _lattice_volume(self.faces.bound.domain, self.faces.bound.nest.sweep_depth, cells)
+            volume = sampled.max(axis=tuple(ranks), keepdims=True)
+            share = float(sampled.mean() / max(volume.mean(), 1e-300))
+        return self._by_step(volume, (1,) * len(self.grid)), share
+
+    def _by_step(self, volume: npt.NDArray[np.float64], grid: tuple[int, ...]) -> npt.NDArray[np.float64]:
+        """Iterations of every cell as those of every step of the ranks: shape (*grid, steps)."""
+        if self.faces.mapping is None:
             heights = np.full(self.steps, float(self.faces.tile))
             heights[-1] = self.sweeps - self.faces.tile * (self.steps - 1)
             along_time: npt.NDArray[np.float64] = volume[..., None] * heights
             return along_time
         if self.mapping_is_cut:
             return volume[..., None]
-        points: npt.NDArray[np.float64] = np.moveaxis(volume, mapping, -1).reshape((*self.grid, self.steps))
-        return points
+        return np.moveaxis(volume, self.faces.mapping, -1).reshape((*grid, self.steps))
 
     def _edges(self) -> list[npt.NDArray[np.int64]]:
         """Per loop, in its direction, where ranks' blocks begin; along a mapping loop that is whole, where steps do."""
-        edges = []
-        for axis, (cuts, step) in enumerate(zip(self.partition.cuts, self.partition.steps, strict=True)):
-            values = np.array(cuts if step == 1 else [1 - c for c in reversed(cuts)], np.int64)
-            if axis == self.faces.mapping and not self.mapping_is_cut:
-                low, high = int(values[0]), int(values[-1])
-                values = np.array([*range(low, high, self.faces.tile), high], np.int64)
-            edges.append(values)
+        edges = list(self.partition.edges)
+        mapping = self.faces.mapping
+        if mapping is not None and not self.mapping_is_cut:
+            low, high = int(edges[mapping][0]), int(edges[mapping][-1])
+            edges[mapping] = np.array([*range(low, high, self.faces.tile), high], np.int64)
         return edges
 
     @cached_property
@@ -178,14 +197,35 @@ def _pages(bound: BoundNest, faces: Faces, part: Part) -> float:
     return max(part.bytes, _runs(bound, faces, part) * min(row, PAGE_BYTES)) / PAGE_BYTES
 
 
-def _lattice_volume(domain: Domain, depth: int, edges: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
-    """Points of a domain in every cell between edges, by a lattice: close, not exact."""
+def _pairs(cuts: npt.NDArray[np.int64]) -> Cells:
+    """The cells between edges, in order: (cells, 2)."""
+    return np.stack([cuts[:-1], cuts[1:]], axis=-1)
+
+
+def _some(cuts: npt.NDArray[np.int64]) -> Cells:
+    """Some of the cells between edges, the first and the last among them."""
+    cells = _pairs(cuts)
+    return cells[np.unique(np.linspace(0, len(cells) - 1, min(len(cells), _SAMPLED)).round().astype(np.intp))]
+
+
+def _box_volume(edges: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
+    """Points in every cell between edges."""
+    volume = np.ones((1,) * len(edges))
+    for axis, cuts in enumerate(edges):
+        shape = [1] * len(edges)
+        shape[axis] = -1
+        volume = volume * np.diff(cuts).reshape(shape)
+    return volume
+
+
+def _lattice_volume(domain: Domain, depth: int, cells: Sequence[Cells]) -> npt.NDArray[np.float64]:
+    """Points of a domain in every cell (of every axis), by a lattice: close, not exact."""
     names = [loop.name for loop in domain.loops]
     sweep = {name: low for name, (low, _) in zip(names[:depth], domain.box[:depth], strict=True)}
-    axes = list(_lattice_axes(edges))
-    mesh = dict(zip(names[depth:], np.meshgrid(*(a for a, _ in axes), indexing="ij", sparse=True), strict=True))
+    axes = list(_lattice_axes(cells))
+    mesh = dict(zip(names[depth:], np.meshgrid(*(a for a, _, _ in axes), indexing="ij", sparse=True), strict=True))
     values: dict[str, npt.NDArray[np.int64] | int] = {**sweep, **mesh}
-    shape = tuple(len(a) for a, _ in axes)
+    shape = tuple(len(a) for a, _, _ in axes)
     inside = np.ones(shape, bool)
     for loop in domain.loops[depth:]:
         x = values[loop.name]
@@ -193,8 +233,7 @@ def _lattice_volume(domain: Domain, depth: int, edges: Sequence[npt.NDArray[np.i
         upper = loop.upper.constant + sum(c * values[n] for n, c in loop.upper.terms)
         inside &= (x >= lower) & (x < upper)
     counted = inside.astype(np.float64)
-    for axis, ((positions, weight), cuts) in enumerate(zip(axes, edges, strict=True)):
-        starts = np.searchsorted(positions, cuts[:-1])
+    for axis, (_, weight, starts) in enumerate(axes):
         shape_of = [1] * counted.ndim
         shape_of[axis] = -1
         counted = np.add.reduceat(counted * weight.reshape(shape_of), starts, axis=axis)
@@ -202,16 +241,19 @@ def _lattice_volume(domain: Domain, depth: int, edges: Sequence[npt.NDArray[np.i
 
 
 def _lattice_axes(
-    edges: Sequence[npt.NDArray[np.int64]],
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """Per axis, positions and how many points each stands for; every cell holds at least one."""
-    most = max(4, int(_LATTICE ** (1 / len(edges))))
-    for cuts in edges:
-        each = max(1, most // (len(cuts) - 1))
-        positions, weights = [], []
-        for low, high in itertools.pairwise(cuts.tolist()):
+    cells: Sequence[Cells],
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.intp]]]:
+    """Per axis, positions, how many points each stands for, and where each cell's begin; every cell holds at least one."""
+    most = max(4, int(_LATTICE ** (1 / len(cells))))
+    for along in cells:
+        each = max(1, most // len(along))
+        positions: list[int] = []
+        weights: list[int] = []
+        starts: list[int] = []
+        for low, high in along.tolist():
+            starts.append(len(positions))
             count = min(each, max(1, high - low))
             ends = [low + (high - low) * k // count for k in range(count + 1)]
             positions += [(a + b) // 2 for a, b in itertools.pairwise(ends)]
             weights += [b - a for a, b in itertools.pairwise(ends)]
-        yield np.array(positions, np.int64), np.array(weights, np.float64)
+        yield np.array(positions, np.int64), np.array(weights, np.float64), np.array(starts, np.intp)

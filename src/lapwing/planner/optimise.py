@@ -7,8 +7,8 @@ promising cut (``first_looks``), many heights of the best (``ladders``), what th
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter, itemgetter
@@ -78,6 +78,7 @@ class Problem:
     cuts: tuple[Cut, ...] | None = None
     partition: Partition | None = None
     _geometries: dict[tuple[Cut, int], Geometry] = field(default_factory=dict, repr=False, compare=False)
+    _partitions: dict[tuple[int, ...], Partition] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
     def of(
@@ -122,8 +123,7 @@ class Problem:
 
     def block(self, cut: Cut) -> tuple[int, ...]:
         """The widest of the blocks, along every loop."""
-        cuts = partition_of(self.bound, cut.grid).cuts if self.partition is None else self.partition.cuts
-        return tuple(max(high - low for low, high in itertools.pairwise(along)) for along in cuts)
+        return self._partition(cut).widest
 
     def length(self, cut: Cut) -> int:
         """How far tiles can reach: along the mapping loop, or in sweeps."""
@@ -162,9 +162,16 @@ class Problem:
     def geometry(self, cut: Cut, tile: int) -> Geometry:
         known = self._geometries.get((cut, tile))
         if known is None:
-            partition = self.partition or partition_of(self.bound, cut.grid)
-            faces = Faces(self.bound, partition, cut.mapping, tile)
+            faces = Faces(self.bound, self._partition(cut), cut.mapping, tile)
             known = self._geometries[cut, tile] = Geometry(faces, self.time.sweeps)
+        return known
+
+    def _partition(self, cut: Cut) -> Partition:
+        if self.partition is not None:
+            return self.partition
+        known = self._partitions.get(cut.grid)
+        if known is None:
+            known = self._partitions[cut.grid] = partition_of(self.bound, cut.grid)
         return known
 
 
@@ -190,9 +197,10 @@ def engines_on(ranks: int, placement: Placement) -> tuple[Engine, ...]:
     return tuple(found)
 
 
-def ranking(problem: Problem, rates: Rates) -> list[Candidate]:
+def ranking(problem: Problem, rates: Rates, report: Callable[[str], None] | None = None) -> list[Candidate]:
     """Candidates that were followed to their end, fastest first; at least one if the speed of any is known.
 
+    report: told what is being done.
     Raises RefusedError where no grid fits, or the machine does not describe a link that is needed.
     """
     bounded = _with_engines(problem, rates)
@@ -200,6 +208,8 @@ def ranking(problem: Problem, rates: Rates) -> list[Candidate]:
     for one in bounded:
         if len(followed) >= MOST_FOLLOWED or (followed and one.bound > CLOSE * min(followed, key=itemgetter(0))[0]):
             break
+        if report is not None:
+            report(f"following candidate {len(followed) + 1} of up to {MOST_FOLLOWED}")
         followed.append((one.setup + nearly_completion_seconds(one.pipeline), one))
     followed.sort(key=itemgetter(0))
     return [Candidate(one.cut, one.tile, one.engine, seconds, one.setup, one.pipeline) for seconds, one in followed]

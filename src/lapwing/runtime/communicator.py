@@ -22,6 +22,7 @@ from lapwing.runtime import native
 from lapwing.runtime.arrival import Roll, at_place, wait_for_all
 from lapwing.runtime.ending import end_all_on_error
 from lapwing.runtime.launcher import launched_size, launched_together, launcher_rank
+from lapwing.runtime.mpi_memory import unname_mapped
 from lapwing.runtime.patience import MEETING_SECONDS, patience_seconds
 
 Result = TypeVar("Result")
@@ -177,6 +178,8 @@ def _own(comm: Any, what: str) -> Any:
         return found.comm
     duplicate, request = comm.Idup()
     wait_for_all(request, Roll(comm, _LAST_TAG, 1, {}, private=False), what)
+    if comm.Get_size() == sys.modules["mpi4py.MPI"].COMM_WORLD.Get_size() > 1:
+        unname_mapped()  # all have come through MPI_Init, and so have mapped what they share
     found = Known(duplicate)
     comm.Set_attr(_attribute(), found)
     duplicate.Set_attr(_attribute(), found)

@@ -79,14 +79,15 @@ class DistributedArray:
     def _agree(self, kind: Any) -> Any:
         """Rank 0's kind, once it is known that no rank passed something else."""
         known = communicator.known(self._comm)
-        known.arrays += 1
-        self._name = f"DistributedArray {known.arrays}"
+        number = known.arrays + 1
+        self._name = f"DistributedArray {number}"
         call = Call(
             self._name,
             values=(("values", described(self._whole)),),
             copies=frozenset({"values"} if is_plain(self._whole) else ()),
         )
         holders = agree_on(call, _WAYS_OUT, self._comm)
+        known.arrays = number
         check_same_elements(call, {"values": self._whole}, holders, _WAYS_OUT, self._comm)
         if self._comm.Get_rank() > 0:
             self._whole = None

@@ -50,7 +50,9 @@ class Call:
 
 def is_plain(value: Any) -> bool:
     """Whether an argument is an array of which every rank has a copy of its own."""
-    return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray) and value.ndim > 0
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        return False
+    return value.ndim > 0 and not value.dtype.hasobject
 
 
 def described(value: Any) -> str | None:

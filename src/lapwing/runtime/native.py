@@ -160,9 +160,10 @@ def build_plain(source: str, announce: Announce, what: str = "a plain loop") -> 
 
 def _load_source(name: str, what: str, source: str, announce: Announce) -> ctypes.CDLL:
     file = f"{name}.c"
+    headers = {path.name: path.read_text(encoding="utf-8") for path in (_NATIVE / "lapwing.h", _SUPPORT)}
     path = build_shared_library(
         name=name,
-        sources={file: source, "lapwing.h": (_NATIVE / "lapwing.h").read_text(), "support.h": _SUPPORT.read_text()},
+        sources={file: source, **headers},
         main=[file],
         compiler=find_c_compiler(),
         flags=TILE_FLAGS,
@@ -188,7 +189,7 @@ def mpi_runtime(announce: Announce = None) -> ctypes.CDLL:
 
 
 def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ctypes.CDLL:
-    sources = {p.name: p.read_text() for p in _NATIVE.iterdir() if p.suffix in (".h", ".hpp", ".cpp")}
+    sources = {p.name: p.read_text(encoding="utf-8") for p in _NATIVE.iterdir() if p.suffix in (".h", ".hpp", ".cpp")}
     # Names for the preprocessor, of variants that are built for tests: see delays.hpp.
     defines = [f"-D{define}" for define in os.environ.get("LAPWING_RUNTIME_DEFINES", "").split()]
     path = build_shared_library(

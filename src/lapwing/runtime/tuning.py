@@ -104,7 +104,7 @@ def siblings(cpu: int) -> tuple[int, ...]:
     """The hardware threads of a CPU's core, itself included."""
     path = _TOPOLOGY / f"cpu{cpu}" / "topology" / "thread_siblings_list"
     try:
-        return parse_cpus(path.read_text().strip())
+        return parse_cpus(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError):
         return (cpu,)
 

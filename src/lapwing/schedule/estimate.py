@@ -1,25 +1,86 @@
 """The makespan of long pipelines, nearly: for planners, which look at many and need three digits.
 
-Once its pipeline is full, every further step takes all ranks equally long, and so does every further sweep. The exact
-timelines of a short and of a longer run tell how long, and the rest is counted.
+Once its pipeline is full, every further step takes all ranks equally long, and so does every further sweep; and every
+further rank along an axis of the grid begins as much later than the one before it. The exact timelines of a short and of a
+longer run, on a small and on a larger grid, tell how long, and the rest is counted.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from lapwing.schedule.makespan import completion_seconds
 from lapwing.schedule.pipeline import Channel, Pipeline
 
+MANY_RANKS = 256
+RANKS = (4, 8)  # what longer axes of their grids are shortened to
 SHORT = 160  # steps in all that are followed to their end
 STEPS, SWEEPS = (8, 16), (3, 5)  # what longer ones are shortened to
 BINS = 96  # steps that differ are put together in so many
 
 
 def nearly_completion_seconds(pipeline: Pipeline) -> float:
-    """``completion_seconds`` of a short pipeline; of a long one within a few parts in a thousand."""
+    """``completion_seconds`` of a short pipeline on few ranks; of a long one within a few parts in a thousand, and of many
+    ranks within a few parts in a hundred, or too long where they share links unevenly."""
+    return _over_steps_and_sweeps(pipeline) if pipeline.ranks <= MANY_RANKS else _over_ranks(pipeline)
+
+
+def _over_ranks(pipeline: Pipeline) -> float:
+    """A small grid of ranks that are all as slow as the slowest says how long it takes once all are at work; how much later
+    each rank more along an axis ends, ranks that are as fast as they are in the mean."""
+    few, more = RANKS
+    small: tuple[int, ...] = tuple(min(parts, more) for parts in pipeline.grid)
+    slowest, typical = _all_alike(pipeline)
+    seconds = _over_steps_and_sweeps(replace(slowest, grid=small))
+    filled = _over_steps_and_sweeps(replace(typical, grid=small))
+    for axis, parts in enumerate(pipeline.grid):
+        if parts > more:
+            shorter = (*small[:axis], few, *small[axis + 1 :])
+            each = (filled - _over_steps_and_sweeps(replace(typical, grid=shorter))) / (more - few)
+            seconds += each * (parts - more)
+    return seconds
+
+
+def _all_alike(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
+    """The pipeline with ranks that are all as the slowest is, and as they are in the mean; none shares a link."""
+    axes = tuple(range(len(pipeline.grid)))
+    compute = np.atleast_1d(pipeline.compute)
+    compute = compute.reshape((1,) * (len(axes) + 1 - compute.ndim) + compute.shape)
+    sharing = [_sharing(pipeline.grid, pipeline.node, channel.offset) for channel in pipeline.channels]
+    slowest, typical = (
+        replace(
+            pipeline,
+            node=1,
+            evenness=1.0,
+            compute=seconds,
+            channels=tuple(
+                replace(channel, wire=channel.wire * shares[kind])
+                for channel, shares in zip(pipeline.channels, sharing, strict=True)
+            ),
+        )
+        for kind, seconds in enumerate(
+            (compute.max(axis=axes, keepdims=True), pipeline.evenness * compute.mean(axis=axes, keepdims=True))
+        )
+    )
+    return slowest, typical
+
+
+@lru_cache(maxsize=1024)
+def _sharing(grid: tuple[int, ...], node: int, offset: tuple[int, ...]) -> tuple[float, float]:
+    """How many times its own wire seconds a message takes: at most, and in the mean over those that are sent."""
+    if node == 1:
+        return 1.0, 1.0
+    channel = Channel(offset, lag=1, wire=1.0)
+    wires = Pipeline(grid, 1, 1, np.zeros((1,) * (len(grid) + 1)), (channel,), node=node)
+    seconds = wires.wire_seconds(channel)
+    sent = np.count_nonzero(np.broadcast_to(wires.has_receiver(channel), grid))
+    return float(seconds.max()), float(seconds.sum()) / max(1, int(sent))
+
+
+def _over_steps_and_sweeps(pipeline: Pipeline) -> float:
     if pipeline.total_steps <= SHORT:
         return completion_seconds(pipeline)
     if pipeline.steps > STEPS[1] and not _is_alike(pipeline):

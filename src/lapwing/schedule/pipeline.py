@@ -64,6 +64,7 @@ class Pipeline:
     node: how many ranks, consecutive in row-major order, share one link. Messages inside a node do not use it; those that
     leave it share it fairly: each takes as many times its ``wire`` as ranks of the node use the channel.
     apart: whether the helper packs and unpacks as well (helper only).
+    evenness: what ranks compute in the mean, as a share of ``compute``, where that is of the busiest rank only.
 
     Raises RefusedError where a number has no meaning, or where ranks would wait for each other for ever.
     """
@@ -79,6 +80,7 @@ class Pipeline:
     poll: float = 0.0
     node: int = 1
     apart: bool = True
+    evenness: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.grid or min(self.grid) < 1:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -71,10 +71,16 @@ def factorisations(number: int, factors: int) -> Iterator[tuple[int, ...]]:
         if number == 1:
             yield ()
         return
-    for first in range(1, number + 1):
-        if number % first == 0:
-            for rest in factorisations(number // first, factors - 1):
-                yield (first, *rest)
+    for first in _divisors(number):
+        for rest in factorisations(number // first, factors - 1):
+            yield (first, *rest)
+
+
+@lru_cache(maxsize=4096)
+def _divisors(number: int) -> tuple[int, ...]:
+    """All divisors, in order."""
+    small = [k for k in range(1, math.isqrt(number) + 1) if number % k == 0]
+    return tuple(dict.fromkeys([*small, *(number // k for k in reversed(small))]))
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,17 @@ class Partition:
     @property
     def ranks(self) -> int:
         return math.prod(self.grid)
+
+    @cached_property
+    def edges(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Per normalised loop, in its direction, where blocks begin, and where the last one ends."""
+        arrays = (np.array(cuts, np.int64) for cuts in self.cuts)
+        return tuple(a if step == 1 else 1 - a[::-1] for a, step in zip(arrays, self.steps, strict=True))
+
+    @cached_property
+    def widest(self) -> tuple[int, ...]:
+        """The extent of the widest of the blocks, along every loop."""
+        return tuple(int(np.diff(edges).max()) for edges in self.edges)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
         found = []

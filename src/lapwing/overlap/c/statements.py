@@ -348,10 +348,9 @@ class Statements:
 
     def _hides(self, low: int, high: int) -> bool:
         """Whether a branch is left out, and holds something."""
-        tokens = self._text.tokens(low, high)
-        if tokens and not self._is_skipped(self._text.starts[tokens[0]]):
+        if not self._is_skipped(low):
             return False
-        return bool(tokens) or any(
+        return bool(self._text.tokens(low, high)) or any(
             directive.name in _EFFECTIVE and self._is_skipped(directive.start)
             for directive in self._text.directives_in(low, high)
         )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from lapwing.overlap.mpi_names import CONSTANTS, TYPE_SIZES
 from lapwing.overlap.mpi_rows import calls
+from lapwing.scratch import scratch_until_exit
 
 GUARD = "LAPWING_MPI_H"  # defined where this header is read
 
@@ -41,9 +39,8 @@ _CONSTANT_TYPES = {
 @cache
 def folder() -> Path:
     """A folder that holds such an mpi.h; it goes when the process ends."""
-    made = Path(tempfile.mkdtemp(prefix="lapwing-mpi-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    (made / "mpi.h").write_text(header())
+    made = scratch_until_exit("lapwing-mpi-")
+    (made / "mpi.h").write_text(header(), encoding="ascii")
     return made
 
 

@@ -26,6 +26,7 @@ _LINE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _DIRECTIVE = re.compile(rb"#\s*(\w*)\s*(.*)", re.DOTALL)
 
@@ -52,7 +53,7 @@ class Region:
 
     def macros(self) -> frozenset[str]:
         """The names that decide which branch is compiled."""
-        return frozenset(_NAME.findall(" ".join(self.conditions))) - {"defined"}
+        return frozenset(_NAME.findall(_COMMENT.sub(" ", "\n".join(self.conditions)))) - {"defined"}
 
 
 class Text:

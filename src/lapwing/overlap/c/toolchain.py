@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -95,10 +96,10 @@ def mpi_includes() -> tuple[Path, ...]:
 
 def _output(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout + done.stderr
+    return os.fsdecode(done.stdout + done.stderr)  # it names folders
 
 
 def read_commands(path: Path | None) -> dict[Path, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,8 +69,8 @@ def _lines(module: str, addresses: list[Address]) -> list[tuple[str, str, int]]:
             [program, "-f", "-C", "-e", module],
             input="".join(f"0x{address.offset:x}\n" for address in addresses),
             capture_output=True,
-            text=True,
-            errors="replace",
+            encoding=sys.getfilesystemencoding(),
+            errors="surrogateescape",  # the answers name files
             timeout=_SECONDS,
             check=False,
         ).stdout.splitlines()
