@@ -232,7 +232,7 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
     found = document(
         folder, "smooth.py", "-n", str(ranks), "--engine", "blocking,overlap", "--repeat", "3", "--tile", "7", "--check"
     )
-    assert set(found) == {"nest", "ranks", "dependences", "runs", "warnings"}
+    assert set(found) == {"nest", "ranks", "idle", "dependences", "runs", "warnings"}
     assert (found["nest"], found["ranks"]) == ("smooth", ranks)
     assert found["dependences"] == [[0, 1, 0], [0, 0, 1], [1, -1, 0], [1, 0, -1]]
     assert [run["engine"] for run in found["runs"]] == ["blocking", "overlap"]

@@ -9,13 +9,18 @@ import gc
 import math
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing import dispatch
+from lapwing import decide, dispatch
+from lapwing.calibrate import forms as forms_module
+from lapwing.calibrate.tile import Probe
+from lapwing.machine.machine import Quantity
+from lapwing.runtime import communicator
 
 FACTOR = 0.25
 SHIFTS = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
@@ -328,3 +333,46 @@ def test_threads_in_the_same_call():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_second_thoughts_replace_what_was_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: list[Any]
+) -> None:
+    """The form by rule is a guess until calls alike have taken long enough, whatever their free scalars are."""
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    measured: list[Any] = []
+
+    def probe(around: Any, candidate: Any, forms: Any, budget: float, **options: Any) -> list[Probe]:
+        measured.append(forms)
+        return [Probe(*candidate, 100, 10, 800, Quantity(1e-7 * (1 + abs(f.lanes - 4))), ()) for f in forms]
+
+    monkeypatch.setattr(forms_module, "probe_forms", probe)
+    nest = lw.nest(relax.python)
+    f = np.ones((12, 12))
+    (u, v), plans = (np.ones((12, 12)) for _ in range(2)), []
+    for w in (0.5, 0.75, 1.0, 1.25):
+        assert nest(u, f, w) == pytest.approx(nest.python(v, f, w), rel=1e-14)
+        assert np.array_equal(u, v)
+        (known,) = nest._planned.values()
+        plans.append(known.plan)
+        known.note_run(0.4 * decide.FORMS_SECONDS)
+    assert [plan.inner.is_guess for plan in plans] == [True, True, True, False]
+    assert (plans[-1].inner.form.lanes, len(measured), len(bound)) == (4, 1, 1)
+    (call,) = nest._dispatcher._remembered.values()
+    assert [prepared.plan for prepared in call._idle] == [plans[-1]]
+
+
+def test_calls_for_this_rank_alone_are_remembered(monkeypatch: pytest.MonkeyPatch, bound: list[Any]) -> None:
+    monkeypatch.setattr(communicator, "launched", lambda: True)
+    alone = smooth.using(comm=lw.SELF)
+    u, expected = np.ones((7, 9)), np.ones((7, 9))
+    for _ in range(3):
+        alone(u, 2)
+        smooth.python(expected, 2)
+        assert np.array_equal(u, expected)
+    assert len(bound) <= 1
+
+
+def test_what_is_no_communicator_is_refused() -> None:
+    with pytest.raises(lw.RefusedError, match="expected an mpi4py communicator"):
+        smooth.using(comm=3)(np.ones((7, 9)), 2)

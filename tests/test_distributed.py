@@ -380,6 +380,31 @@ def runs_that_start_from_the_same_values() -> None:
 
 
 @scenario
+def runs_of_less_work_than_ranks() -> None:
+    """Surplus ranks keep nothing and have nothing to compare."""
+    from lapwing.check import Reference
+    from lapwing.cli.together import RunsTogether
+    from lapwing.planner.choose import Wishes, make_plan
+    from lapwing.runtime import communicator
+    from lapwing.runtime.execute import Measure
+
+    rank, size = rank_and_size()
+    arguments = {"u": numbers(3, 3, 3), "sweeps": 3}
+    expected = {name: np.array(value) for name, value in arguments.items()}
+    smooth.python(**expected)
+    bound = smooth.bind(arguments)
+    plans = [make_plan(bound, smooth.dependences, size, Wishes(engine)) for engine in ("overlap", "onesided")]
+    assert (plans[0].ranks, plans[0].idle) == (1, size - 1)
+    sources = {"u": arguments["u"] if rank == 0 else None}
+    reference = Reference({"u": expected["u"]}, {}, None, "") if rank == 0 else None
+    runs = RunsTogether(bound, plans, sources, reference, True, communicator.world())
+    for position in (0, 1, 0, 1):
+        outcome, found = runs.run(position, None, None, Measure(transfer=True))
+        assert found == []
+        assert outcome.plan is plans[position]
+
+
+@scenario
 def fails_on_one_rank() -> None:
     rank, size = rank_and_size()
     U = lw.DistributedArray(on_rank_0(numbers(1, 15, 16)))

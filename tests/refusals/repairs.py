@@ -458,7 +458,7 @@ REPAIRS: dict[str, Repair] = {
     "plan: grid too long": choice(6, grid=(2, 3)),
     "plan: grid for other ranks": choice(2, grid=(2,)),
     "plan: grid with empty blocks": choice(3, grid=(3, 1)),
-    "plan: grid for too many ranks": choice(7, grid=(6,)),
+    "plan: grid for too many ranks": choice(7, grid=(3, 2)),
     "plan: grid": choice(2, grid=(2, 1)),
     # -- dependences
     "flow backwards, descending": nest(
