@@ -54,6 +54,7 @@ def test_help(program: str) -> None:
     assert "--json" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.mpi
 def test_meeting(tmp_path: Path) -> None:
     ways = quick("meeting.py", tmp_path)["seconds"]
@@ -61,6 +62,7 @@ def test_meeting(tmp_path: Path) -> None:
     assert all(math.isfinite(number) and number > 0 for number in numbers(ways))
 
 
+@pytest.mark.long
 def test_forms(tmp_path: Path) -> None:
     document = quick("forms.py", tmp_path, "--kernel", "LCS", "--kernel", "transposed")
     assert [kernel["kernel"] for kernel in document["kernels"]] == ["LCS", "transposed"]
@@ -90,6 +92,7 @@ def test_core(tmp_path: Path) -> None:
     assert document["machine"]["cpu"]
 
 
+@pytest.mark.long
 def test_calls(tmp_path: Path) -> None:
     document = quick("calls.py", tmp_path)
     assert len(document["cases"]) >= 4
@@ -98,6 +101,7 @@ def test_calls(tmp_path: Path) -> None:
         assert all(math.isfinite(n) for n in numbers(case["microseconds"]))
 
 
+@pytest.mark.long
 @pytest.mark.mpi
 def test_scaling(tmp_path: Path) -> None:
     document = quick("scaling.py", tmp_path, "--nest", "gauss_seidel", "--nest", "smith_waterman")
@@ -136,6 +140,7 @@ def check_races(document: dict[str, Any], part: str) -> list[dict[str, Any]]:
     return races
 
 
+@pytest.mark.long
 @pytest.mark.mpi
 def test_overlap_on_one_node(tmp_path: Path) -> None:
     parts = ("--part", "node", "--part", "cost", "--part", "helper")
@@ -170,7 +175,9 @@ def test_overlap_needs_the_lab_for_its_part(tmp_path: Path, monkeypatch: pytest.
     assert "make lab-up" in done.stderr
 
 
-@pytest.mark.parametrize("setting", ["sor", "sqrt3d=0x4", "sqrt3d=4"])
+@pytest.mark.parametrize(
+    "setting", ["sor", *(pytest.param(s, marks=pytest.mark.long) for s in ("sqrt3d=0x4", "sqrt3d=4"))]
+)
 def test_overlap_names_its_settings(setting: str) -> None:
     done = run("overlap.py", "--setting", setting)
     assert done.returncode == 2

@@ -333,8 +333,15 @@ def compiler_with(folder: Path, extra: str, only_for: str = "*") -> dict[str, st
 
 
 @needs_cc
-@pytest.mark.parametrize("n", [40, 600], ids=["held against Python", "held against the plain loop in C"])
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
+@pytest.mark.parametrize(
+    ("n", "ranks"),
+    [
+        pytest.param(40, 1, id="held against Python"),
+        pytest.param(600, 1, id="held against the plain loop in C"),
+        pytest.param(40, 2, id="on 2 ranks", marks=[pytest.mark.mpi, needs_mpi]),
+        pytest.param(600, 2, id="on 2 ranks, in C", marks=[pytest.mark.mpi, needs_mpi, pytest.mark.long]),
+    ],
+)
 def test_check_finds_a_wrong_result(folder: Path, n: int, ranks: int) -> None:
     wrong = compiler_with(folder, "-ffast-math", only_for="*tile.c*")
     done = lapwing(
@@ -815,7 +822,7 @@ def start(folder: Path) -> Iterator[Callable[[int], Started]]:
 @needs_mpi
 @pytest.mark.mpi
 class TestCutOff:
-    @pytest.mark.parametrize("ranks", [2, 4])
+    @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
     def test_a_rank_is_killed(self, start: Callable[[int], Started], ranks: int) -> None:
         run = start(ranks)
         os.kill(run.ranks[-1], signal.SIGKILL)
@@ -847,7 +854,11 @@ class TestCutOff:
 
     @pytest.mark.parametrize(
         ("number", "status", "text"),
-        [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 1, "stopped by SIGTERM"), (signal.SIGHUP, 1, "SIGHUP")],
+        [
+            (signal.SIGINT, 130, "interrupted"),
+            (signal.SIGHUP, 1, "SIGHUP"),
+            pytest.param(signal.SIGTERM, 1, "stopped by SIGTERM", marks=pytest.mark.long),
+        ],
     )
     def test_the_command_is_stopped(
         self, start: Callable[[int], Started], number: signal.Signals, status: int, text: str

@@ -430,6 +430,8 @@ def start(command: list[str], seconds: float = SECONDS) -> subprocess.CompletedP
     )  # fmt: skip
 
 
+# Two and four ranks bring no class that one and three do not.
+RANKS = [1, 3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (2, 4))]
 ALONE = ["fails_on_one_rank", "mpi_used_before_and_after"]
 IN_TURN = [name for name in SCENARIOS if name not in ALONE]
 
@@ -449,7 +451,7 @@ def played_in_turn(ranks: int) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("name", IN_TURN)
 def test_scenario(name: str, ranks: int) -> None:
     done = played_in_turn(ranks)
@@ -462,7 +464,7 @@ def test_scenario(name: str, ranks: int) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", RANKS)
 def test_a_process_that_has_used_mpi(ranks: int) -> None:
     done = play(ranks, "mpi_used_before_and_after")
     assert done.returncode == 0, done.stderr[-3000:]

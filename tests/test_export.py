@@ -256,8 +256,11 @@ def with_objects(folder: Path, objects: Path) -> None:
 # -- the same bits ---------------------------------------------------------------------------------------------------
 
 
+EVERYDAY = ("one rank", "descending, reductions", "along time", "skewed, sheared in memory")
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [n if n in EVERYDAY else pytest.param(n, marks=pytest.mark.long) for n in CASES])
 def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, objects: Path) -> None:
     case = CASES[name]
     folder = tmp_path / "program"
@@ -274,7 +277,16 @@ def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, 
 
 
 @needs_simgrid
-@pytest.mark.parametrize("name", ["old values", "three dimensions", "descending, reductions", "along time"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "old values",
+        *(
+            pytest.param(n, marks=pytest.mark.long)
+            for n in ("three dimensions", "descending, reductions", "along time")
+        ),
+    ],
+)
 def test_a_simulated_program_that_computes_has_the_same_bits(name: str, tmp_path: Path, objects: Path) -> None:
     case = CASES[name]
     folder = tmp_path / "program"
@@ -438,7 +450,7 @@ def test_arrays_can_be_left_out(tmp_path: Path) -> None:
         (["--grid", "all"], "a program is for one"),
         (["--engine", "blocking,overlap"], "expected one engine"),
         (["--engine", "fast"], "expected some of"),
-        (["-n", "100", "-p", "n=10"], "100 ranks"),
+        (["-n", "100", "-p", "n=10"], "36 of 100 ranks would have nothing to do"),
         (["-p", "n=2"], "has no iterations for these sizes"),
     ],
 )

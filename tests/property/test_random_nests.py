@@ -51,9 +51,9 @@ VARIANTS = {
     "two nodes and delays, 4 ranks": Variant(4, 240, {**PAIRS, **DELAYS}, 7, 2),
 }
 EVERYDAY = ("delays, 2 ranks", "no shared memory and delays, 3 ranks", "two nodes and delays, 4 ranks")
-FEW = 6  # nests of each of these
+FEW = 5  # nests of each of these
 ENOUGH = 40  # nests, for some of them to be skewed
-SHORT, LONG = 60, 4000
+SHORT, LONG = 45, 4000
 SECONDS_A_NEST = 3  # a limit for a loaded machine, not an estimate
 
 

@@ -49,6 +49,7 @@ def command(
     from lapwing.cli.loading import load_nest, problem_arguments
     from lapwing.cli.progress import ProgressBar
     from lapwing.decide import Decider
+    from lapwing.errors import RefusedError
     from lapwing.export.stand_alone import check_directory, export
     from lapwing.loopnest.binding import global_values
     from lapwing.run import check_aliases
@@ -68,6 +69,10 @@ def command(
     values = {**global_values(nest.python), **arguments}
     check_aliases(bound, values)
     plan = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)(nest.wishes())
+    if plan.idle:
+        raise RefusedError(
+            f"{plan.idle} of {ranks} ranks would have nothing to do, and a program is for the ranks that work: give -n {plan.ranks}."
+        )
     arrays = {a.name: values[a.name] for a in bound.arrays} if data else None
     progress = ProgressBar()
     try:
