@@ -71,7 +71,7 @@ def command(
     plan = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)(nest.wishes())
     if plan.idle:
         raise RefusedError(
-            f"{plan.idle} of {ranks} ranks would have nothing to do, and a program is for the ranks that work: give -n {plan.ranks}."
+            f"{plan.idle} of {ranks} ranks would have nothing to do, and a program is for ranks that work: give -n {plan.ranks}."
         )
     arrays = {a.name: values[a.name] for a in bound.arrays} if data else None
     progress = ProgressBar()
