@@ -57,6 +57,19 @@ def counted(u, w):
 
 
 @lw.nest
+def set_twice(u, w, x):
+    """Names that get a second value, after the first one has been used or before."""
+    c = w
+    c = 3.0
+    d = c * x
+    e = 2.0
+    f = e * x
+    e = w
+    for i in range(u.shape[0]):
+        u[i] = d * u[i] + f * c + e
+
+
+@lw.nest
 def looked_up(u, k):
     for i in range(1, u.shape[0]):
         u[i] = u[i - 1] + SHIFTS[k[i]]
@@ -182,6 +195,11 @@ def test_a_float_that_an_integer_or_a_start_comes_from_is_bound_anew():
     with pytest.raises(lw.RefusedError, match="int"):
         counted(np.zeros(5), math.nan)
     call(counted, np.zeros(5), 2.0)
+
+
+def test_names_that_are_set_twice():
+    for w, x in ((1.0, 1.0), (5.0, 4.0), (2.0, 4.0)):
+        call(set_twice, np.ones(4), w, x)
 
 
 def test_globals_are_looked_up_in_every_call(monkeypatch, bound):
