@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import math
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -219,6 +220,39 @@ def test_globals_are_looked_up_in_every_call(monkeypatch, bound):
     monkeypatch.setattr(f"{__name__}.SHIFTS", SHIFTS[:3])
     with pytest.raises(lw.RefusedError, match="SHIFTS has 3 elements"):
         shifted(np.ones(6))
+
+
+COEFFICIENTS = types.ModuleType("coefficients")
+COEFFICIENTS.step = 2.0  # type: ignore[attr-defined]
+outer, inner = math.sin, math.cos
+
+
+@lw.nest
+def called(u):
+    c = outer(1.0)
+    for i in range(u.shape[0]):
+        u[i] = c * inner(u[i]) + COEFFICIENTS.step * max(u[i], 0.5)
+
+
+def test_functions_and_constants_of_modules_are_looked_up_in_every_call(monkeypatch):
+    def everywhere() -> None:
+        call(called, np.arange(4.0))
+        call(called.using(tile=2), np.arange(4.0))
+
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.outer", math.exp)
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.inner", math.exp)
+    everywhere()
+    monkeypatch.setattr(COEFFICIENTS, "step", 3.0)
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.max", min, raising=False)
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.inner", print)
+    with pytest.raises(lw.RefusedError, match="call of inner"):
+        called(np.arange(4.0))
+    monkeypatch.undo()
+    everywhere()
 
 
 def test_closure_variables_are_looked_up_in_every_call():
