@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import math
 import threading
+import types
 import weakref
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,19 @@ def counted(u, w):
     n = int(w)
     for i in range(1, u.shape[0]):
         u[i] = u[i - 1] + n
+
+
+@lw.nest
+def set_twice(u, w, x):
+    """Names that get a second value, after the first one has been used or before."""
+    c = w
+    c = 3.0
+    d = c * x
+    e = 2.0
+    f = e * x
+    e = w
+    for i in range(u.shape[0]):
+        u[i] = d * u[i] + f * c + e
 
 
 @lw.nest
@@ -189,6 +203,11 @@ def test_a_float_that_an_integer_or_a_start_comes_from_is_bound_anew():
     call(counted, np.zeros(5), 2.0)
 
 
+def test_names_that_are_set_twice():
+    for w, x in ((1.0, 1.0), (5.0, 4.0), (2.0, 4.0)):
+        call(set_twice, np.ones(4), w, x)
+
+
 def test_globals_are_looked_up_in_every_call(monkeypatch, bound):
     call(smooth, grid(), 2)
     monkeypatch.setattr(f"{__name__}.FACTOR", 0.125)
@@ -206,6 +225,39 @@ def test_globals_are_looked_up_in_every_call(monkeypatch, bound):
     monkeypatch.setattr(f"{__name__}.SHIFTS", SHIFTS[:3])
     with pytest.raises(lw.RefusedError, match="SHIFTS has 3 elements"):
         shifted(np.ones(6))
+
+
+COEFFICIENTS = types.ModuleType("coefficients")
+COEFFICIENTS.step = 2.0  # type: ignore[attr-defined]
+outer, inner = math.sin, math.cos
+
+
+@lw.nest
+def called(u):
+    c = outer(1.0)
+    for i in range(u.shape[0]):
+        u[i] = c * inner(u[i]) + COEFFICIENTS.step * max(u[i], 0.5)
+
+
+def test_functions_and_constants_of_modules_are_looked_up_in_every_call(monkeypatch):
+    def everywhere() -> None:
+        call(called, np.arange(4.0))
+        call(called.using(tile=2), np.arange(4.0))
+
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.outer", math.exp)
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.inner", math.exp)
+    everywhere()
+    monkeypatch.setattr(COEFFICIENTS, "step", 3.0)
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.max", min, raising=False)
+    everywhere()
+    monkeypatch.setattr(f"{__name__}.inner", print)
+    with pytest.raises(lw.RefusedError, match="call of inner"):
+        called(np.arange(4.0))
+    monkeypatch.undo()
+    everywhere()
 
 
 def test_closure_variables_are_looked_up_in_every_call():

@@ -20,6 +20,7 @@ from test_distributed import written_twice as writes_twice
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
+from lapwing.runtime import execute
 from lapwing.runtime.arrival import ranks_text
 
 SECONDS = 120
@@ -303,6 +304,22 @@ def errors_are_raised_on_all_ranks() -> None:
 
 
 @scenario
+def an_error_nobody_foresees_is_told_to_all_ranks() -> None:
+    rank, u = int(os.environ["PMI_RANK"]), numbers(1, 30, 9)
+
+    def short(*_: Any) -> Any:
+        raise MemoryError("no room")
+
+    kept, execute.Runner = execute.Runner, short if rank == 1 else execute.Runner  # type: ignore[assignment, misc]
+    try:
+        with pytest.raises(MemoryError if rank == 1 else lw.RunError, match="no room"):
+            smooth(u, 1)
+    finally:
+        execute.Runner = kept  # type: ignore[misc]
+    smooth(u, 1)
+
+
+@scenario
 def an_error_ends_a_long_run_soon() -> None:
     u = np.ones((2000, 2000), np.int64)
     assert "division by zero" in refusal(lambda: divided.using(tile=2000)(u, 200, 301), lw.RunError)
@@ -418,6 +435,13 @@ def test_the_ranks_of_one_process() -> None:
     assert repr(lw.SELF) == "lw.SELF"
     with pytest.raises(lw.RefusedError, match="expected an mpi4py communicator"):
         smooth.using(comm="all")(u, 1)
+
+
+def test_patience_beyond_what_clocks_can_count() -> None:
+    watch = "library.lw_watch(1e12, b'over'); time.sleep(0.1); library.lw_unwatch()"
+    script = f"import time; from lapwing.runtime import native; library = native.serial_runtime(); {watch}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert (done.returncode, "over" in done.stderr) == (0, False)
 
 
 def test_ranks_in_words() -> None:

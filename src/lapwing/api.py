@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lapwing.decide import PlannedCalls
     from lapwing.dispatch import Dispatcher
     from lapwing.loopnest.binding import BoundNest
+    from lapwing.loopnest.outside import Meanings
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
     from lapwing.tiling.partition import Partition
@@ -51,10 +52,11 @@ class Nest:
         self.grid: tuple[int, ...] | None = None
         self.tuning: Tuning | None = None
         self.comm: Any = None
+        self._parsed: tuple[ir.LoopNest, Meanings] | None = None
         self._bound: dict[Any, BoundNest] = {}
         self._planned: dict[Any, PlannedCalls] = {}
         self._problem: Callable[..., dict[str, Any]] | None = None
-        self._origin = self  # what `using` made others of: they share what calls have left to remember
+        self._origin = self  # what `using` made others of: it holds what they share
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -85,16 +87,29 @@ class Nest:
         """``file:line`` of the function."""
         return f"{self.source.file}:{self.source.line}"
 
-    @functools.cached_property
+    @property
     def loops(self) -> ir.LoopNest:
-        """The function as a loop nest, parsed on first use.
+        """The function as a loop nest, parsed on first use, and again when functions or modules' constants that it names have
+        become others.
 
         Raises RefusedError, with every part of it that is not supported, by file and line; asked again, it looks again, since
         the function's globals may have changed.
         """
-        from lapwing.loopnest.frontend import parse
+        known = self._origin._parsed
+        return known[0] if known is not None and known[1].hold else self._origin._parse()
 
-        return parse(self.source)
+    def _parse(self) -> ir.LoopNest:
+        from lapwing.loopnest.frontend import parse
+        from lapwing.loopnest.outside import Meanings
+
+        for made in (self._bound, self._planned):
+            made.clear()
+        for name in ("_dependences", "_dispatcher"):
+            self.__dict__.pop(name, None)
+        self._parsed = None
+        loops = parse(self.source)
+        self._parsed = loops, Meanings(self.source)
+        return loops
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -105,12 +120,17 @@ class Nest:
             return error.refusals
         return ()
 
-    @functools.cached_property
+    @property
     def dependences(self) -> tuple[Any, ...]:
         """Flow, anti and output dependences (``lapwing.Dependence``), each with its distance vector and its accesses.
 
         Raises RefusedError where a distance inside a sweep is not constant.
         """
+        _ = self.loops  # as the function is now
+        return self._origin._dependences
+
+    @functools.cached_property
+    def _dependences(self) -> tuple[Any, ...]:
         from lapwing.loopnest.dependences import find_dependences
 
         return find_dependences(self.loops)
@@ -250,11 +270,12 @@ class Nest:
         Raises, on every rank the same, RefusedError before anything runs, also where ranks pass different arguments;
         BuildError; or RunError. Arrays are as they were then.
         """
+        loops = self.loops
         results = self._origin._dispatcher(self, args, kwargs)
-        if not self.loops.returns:
+        if not loops.returns:
             return None
-        values = tuple(results[name] for name in self.loops.returns)
-        return values if self.loops.returns_tuple else values[0]
+        values = tuple(results[name] for name in loops.returns)
+        return values if loops.returns_tuple else values[0]
 
     def wishes(self) -> Any:
         from lapwing.planner.choose import Wishes

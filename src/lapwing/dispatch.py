@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import operator
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from lapwing.api import REMEMBERED
 from lapwing.errors import RefusedError
-from lapwing.loopnest.binding import ALWAYS_KNOWN, BoundNest, set_up, values_outside_loops
+from lapwing.loopnest.binding import BoundNest, set_up, values_outside_loops
+from lapwing.loopnest.outside import Outside
 from lapwing.loopnest.scalars import free_scalars, names_from_outside, names_in, set_again
 from lapwing.run import bound_alone, check_aliases, run
 from lapwing.runtime import communicator
@@ -45,7 +46,7 @@ class Dispatcher:
         self._in_any_form = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         self._parameters = tuple(p.name for p in parameters)
         self._defaults = tuple(p.default for p in parameters)
-        self._outside = _Outside(nest.python, names_from_outside(nest.loops))
+        self._outside = Outside(nest.python, names_from_outside(nest.loops))
         names = (*self._parameters, *self._outside.names)
         self._positions = {name: position for position, name in enumerate(names)}
         free = free_scalars(nest.loops)
@@ -114,21 +115,6 @@ class Dispatcher:
         self._remembered[key] = known
         if len(self._remembered) > REMEMBERED:
             self._remembered.pop(next(iter(self._remembered)), None)
-
-
-class _Outside:
-    """Looks up names as a function does: in its closure, its globals and what is always known."""
-
-    def __init__(self, function: Callable[..., Any], names: Sequence[str]) -> None:
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        self.names = tuple(names)
-        self._globals = function.__globals__
-        self._places = [(name, cells.get(name), ALWAYS_KNOWN.get(name)) for name in names]
-
-    def values(self) -> list[Any]:
-        return [
-            self._globals.get(name, known) if cell is None else cell.cell_contents for name, cell, known in self._places
-        ]
 
 
 def _kind(value: Any) -> Any:

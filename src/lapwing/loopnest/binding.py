@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,13 +18,12 @@ from lapwing.loopnest.conversion import array_of, conversion
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.guards import Guards, guarded_accesses
 from lapwing.loopnest.lowering import Surroundings, lower
+from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.scalars import used_parameters
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
-
-ALWAYS_KNOWN: Mapping[str, Any] = {**vars(builtins), "math": math, "np": np}  # names set-ups may use unimported
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 
 from lapwing.loopnest import ir
@@ -33,10 +34,14 @@ def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
 
 
 def set_again(nest: ir.LoopNest, changed: Iterable[str]) -> tuple[ir.Setup, ...]:
-    """The set-ups, in order, that give other values where names have."""
-    names, found = set(changed), []
+    """The set-ups, in order, that must be done again where names have other values.
+
+    Those of a name that is set more than once are all among them, since each of its values counts for a while.
+    """
+    times = Counter(target for setup in nest.setups for target in setup.targets)
+    names, found = {*changed, *(name for name, count in times.items() if count > 1)}, []
     for setup in nest.setups:
-        if names & names_in([setup.value]):
+        if names & {*setup.targets, *names_in([setup.value])}:
             names |= set(setup.targets)
             found.append(setup)
     return tuple(found)

@@ -222,14 +222,23 @@ def first_ranks(comm: Any, number: int) -> Any | None:
 
 
 def agree(comm: Any, action: Callable[[], Result]) -> Result:
-    """Do something on every rank; if any rank fails, raise its error on all of them, so that none waits for ever."""
+    """Do something on every rank; if any rank fails, raise its error on all of them, so that none waits for ever.
+
+    An error that nobody foresees, as where memory is short, is raised as it is on its own rank and as RunError on others.
+    """
     error: LapwingError | None = None
+    unexpected: Exception | None = None
     result: Result | None = None
     try:
         result = action()
     except LapwingError as caught:
         error = caught
+    except Exception as caught:
+        unexpected = caught
+        error = RunError(f"rank {comm.Get_rank()} could not prepare the run: {type(caught).__name__}: {caught}")
     failed = [e for e in comm.allgather(error) if e is not None]
+    if unexpected is not None:
+        raise unexpected
     if failed:
         raise failed[0]
     return cast(Result, result)

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -26,9 +27,12 @@ public:
     }
 
 private:
+    static constexpr double LONGEST_SECONDS = 1e9; // decades; clocks count nanoseconds in 64 bits, and would overflow
+
     void run(double seconds) {
         std::unique_lock lock(mutex_);
-        if (condition_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
+        const std::chrono::duration<double> wait(std::min(seconds, LONGEST_SECONDS));
+        if (condition_.wait_for(lock, wait, [this] { return over_; })) return;
         const auto written = write(STDERR_FILENO, text_.data(), text_.size());
         _exit(written < 0 ? 2 : 1);
     }
