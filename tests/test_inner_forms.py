@@ -369,6 +369,22 @@ def test_powers_are_noted() -> None:
     assert not gauss_seidel.plan(floats(9, 9), 1).notes
 
 
+@lw.nest
+def odd_powers(u, x, flags):
+    for i in range(u.shape[0]):
+        u[i] = x[i] ** 1e999 + flags[i] ** 2 + flags[i] ** 1
+
+
+def test_odd_powers() -> None:
+    """An exponent without end has no formula; a bool to the power of an int is an integer."""
+    found, x, flags = np.zeros(3), np.array([0.5, 1.0, -0.5]), np.array([True, True, False])
+    expected = found.copy()
+    odd_powers.python(expected, x, flags)
+    odd_powers(found, x, flags)
+    assert found.tolist() == expected.tolist() == [2.0, 3.0, 0.0]
+    assert "x**inf calls C's pow" in str(odd_powers.plan(found, x, flags))
+
+
 def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Padding keeps rows that advance together out of each other's cache sets; the plain loop would pay for nothing."""
     made: list[str] = []
