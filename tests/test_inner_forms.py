@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -224,9 +225,18 @@ def test_what_was_measured_is_remembered(tmp_path: Path, monkeypatch: pytest.Mon
     assert later.nearest(larger) == later.known(shape)
     assert len(calls) == 1
     (file,) = (tmp_path / "probes").iterdir()
-    for text in ("", '{"version": 1, "shapes": [{"block": [7, 7], "mapping": 0, "tile": 7, "forms": 5}]}'):
-        file.write_text(text)
-        assert FormProber(*nest, 1).known(shape) == {}
+    sound = file.read_text()
+    for odd in (
+        "",
+        '{"version": 1, "shapes": [{"block": [7, 7], "mapping": 0, "tile": 7, "forms": 5}]}',
+        sound.replace("[7, 7]", "[7]"),
+        sound.replace("[7, 7]", "[7, 0]"),
+        sound.replace('"mapping": 0', '"mapping": [0]'),
+        re.sub(r"\d\.?\d*e-\d+", "NaN", sound),
+    ):
+        assert odd != sound
+        file.write_text(odd)
+        assert FormProber(*nest, 1).nearest(shape) == {}
 
 
 def test_forms_are_compared_once_calls_have_taken_long_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,6 +237,7 @@ REPAIRS: dict[str, Repair] = {
     "three values for two": body("a, b = 1.0, 2.0\nu[i, j] = a"),
     "starred assignment": body("a = 1.0\nb = 2.0\nu[i, j] = a"),
     "reduction assigned twice": body("s = s + u[i, j]", before="s = 0.0", after="return s"),
+    "reduction of two types": body("s = max(s, u[i, j], np.int64(3))", before="s = 0", after="return s"),
     "index assigned": body("k = 3\nu[i, j] = 1.0"),
     "argument assigned": body("b = 3\nu[i, j] = b", "u, a=1"),
     "array assigned": body("u[i, j] = 1.0"),

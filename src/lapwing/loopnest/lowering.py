@@ -172,8 +172,9 @@ class _Lowering:
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
         if known is not None and (known.dtype, known.weak) != (dtype, weak):
+            before, here = ScalarType(known.dtype, known.weak), ScalarType(dtype, weak)
             self._refuse(
-                line, f"{name} is {known.dtype} on one line and {dtype} here", "give every term the same dtype"
+                line, f"{name} is {before} in one term and {here} in another", "give every term the same dtype"
             )
         self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, _plain(initial))
         return t.TypedAccumulate(line, statement.text, name, self._convert(term.code, dtype, line))
