@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -224,9 +225,18 @@ def test_what_was_measured_is_remembered(tmp_path: Path, monkeypatch: pytest.Mon
     assert later.nearest(larger) == later.known(shape)
     assert len(calls) == 1
     (file,) = (tmp_path / "probes").iterdir()
-    for text in ("", '{"version": 1, "shapes": [{"block": [7, 7], "mapping": 0, "tile": 7, "forms": 5}]}'):
-        file.write_text(text)
-        assert FormProber(*nest, 1).known(shape) == {}
+    sound = file.read_text()
+    for odd in (
+        "",
+        '{"version": 1, "shapes": [{"block": [7, 7], "mapping": 0, "tile": 7, "forms": 5}]}',
+        sound.replace("[7, 7]", "[7]"),
+        sound.replace("[7, 7]", "[7, 0]"),
+        sound.replace('"mapping": 0', '"mapping": [0]'),
+        re.sub(r"\d\.?\d*e-\d+", "NaN", sound),
+    ):
+        assert odd != sound
+        file.write_text(odd)
+        assert FormProber(*nest, 1).nearest(shape) == {}
 
 
 def test_forms_are_compared_once_calls_have_taken_long_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,6 +377,22 @@ def test_powers_are_noted() -> None:
     assert "x**y calls C's pow at every point" in str(plan)
     assert "x**2 has the bits of C's pow, by a test at every point; x*x needs none" in str(plan)
     assert not gauss_seidel.plan(floats(9, 9), 1).notes
+
+
+@lw.nest
+def odd_powers(u, x, flags):
+    for i in range(u.shape[0]):
+        u[i] = x[i] ** 1e999 + flags[i] ** 2 + flags[i] ** 1
+
+
+def test_odd_powers() -> None:
+    """An exponent without end has no formula; a bool to the power of an int is an integer."""
+    found, x, flags = np.zeros(3), np.array([0.5, 1.0, -0.5]), np.array([True, True, False])
+    expected = found.copy()
+    odd_powers.python(expected, x, flags)
+    odd_powers(found, x, flags)
+    assert found.tolist() == expected.tolist() == [2.0, 3.0, 0.0]
+    assert "x**inf calls C's pow" in str(odd_powers.plan(found, x, flags))
 
 
 def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:

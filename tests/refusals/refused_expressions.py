@@ -220,6 +220,12 @@ body("bits of a float", "u[i, j] = u[i, j] & 1  # <-", "& of float64 and Python 
 body("abs of a bool", "u[i, j] = abs(u[i, j] > 1)  # <-", "abs of bool", "Apply it to a number")
 body("great integer power", "u[i, j] = i ** 20  # <-", "an integer power", "a constant from 1 to 16")
 body("integer power of an index", "u[i, j] = i ** j  # <-", "an integer power", "write float(x)")
+body(
+    "power of two types",
+    "u[i, j] = max(0.0, u[i, j]) ** -1  # <-",
+    "** is between Python numbers or NumPy numbers depending on the values",
+    "numpy.float64",
+)
 body("integer too great", "u[i, j] = i * 9223372036854775807  # <-", "may exceed 64 bits", "Compute in floats")
 body(
     "element too small",

@@ -60,6 +60,23 @@ body(
     "three values for two", "a, b = 1.0, 2.0, 3.0  # <-\nu[i, j] = a", "a, b = 1.0, 2.0, 3.0", "2 targets take 2 values"
 )
 body("starred assignment", "a, *b = 1.0, 2.0  # <-\nu[i, j] = a", "a, *b = 1.0, 2.0", "one assignment for each")
+body(
+    "reduction assigned twice",
+    "s = s = s + u[i, j]  # <-",
+    "s = s = s + u[i, j] assigns to s twice",
+    "on a line of its own",
+    before="s = 0.0",
+    after="return s",
+)
+body(
+    "reduction of two types",
+    "s = max(s, u[i, j], 3)  # <-",
+    "s is int64 in one term and Python int in another",
+    "Give every term the same dtype",
+    lambda: (grid_of(dtype=int),),
+    before="s = 0",
+    after="return s",
+)
 body("index assigned", "i = 3  # <-\nu[i, j] = 1.0", "i is assigned in the loops", "keep their value")
 body(
     "argument assigned",

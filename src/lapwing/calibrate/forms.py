@@ -77,8 +77,9 @@ class FormProber:
     def _recall(self) -> None:
         if self._remembered:
             return
+        loops = len(self.bound.nest.space_loops)
         try:
-            found = ((shape, self._seconds(entry)) for shape, entry in remembered.read(self._path))
+            found = ((shape, self._seconds(entry)) for shape, entry in remembered.read(self._path, loops))
             self._remembered.update((shape, seconds) for shape, seconds in found if len(seconds) == len(self.forms))
         except (ValueError, TypeError):  # a cache: whatever is wrong with it, measure again
             self._remembered.clear()
@@ -86,7 +87,7 @@ class FormProber:
     def _seconds(self, entry: remembered.Entry) -> Seconds:
         """Of the forms that this version of Lapwing has."""
         by_name = {(form.order, form.lanes): form for form in self.forms}
-        of_name = {(tuple(order), lanes): float(took) for order, lanes, took in entry.get("forms", [])}
+        of_name = {(tuple(order), lanes): remembered.seconds(took) for order, lanes, took in entry.get("forms", [])}
         return {by_name[name]: took for name, took in of_name.items() if name in by_name}
 
     def _write(self) -> None:

@@ -72,8 +72,9 @@ class Prober:
         return remembered.path_of(f"{kernel_key(self.bound, self.dependences, self.form)}-{self.together}")
 
     def _read(self) -> dict[Shape, Sample]:
+        loops = len(self.bound.nest.space_loops)
         try:
-            return {shape: _sample_of(entry) for shape, entry in remembered.read(self._path)}
+            return {shape: _sample_of(entry) for shape, entry in remembered.read(self._path, loops)}
         except (ValueError, KeyError, TypeError):  # a cache: whatever is wrong with it, measure again
             return {}
 
@@ -111,5 +112,6 @@ def _mean(one: Sample, other: Sample) -> Sample:
 
 
 def _sample_of(entry: remembered.Entry) -> Sample:
-    copies = {(axis, direction): CopySeconds(pack, unpack) for axis, direction, pack, unpack in entry["copies"]}
-    return Sample(entry["seconds_per_point"], copies)
+    seconds = remembered.seconds
+    copies = {(axis, to): CopySeconds(seconds(pack), seconds(unpack)) for axis, to, pack, unpack in entry["copies"]}
+    return Sample(seconds(entry["seconds_per_point"]), copies)

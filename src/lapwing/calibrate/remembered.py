@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,15 +21,34 @@ def path_of(name: str) -> Path:
     return cache_directory() / "probes" / f"{name}.json"
 
 
-def read(path: Path) -> list[tuple[Shape, Entry]]:
-    """Every shape with its entry; nothing where the file is not there or makes no sense: it is measured again."""
+def read(path: Path, loops: int) -> list[tuple[Shape, Entry]]:
+    """Every shape with its entry; nothing where the file is not there or makes no sense: it is measured again.
+
+    loops: of the nest that are cut into tiles.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["version"] != _VERSION:
             return []
-        return [(Shape(tuple(entry["block"]), entry["mapping"], entry["tile"]), entry) for entry in document["shapes"]]
+        return [(_shape(entry, loops), entry) for entry in document["shapes"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
+
+
+def seconds(value: Any) -> float:
+    """A time that was measured. Raises ValueError or TypeError for what is none."""
+    found = float(value)
+    if not 0 <= found < math.inf:
+        raise ValueError(f"{value} seconds")
+    return found
+
+
+def _shape(entry: Entry, loops: int) -> Shape:
+    block, mapping, tile = tuple(entry["block"]), entry["mapping"], entry["tile"]
+    known = len(block) == loops and (mapping is None or mapping in range(loops))
+    if not known or not all(type(n) is int and n > 0 for n in (*block, tile)):
+        raise ValueError(f"no shape of {loops} loops: {entry}")
+    return Shape(block, mapping, tile)
 
 
 def write(path: Path, entries: Sequence[tuple[Shape, Entry]]) -> None:

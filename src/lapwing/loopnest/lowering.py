@@ -172,8 +172,9 @@ class _Lowering:
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
         if known is not None and (known.dtype, known.weak) != (dtype, weak):
+            before, here = ScalarType(known.dtype, known.weak), ScalarType(dtype, weak)
             self._refuse(
-                line, f"{name} is {known.dtype} on one line and {dtype} here", "give every term the same dtype"
+                line, f"{name} is {before} in one term and {here} in another", "give every term the same dtype"
             )
         self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, _plain(initial))
         return t.TypedAccumulate(line, statement.text, name, self._convert(term.code, dtype, line))
@@ -463,31 +464,38 @@ class _Lowering:
         if isinstance(b.code, t.Literal) and b.code.value != 0:
             return None
         if any(not k.weak for k in results):
-            self._refuse(
-                line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
-                "convert the operands, for example with numpy.float64",
-            )  # fmt: skip
+            self._between_either(operator, line)
         return self._trap(line, "division by zero; the plain loop raises ZeroDivisionError here")
 
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
         if not any(k.is_float for k in a.types | b.types):
-            if not (isinstance(exponent, ir.Constant) and 1 <= exponent.value <= 16):
+            if not (isinstance(exponent, ir.Constant) and type(exponent.value) is int and 1 <= exponent.value <= 16):
                 self._refuse(
                     line,
                     "an integer power",
                     "an integer is raised to a constant from 1 to 16; otherwise write float(x)",
                 )
-            result = a
-            for _ in range(int(exponent.value) - 1):
+            result = a = self._bools_as_integers(a, line)
+            for _ in range(exponent.value - 1):
                 result = self._binary("*", result, a, line)
             return result
         value = self._binary("**", a, b, line)
+        if value.only is None and PY_FLOAT in value.types:  # that raises or turns complex where NumPy's are not finite
+            self._between_either("**", line)
         if value.only == PY_FLOAT:
             assert isinstance(value.code, t.Operation)
             trap = self._trap(line, "a power is not a finite real number; the plain loop raises or turns complex here")
             code = t.Operation("float64", "math.pow", value.code.operands, trap)
             return Value(code, value.types)
         return value
+
+    def _bools_as_integers(self, value: Value, line: int) -> Value:
+        """A bool to the power of a Python int is an integer of 64 bits."""
+        if not any(k.is_bool for k in value.types):
+            return value
+        integers = {PY_BOOL: PY_INT, NP_BOOL: ScalarType("int64")}
+        types = frozenset(integers.get(k, k) for k in value.types)
+        return Value(self._convert(value.code, "int64", line), types, value.interval)
 
     def _compare(self, operator: str, a: Value, b: Value, line: int) -> Value:
         computing: dict[str, None] = {}
@@ -681,6 +689,12 @@ class _Lowering:
                 line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
                 f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",
             )  # fmt: skip
+
+    def _between_either(self, operator: str, line: int) -> NoReturn:
+        self._refuse(
+            line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
+            "convert the operands, for example with numpy.float64",
+        )  # fmt: skip
 
     def _mixed(self, value: Value, line: int) -> NoReturn:
         self._refuse(

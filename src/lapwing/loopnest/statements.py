@@ -67,6 +67,11 @@ class StatementParser(ExpressionParser):
         single = [pair for target, value in pairs for pair in self._unpacked(node, target, value)]
         reduced = [(t, v) for t, v in single if isinstance(t, ast.Name) and t.id in accumulators]
         others = [pair for pair in single if pair not in reduced]
+        names_reduced = [target.id for target, _ in reduced]
+        for name in {name for name in names_reduced if names_reduced.count(name) > 1}:
+            self.refuse(
+                node, f"{self.source.text(node)} assigns to {name} twice", "write each update on a line of its own"
+            )
         # Not names that Python allows, so nobody else's.
         names = {v: ast.copy_location(ast.Name(f"{ast.unparse(t)} =", ast.Load()), v) for t, v in others}
         text = self.source.text(node)

@@ -35,10 +35,10 @@ def _of_powers(bound: BoundNest) -> Iterator[str]:
 
 def _spelled(exponent: float) -> str:
     """A power in multiplications and roots, where it is one of those that people write."""
-    whole = round(abs(exponent) * 2)
-    if whole != abs(exponent) * 2 or not 0 < whole <= 16:
+    halves = abs(exponent) * 2
+    if not (0 < halves <= 16 and halves.is_integer()):
         return "a formula without powers, if there is one,"
-    n, half = divmod(whole, 2)
+    n, half = divmod(int(halves), 2)
     text = "*".join([*["x"] * n, *["sqrt(x)"] * half])
     if exponent > 0:
         return text
