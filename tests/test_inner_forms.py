@@ -382,7 +382,7 @@ def test_powers_are_noted() -> None:
 @lw.nest
 def odd_powers(u, x, flags):
     for i in range(u.shape[0]):
-        u[i] = x[i] ** 1e999 + flags[i] ** 2 + flags[i] ** 1
+        u[i] = x[i] ** 1e999 + flags[i] ** 2 + flags[i] ** 1 + max(0, x[i]) ** 0.5
 
 
 def test_odd_powers() -> None:
@@ -391,7 +391,7 @@ def test_odd_powers() -> None:
     expected = found.copy()
     odd_powers.python(expected, x, flags)
     odd_powers(found, x, flags)
-    assert found.tolist() == expected.tolist() == [2.0, 3.0, 0.0]
+    assert found.tolist() == expected.tolist() == [2.0 + math.sqrt(0.5), 4.0, 0.0]
     assert "x**inf calls C's pow" in str(odd_powers.plan(found, x, flags))
 
 

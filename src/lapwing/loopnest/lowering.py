@@ -480,7 +480,7 @@ class _Lowering:
                 result = self._binary("*", result, a, line)
             return result
         value = self._binary("**", a, b, line)
-        if value.only is None and PY_FLOAT in value.types:  # that raises or turns complex where NumPy's are not finite
+        if value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent):
             self._between_either("**", line)
         if value.only == PY_FLOAT:
             assert isinstance(value.code, t.Operation)
@@ -709,6 +709,13 @@ class _Lowering:
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
 }  # fmt: skip
+
+
+def _has_harmless_power(base: Value, exponent: ir.Expression) -> bool:
+    """Whether Python's own numbers among the values of the base are 0 or 1, to a positive power. Those of others may not be
+    finite or real: Python then raises or gives a complex number, where NumPy gives an infinity or a NaN."""
+    small = PY_FLOAT not in base.types and base.interval is not None and 0 <= base.interval[0] <= base.interval[1] <= 1
+    return small and isinstance(exponent, ir.Constant) and exponent.value > 0
 
 
 def _operand_advice(operator: str) -> str:
