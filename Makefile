@@ -21,7 +21,7 @@ C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
 HOSTS := 2
 RATE := 200mbit
 
-.PHONY: help setup demo test test-long lint format bench papers lab-up lab-down clean
+.PHONY: help setup setup-tests demo test test-long lint format bench papers lab-up lab-down clean
 
 help: ## this text
 	@echo "Lapwing runs plain loop nests across MPI ranks and hides communication behind computation."
@@ -40,12 +40,13 @@ demo: setup ## align two genomes on 2 ranks with all engines, check the result, 
 		--repeat 3 --json out/alignment.json --timeline out/alignment.html
 	@$(IN_VENV) python examples/alignment.py --picture out/alignment.png
 
-test: ## the tests, six minutes on two cores; as root on Debian it first installs what they need
+setup-tests: # a target of its own: make expands all lines of a recipe, and $(realpath .venv) in them, before it runs one
 	@scripts/setup.sh --tests
+
+test: setup-tests ## the tests, six minutes on two cores; as root on Debian it first installs what they need
 	@$(PYTEST) -m "not long" $(BY_FILE) -o faulthandler_timeout="$$(.venv/bin/python tests/limits.py 900)"
 
-test-long: ## thousands of random cases, for hours: MINUTES=40 begins none later, SEED=20261122 repeats a day's
-	@scripts/setup.sh --tests
+test-long: setup-tests ## thousands of random cases, for hours: MINUTES=40 begins none later, SEED=20261122 repeats a day's
 	@echo "long tests, SEED=$(SEED)"
 	@LAPWING_SEED=$(SEED) $(PYTEST) -m long --dist worksteal -o faulthandler_timeout=0 -o timeout=7200 $(MINUTES:%=--minutes %)
 
