@@ -89,6 +89,12 @@ def scaled(u, x):
 
 
 @lw.nest
+def signed(u, x):
+    for i in range(u.shape[0]):
+        u[i] = math.copysign(u[i], x)
+
+
+@lw.nest
 def steepest(u, start):
     best = start
     for i in range(u.shape[0]):
@@ -206,6 +212,13 @@ def test_a_float_that_an_integer_or_a_start_comes_from_is_bound_anew():
 def test_names_that_are_set_twice():
     for w, x in ((1.0, 1.0), (5.0, 4.0), (2.0, 4.0)):
         call(set_twice, np.ones(4), w, x)
+
+
+def test_the_sign_of_a_nan_counts():
+    for tile, sign in ((1, 1.0), (2, -1.0), (1, -1.0)):
+        u = np.ones(3)
+        signed.using(tile=tile)(u, math.copysign(math.nan, sign))
+        assert np.array_equal(u, np.full(3, sign))
 
 
 def test_globals_are_looked_up_in_every_call(monkeypatch, bound):

@@ -89,11 +89,11 @@ def global_values(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Two calls with the same signature bind alike: types, shapes and scalar values."""
+    """Two calls with the same signature bind alike: types, shapes and scalar values, to the bit: 0.0 is not -0.0."""
     return tuple(
         (name, str(value.dtype), value.shape, getattr(getattr(value, "flags", None), "writeable", True))
         if getattr(value, "shape", ())
-        else (name, type(value), repr(value) if isinstance(value, float | np.floating) else value)  # 0.0 is not -0.0
+        else (name, type(value), np.asarray(value).tobytes() if isinstance(value, float | np.floating) else value)
         for values in (arguments, surroundings)
         for name, value in values.items()
         if not callable(value) and not inspect.ismodule(value)

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import math
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,15 +40,20 @@ class Meanings:
         paths = [path for path in dict.fromkeys(_paths(source.tree)) if path[0] not in parameters]
         self._outside = Outside(source.function, [name for name, *_ in paths])
         self._attributes = [attributes for _, *attributes in paths]
-        self._values = self._now()
+        self._values = list(self._now())
 
     @property
     def hold(self) -> bool:
         """Whether the names still stand for the same."""
-        return not self._values or all(map(_is_same, self._values, self._now()))
+        return all(
+            now is before or _is_equal(before, now) for before, now in zip(self._values, self._now(), strict=True)
+        )
 
-    def _now(self) -> list[Any]:
-        return list(map(_at, self._outside.values(), self._attributes))
+    def _now(self) -> Iterator[Any]:
+        for value, attributes in zip(self._outside.values(), self._attributes, strict=True):
+            for attribute in attributes:
+                value = getattr(value, attribute, None) if isinstance(value, types.ModuleType) else None
+            yield value
 
 
 def _paths(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
@@ -63,13 +69,5 @@ def _paths(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
             yield (node.id, *reversed(attributes))
 
 
-def _at(value: Any, attributes: Sequence[str]) -> Any:
-    for attribute in attributes:
-        value = getattr(value, attribute, None) if inspect.ismodule(value) else None
-    return value
-
-
-def _is_same(before: Any, now: Any) -> bool:
-    if before is now:
-        return True
+def _is_equal(before: Any, now: Any) -> bool:
     return isinstance(before, int | float) and type(before) is type(now) and repr(before) == repr(now)
