@@ -687,8 +687,8 @@ class Program:
     text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
     ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them. ``left_out``:
     what conditional compilation leaves out of what was read, from each ``#if`` to its ``#endif``. ``undefined``: the macros that
-    are taken as undefined, with the numbers of the files in which that decides what is compiled. ``libraries``: C's functions that
-    headers of the system's declare, but for MPI's, and whether they may be given functions to call.
+    are taken as undefined, with the numbers of the files in which that decides what is compiled. ``libraries``: C's functions
+    that headers of the system's declare, but for MPI's, and whether they may be given functions to call.
     """
 
     sources: tuple[Source, ...]

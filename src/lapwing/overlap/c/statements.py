@@ -90,8 +90,8 @@ _REASONS = {
 class Given:
     """What is known of macros. ``macros``: those that are said to be defined, or not to be. ``all``: every one is certain, for
     the compiler's own command is known. ``installed``: those that the compiler or a header of the system's defines; another one
-    may define others, of which names that are usual are known. All else is defined in the program's own text or not at all: see ``assumed``. ``because``: of what that
-    text defines, the macros by which it does."""
+    may define others, of which the usual names are known. All else is defined in the program's own text or not at all: see
+    ``assumed``. ``because``: of what that text defines, the macros by which it does."""
 
     macros: frozenset[str]
     all: bool = False
