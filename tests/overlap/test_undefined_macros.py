@@ -155,11 +155,40 @@ def test_messages_that_are_left_out_are_told() -> None:
     assert "-D" in (barrier.note or "")
 
 
-def test_only_what_leaves_something_out_counts() -> None:
+def test_what_is_compiled_only_without_a_macro_is_checked_too() -> None:
+    """With -DFAR the work would read what is received: n is known to be 0 only without."""
+    alone = "    int n = up;\n#ifndef FAR\n    n = 0;\n#endif\n    for (int i = 1; i < N; i++) v[1][i] = u[n][i];"
+    assert changed(read_c_text(C.replace("/* between */", alone)))[1].undefined == ("FAR",)
+    inside = "    v[0][0] = 1\n#ifndef FAR\n    + 1\n#endif\n    ;"
+    assert changed(read_c_text(C.replace("/* between */", inside)))[1].undefined == ("FAR",)
+    text, outcome = changed(read_text(f"#ifndef FAR\n#define LEVEL 1\n#endif\n{FORTRAN}", "a.F90"))
+    assert outcome.undefined == ("FAR", "SMALL", "TRACE")
+    assert text.startswith("#if defined(FAR) || defined(SMALL) || defined(TRACE)\n#error ")
+
+
+def test_what_decides_outside_of_functions_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("#ifndef SIZES_H\n#define SIZES_H\n#ifndef N\n#define N 400\n#endif\n#endif\n")
+    cpp = '#ifdef __cplusplus\nextern "C"\n#endif\nvoid other(void);\n#ifdef _OPENMP\n#include <omp.h>\n#endif\n'
+    text, outcome = of_c("", include_dirs=[tmp_path])
+    assert not outcome.undefined
+    headed = C.replace("#define N 400", f'#include "sizes.h"\n{cpp}')
+    text, outcome = changed(read_c_text(headed, include_dirs=[tmp_path]))
+    assert outcome.undefined == ("N",)
+    assert text.startswith("#if defined(N)\n#error ")  # before the text's own definition
+
+
+@pytest.mark.parametrize("name", ["__GFORTRAN__", "_OPENMP", "__INTEL_COMPILER"])
+def test_what_compilers_define_is_taken_for_nothing_in_fortran(name: str) -> None:
+    text, outcome = changed(read_text(FORTRAN.replace("TRACE", name), "a.F90"))
+    assert outcome.undefined == ("SMALL",)
+    assert name not in text.partition("#endif")[0]
+
+
+def test_only_what_decides_counts() -> None:
     inner = '#ifdef SHORT /* not the LONG one */\n    printf("short\\n");\n#else\n    v[1][1] = 0;\n#endif'
     program = read_c_text(C.replace("/* between */", f"#ifndef ALONE // as ever\n{inner}\n#endif"))
-    assert list(program.undefined) == ["SHORT"]
-    (one,) = program.left_out
+    assert list(program.undefined) == ["ALONE", "SHORT"]
+    (one,) = (one for one in program.left_out if one.pieces)
     assert [program.sources[0].text(piece).strip() for piece in one.pieces] == ['printf("short\\n");']
 
 

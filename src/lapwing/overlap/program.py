@@ -658,8 +658,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Conditional compilation, from ``#if`` to ``#endif``, of which something is not compiled. ``pieces``: what is not.
-    ``whole``: nothing is compiled there, so its lines mean no more than a comment. ``macros``: those that decide."""
+    """Conditional compilation, from ``#if`` to ``#endif``, of which something is not compiled, or would not be with other macros.
+    ``pieces``: what is not. ``whole``: nothing is compiled there, so its lines mean no more than a comment. ``macros``: those
+    that decide, and are taken as undefined."""
 
     span: Span
     pieces: tuple[Span, ...]
@@ -667,12 +668,15 @@ class LeftOut:
     macros: frozenset[str] = frozenset()
 
 
-def taken_as_undefined(left_out: Iterable[LeftOut]) -> dict[str, frozenset[int]]:
-    """The macros that were taken as undefined, with the numbers of the files in which that leaves something out."""
+def taken_as_undefined(assumed: Iterable[tuple[int, frozenset[str]]]) -> dict[str, frozenset[int]]:
+    """The macros that were taken as undefined, with the numbers of the files in which that decides what is compiled.
+
+    ``assumed``: such macros of a region, with its file's number.
+    """
     found: dict[str, set[int]] = {}
-    for piece in left_out:
-        for name in piece.macros:
-            found.setdefault(name, set()).add(piece.span.source)
+    for source, macros in assumed:
+        for name in macros:
+            found.setdefault(name, set()).add(source)
     return {name: frozenset(found[name]) for name in sorted(found)}
 
 
@@ -683,8 +687,8 @@ class Program:
     text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
     ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them. ``left_out``:
     what conditional compilation leaves out of what was read, from each ``#if`` to its ``#endif``. ``undefined``: the macros that
-    are taken as undefined, with the numbers of the files in which that leaves something out. ``libraries``: C's functions that
-    headers of the system's declare, but for MPI's, and whether they may be given functions to call.
+    are taken as undefined, with the numbers of the files in which that decides what is compiled. ``libraries``: C's functions
+    that headers of the system's declare, but for MPI's, and whether they may be given functions to call.
     """
 
     sources: tuple[Source, ...]

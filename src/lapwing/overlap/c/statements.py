@@ -15,7 +15,8 @@ from lapwing.overlap.c.expressions import Expressions, mark_targets
 from lapwing.overlap.c.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.c.loops import PointedKinds, counted
 from lapwing.overlap.c.symbols import Declarations, give_bounds, is_reference
-from lapwing.overlap.c.text import Directive, Region, Text
+from lapwing.overlap.c.text import EFFECTIVE, INCLUDES, Directive, Region, Text
+from lapwing.overlap.predefined import is_predefined
 from lapwing.overlap.program import (
     AddressOf,
     Assign,
@@ -75,8 +76,6 @@ _NAMES_TYPE = frozenset((20, 36))  # typedef, using
 _STANDS_ALONE = frozenset(
     ("barrier", "taskwait", "taskyield", "flush", "cancel", "cancellation", "threadprivate", "declare", "end", "depobj")
 )
-_INCLUDES = frozenset(("include", "include_next", "import"))
-_EFFECTIVE = _INCLUDES | {"define", "undef", "pragma"}  # directives that change code
 _REASONS = {
     Kind.ASM_STMT: "assembler",
     Kind.MS_ASM_STMT: "assembler",
@@ -91,8 +90,8 @@ _REASONS = {
 class Given:
     """What is known of macros. ``macros``: those that are said to be defined, or not to be. ``all``: every one is certain, for
     the compiler's own command is known. ``installed``: those that the compiler or a header of the system's defines; another one
-    may define others. All else is defined in the program's own text or not at all: see ``assumed``. ``because``: of what that
-    text defines, the macros by which it does."""
+    may define others, of which the usual names are known. All else is defined in the program's own text or not at all: see
+    ``assumed``. ``because``: of what that text defines, the macros by which it does."""
 
     macros: frozenset[str]
     all: bool = False
@@ -101,7 +100,7 @@ class Given:
 
     def decide(self, region: Region) -> bool:
         """Whether it is known what is compiled of the region."""
-        return self.all or not any(name in self.installed or name.startswith("__has_") for name in self._open(region))
+        return self.all or not any(name in self.installed or is_predefined(name) for name in self._open(region))
 
     def assumed(self, region: Region) -> frozenset[str]:
         """The macros of a region that are taken as undefined but for what the program's own text says of them."""
@@ -301,7 +300,7 @@ class Statements:
         for directive in self._directives(start, end):
             if _holds(items, directive):
                 continue
-            if directive.name in _INCLUDES:
+            if directive.name in INCLUDES:
                 result.append(_Barrier(directive.start, directive.end, f"an included file: {directive.rest}"))
             elif directive.name == "pragma" and directive.rest.split()[:1] in (["omp"], ["acc"]):
                 words = directive.rest.split()
@@ -335,10 +334,10 @@ class Statements:
 
     def _note_left_out(self, region: Region) -> None:
         hidden = [(low, high) for low, high in region.branches if self._hides(low, high)]
-        if not hidden:
-            return
         compiled = any(not self._is_skipped(self._text.starts[n]) for n in self._text.tokens(region.start, region.end))
-        effective = any(d.name in _EFFECTIVE for d in self._directives(region.start, region.end))
+        effective = any(d.name in EFFECTIVE for d in self._directives(region.start, region.end))
+        if not (hidden or compiled or effective):
+            return
         self.left_out[region.start] = LeftOut(
             Span(self._source, region.start, region.end),
             tuple(Span(self._source, low, high) for low, high in hidden),
@@ -351,7 +350,7 @@ class Statements:
         if not self._is_skipped(low):
             return False
         return bool(self._text.tokens(low, high)) or any(
-            directive.name in _EFFECTIVE and self._is_skipped(directive.start)
+            directive.name in EFFECTIVE and self._is_skipped(directive.start)
             for directive in self._text.directives_in(low, high)
         )
 
@@ -523,6 +522,8 @@ class Statements:
                 return str(error)
             if barrier is not None:
                 return barrier.reason
+            if self._given.decide(region):
+                self._note_left_out(region)
         return None
 
     def _obstacle(self, node: Node, span: Span) -> str | None:
@@ -552,7 +553,7 @@ class Statements:
         for directive in self._directives(start, end):
             if directive.name == "pragma":
                 return _pragma_name(directive)
-            if directive.name in _INCLUDES:
+            if directive.name in INCLUDES:
                 return f"an included file: {directive.rest}"
         return "a pragma" if self._first_pragma(start, end) is not None else None
 

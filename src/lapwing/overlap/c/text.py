@@ -25,6 +25,8 @@ _LINE = re.compile(
     rb"""\#(?:\\\r?\n|/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[^\n\\]|\\)*""",
     re.VERBOSE | re.DOTALL,
 )
+INCLUDES = frozenset({"include", "include_next", "import"})
+EFFECTIVE = INCLUDES | {"define", "undef", "pragma"}  # directives that change code
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
@@ -113,6 +115,11 @@ class Text:
         last = bisect.bisect_left(self.directives, end, key=lambda directive: directive.start)
         return self.directives[first:last]
 
+    def holds_anything(self, region: Region) -> bool:
+        """Whether code, or a directive that changes code, stands in any branch."""
+        inside = self.directives_in(region.start, region.end)
+        return bool(self.tokens(region.start, region.end)) or any(one.name in EFFECTIVE for one in inside)
+
     def regions_in(self, start: int, end: int, whole: bool = True) -> list[Region]:
         """The conditional regions that start in those bytes; ``whole``: and end there."""
         first = bisect.bisect_left(self.regions, start, key=lambda region: region.start)
@@ -171,9 +178,7 @@ def conditional_definitions(text: Text) -> dict[str, frozenset[str]]:
     for directive in text.directives:
         if directive.name not in ("define", "undef"):
             continue
-        around = (
-            one for one in text.regions if one.start < directive.start < one.end and not _guards_header(one, text)
-        )
+        around = (one for one in text.regions if one.start < directive.start < one.end and not guards_header(one, text))
         macros = frozenset[str]().union(*(region.macros() for region in around))
         name = _NAME.match(directive.rest)
         if name is not None and macros:
@@ -181,7 +186,7 @@ def conditional_definitions(text: Text) -> dict[str, frozenset[str]]:
     return found
 
 
-def _guards_header(region: Region, text: Text) -> bool:
+def guards_header(region: Region, text: Text) -> bool:
     """Whether the whole file stands in ``#ifndef NAME`` and defines that name at once."""
     inside = [directive for directive in text.directives if directive.start > region.start]
     names = region.macros()

@@ -17,7 +17,7 @@ from lapwing.overlap.c.fallback import Found, functions_in
 from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Linkage, Node, Unit, Uses
 from lapwing.overlap.c.statements import Given, Statements
 from lapwing.overlap.c.symbols import Declarations, Table, give_bounds
-from lapwing.overlap.c.text import Text, conditional_definitions
+from lapwing.overlap.c.text import Region, Text, conditional_definitions, guards_header
 from lapwing.overlap.c.trial import Trial, survives
 from lapwing.overlap.program import (
     Block,
@@ -126,6 +126,8 @@ class _Reader:
         self._undefines = undefines
         self._tries = tries
         self._omitted: list[LeftOut] = []
+        self._assumed: list[tuple[int, frozenset[str]]] = []  # files, and macros that are taken as undefined there
+        self._texts: dict[Path, Text] = {}
         self._definitions: dict[Path, Mapping[str, frozenset[str]]] = {}
         self._include_dirs = [folder.resolve() for folder in include_dirs]
         self._defines = defines
@@ -159,7 +161,7 @@ class _Reader:
             (*(self._read_bytes(path) for path in self._included if path not in self._files), *self._given_macros()),
             {key: tuple(self._declarations.get(identity, ())) for identity, key in self._keys.items()},
             tuple(self._omitted),
-            taken_as_undefined(self._omitted),
+            taken_as_undefined((*self._assumed, *((one.span.source, one.macros) for one in self._omitted))),
             self._table.libraries,
         )
 
@@ -233,8 +235,15 @@ class _Reader:
     def definitions(self, path: Path) -> Mapping[str, frozenset[str]]:
         """The macros that a file defines under conditions, with those that decide."""
         if path not in self._definitions:
-            self._definitions[path] = conditional_definitions(Text(self._read_bytes(path)))
+            self._definitions[path] = conditional_definitions(self.text(path))
         return self._definitions[path]
+
+    def text(self, path: Path) -> Text:
+        """The tokens and directives of a file that is read, a header's, too."""
+        if path not in self._texts:
+            file = self._files.get(path)
+            self._texts[path] = Text(self._read_bytes(path)) if file is None else file.text
+        return self._texts[path]
 
     def _problem(self, path: Path, line: int, message: str) -> None:
         self._problems.append(Problem(path, line, message))
@@ -314,6 +323,7 @@ class _UnitReader:
         self._installed = frozenset(self._names_of_system(cursors))
         self._because = self._conditional_definitions()
         self._definitions(cursors)
+        self._note_conditions()
 
     def _is_ours(self, path: Path | None) -> bool:
         """A file of the program: the source itself, or a header beside it or in a folder that was given."""
@@ -355,6 +365,28 @@ class _UnitReader:
                 for name, macros in self._program.definitions(path).items():
                     found[name] = found.get(name, frozenset()) | macros
         return found
+
+    def _note_conditions(self) -> None:
+        """Note the macros that decide what is compiled outside of functions."""
+        given = self._program.given(self._main, self._installed, self._because)
+        number = self._program._file(self._main).number
+        for path, _ in self._unit.included():
+            if path not in self._of_mpi and not toolchain.is_of_system(path):
+                for region in self._regions_outside(path):
+                    macros = given.assumed(region)
+                    if macros and given.decide(region):
+                        self._program._assumed.append((number, macros))
+
+    def _regions_outside(self, path: Path) -> Iterator[Region]:
+        """A file's conditional regions that are read, hold something and stand in no function that was read."""
+        text = self._program.text(path)
+        file = self._program._files.get(path)
+        functions = file.functions if file is not None else []
+        for region in text.regions:
+            out = any(start < region.start < end for start, end in self._skipped(path))
+            inside = any(function.start < region.start < function.end for function in functions)
+            if not (out or inside or guards_header(region, text)) and text.holds_anything(region):
+                yield region
 
     def _names_of_system(self, cursors: Sequence[Cursor]) -> Iterator[str]:
         """The macros that the compiler itself, or a header of the system's, defines."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from lapwing.overlap.fortran.condition import UNKNOWN, evaluate
 from lapwing.overlap.fortran.view import Piece, View
+from lapwing.overlap.predefined import is_predefined
 
 _DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)(\()?(?:[ \t]+(.*))?")
 _UNDEFINE = re.compile(r"#\s*undef\s+([A-Za-z_]\w*)")
@@ -22,7 +23,8 @@ Included = Callable[[str], Collection[str] | None]
 
 @dataclass(frozen=True)
 class Left:
-    """A region of which a branch is left out that holds something, from ``#if`` to ``#endif``. ``pieces``: those branches.
+    """A region of which a branch is left out that holds something, or would be with other macros, from ``#if`` to ``#endif``.
+    ``pieces``: those branches.
     ``whole``: nothing is compiled there. ``macros``: those that decide because they are taken as undefined."""
 
     start: int
@@ -111,6 +113,8 @@ class Known:
             missing.update(self._because.get(name, ()))
             if name in self.values:
                 return self.values[name]
+            if is_predefined(name):
+                return UNKNOWN
             missing.add(name)
             return None if self.all else UNKNOWN
 
@@ -157,7 +161,10 @@ def conditions(view: View, known: Known, holds_units: Callable[[Piece], bool]) -
             dropped.append(Piece(kept.end, region.end, ""))
         hidden = (Piece(b.start, b.end, "") for b in region.branches if b is not kept)
         pieces = tuple(piece for piece in hidden if _holds_anything(view, piece))
-        if pieces:
+        decides = (
+            bool(region.macros) and kept is not None and _holds_anything(view, kept) and not _guards_file(view, region)
+        )
+        if pieces or decides:
             whole = kept is None or not _holds_anything(view, kept)
             left.append(Left(region.start, region.end, pieces, whole, frozenset(region.macros)))
         for inner in kept.inner if kept is not None else ():
@@ -174,6 +181,15 @@ def _holds_anything(view: View, piece: Piece | _Branch) -> bool:
         return True
     lines = (line for line in view.preprocessor if _CONDITIONAL.match(line.text) is None)
     return any(piece.start <= line.start < piece.end for line in (*lines, *view.directives))
+
+
+def _guards_file(view: View, region: _Region) -> bool:
+    """Whether the file stands in ``#ifndef NAME`` and defines that name at once, so that it is read only once."""
+    around = [line for line in view.preprocessor if not region.start <= line.start < region.end]
+    inside = [line for line in view.preprocessor if region.start < line.start]
+    first = _DEFINE.match(inside[0].text) if inside else None
+    alone = not (around or view.text[: region.start].strip() or view.text[region.end :].strip())
+    return alone and first is not None and {first[1]} == region.macros
 
 
 def conditional_regions(view: View) -> list[tuple[int, int]]:

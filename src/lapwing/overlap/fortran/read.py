@@ -223,7 +223,7 @@ class ProgramReader:
             mains=mains,
             included=given,
             left_out=left_out,
-            undefined=taken_as_undefined(left_out),
+            undefined=taken_as_undefined((one.span.source, one.macros) for one in left_out),
         )
 
     def left_out(self) -> Iterator[LeftOut]:
