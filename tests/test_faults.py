@@ -175,7 +175,7 @@ class Endless:
             assert time.monotonic() < deadline, self.output.read_text()
             time.sleep(0.05)
         self.ranks = [int(file.read_text()) for file in files]
-        time.sleep(scaled(1.0))  # from the files to the middle of the run
+        time.sleep(scaled(4.0))  # planning ends in that time, and the run is in its middle
 
     def end(self) -> str:
         """What it said, once it has failed and no rank is left."""
