@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from _running import required
 from _transformed import transformed
 
 from lapwing.overlap.c import read_c_text
@@ -104,8 +104,7 @@ def test_lines_that_are_left_out_are_carried_along() -> None:
 
 
 def test_compilers_check_it(tmp_path: Path) -> None:
-    if shutil.which("mpicc") is None:
-        pytest.skip("no MPI here")
+    required("c")
     (tmp_path / "a.c").write_text(of_c(TRACED)[0])
     command = ["mpicc", "-fsyntax-only", str(tmp_path / "a.c")]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
