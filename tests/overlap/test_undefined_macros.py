@@ -244,8 +244,8 @@ def test_conditions(condition: str, value: int | None) -> None:
 
 
 @pytest.mark.mpi
-def test_the_result_is_the_same(tmp_path: Path, thorough: bool) -> None:
+def test_the_result_is_the_same(tmp_path: Path) -> None:
     result = transformed(C.replace("/* between */", TRACED), "a.c", tmp_path)
     assert "wait-later" in result.made("MPI_Waitall")
     assert "wait-later" in result.made("MPI_Irecv")
-    result.assert_behaves_as_before(thorough, 1)
+    result.assert_behaves_as_before(False, 1)  # a program for one rank, which is its own neighbour
