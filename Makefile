@@ -1,7 +1,8 @@
 # `make` tells what there is to do. Every target does its own set-up: nothing is needed before it.
 
 # Settings of another environment that would reach into this one.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX PYTEST_ADDOPTS
+# PYTHONDONTWRITEBYTECODE would have every process compile all of the package again.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE VIRTUAL_ENV CONDA_PREFIX PYTEST_ADDOPTS
 
 # PATH, so that this environment's mpiexec and mpicxx are found first; realpath, because .venv can be a link
 # (scripts/setup.sh says when); not :=, because .venv may not exist before `setup` has run.
@@ -43,7 +44,7 @@ demo: setup ## align two genomes on 2 ranks with all engines, check the result, 
 setup-tests: # a target of its own: make expands all lines of a recipe, and $(realpath .venv) in them, before it runs one
 	@scripts/setup.sh --tests
 
-test: setup-tests ## the tests, ten to sixteen minutes on two cores; as root on Debian it first installs what they need
+test: setup-tests ## the tests, eight minutes on two cores; as root on Debian it first installs what they need
 	@$(PYTEST) -m "not long" $(BY_FILE) -o faulthandler_timeout="$$(.venv/bin/python tests/limits.py 900)"
 
 test-long: setup-tests ## thousands of random cases, for hours: MINUTES=40 begins none later, SEED=20261122 repeats a day's

@@ -22,7 +22,7 @@ from lapwing.codegen.toolchain import find_c_compiler
 from lapwing.loopnest.binding import BoundNest
 from lapwing.runtime import native
 from lapwing.runtime.storage import LocalArray
-from lapwing.runtime.workspace import Workspace, merged
+from lapwing.runtime.workspace import Reductions, Workspace
 
 TILE, WHOLE_CALL = "Lapwing, tile", "Lapwing, whole call"
 UNLIMITED = ctypes.c_int64(2**62)
@@ -98,7 +98,7 @@ def _plain(
         start = time.perf_counter()
         library.lw_plain(ctypes.byref(workspace.tile), UNLIMITED)
         seconds = time.perf_counter() - start
-        return Call({name: seconds}, merged(bound, [workspace.words]))
+        return Call({name: seconds}, Reductions(bound).merged([workspace.words]))
 
     return Contender(arguments, call, exact)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 from limits import scaled
 from randomness import first_seed
+
+END = pytest.StashKey[float]()  # after which no test begins; seconds since the epoch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,9 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     minutes = config.getoption("minutes")
-    # Processes that share the tests share the moment: it travels with the options.
-    if minutes is not None and not hasattr(config, "workerinput"):
-        config.option.minutes = time.time() / 60 + minutes
+    if minutes is not None:
+        config.stash[END] = getattr(config, "workerinput", {}).get("end", time.time() + 60 * minutes)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Processes that share the tests share the moment."""
+    if END in node.config.stash:
+        node.workerinput["end"] = node.config.stash[END]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,8 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    end = item.config.getoption("minutes")
-    if end is not None and time.time() / 60 > end:
+    if time.time() > item.config.stash.get(END, math.inf):
         pytest.skip("no time was left for it")
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 IN_WORKERS = {"PYTHONPATH": str(Path(__file__).parent)}  # what programs need that search on behalf of a test
 
+THOROUGHLY = {"LAPWING_ALL_ROUNDS": "1"}  # what programs need that go through all rounds
+
 
 def first_seed() -> int:
     return int(os.environ.get("LAPWING_SEED", "0"))
@@ -42,3 +44,8 @@ def seeds(number: int) -> Iterator[int]:
         if not goes_on():
             return
         yield seed
+
+
+def rounds(few: int, many: int) -> range:
+    """Rounds of a program on more ranks than cores, where each call waits for its turn on them; a few hold all classes."""
+    return range(many if "LAPWING_ALL_ROUNDS" in os.environ else few)

@@ -260,7 +260,7 @@ def test_interrupt_leaves_nothing(
     assert "KeyboardInterrupt" in errors
     assert suffixes(directory) == {".lock"}
     for pid in pids.read_text().split():
-        assert not is_running(int(pid))
+        wait_for(lambda pid=pid: not is_running(int(pid)))  # killed, which takes a moment
 
 
 # --- damage ---------------------------------------------------------------------

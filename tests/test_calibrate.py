@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,12 @@ from lapwing.calibrate.rig import times_of
 from lapwing.calibrate.statistics import median_quantity, relative_noise, typical
 from lapwing.calibrate.tile import Probe, kernel_key, measure_kernel, probe
 from lapwing.calibrate.tiles import fit_copies, fit_operations, noise_of, subject_of
+from lapwing.cli import launch
+from lapwing.cli.job import Report
+from lapwing.cli.main import main
 from lapwing.errors import RefusedError
 from lapwing.machine import stored
-from lapwing.machine.document import from_document, links_document, links_from
+from lapwing.machine.document import from_document, links_document, links_from, to_document
 from lapwing.machine.machine import Curve, Quantity
 from lapwing.trace.events import EVENT, PHASES
 
@@ -385,7 +389,9 @@ def _lapwing(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.mpi
-def test_calibrate_end_to_end(tmp_path: Path) -> None:
+def test_calibrate_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     words = ["mine.py", "-p", "n=80", "--seconds", "1", "-o", "here.json", "--json", "out/here.json"]
     done = _lapwing(*words, cwd=tmp_path)
@@ -399,10 +405,14 @@ def test_calibrate_end_to_end(tmp_path: Path) -> None:
     for text in ("messages on a node", "tiles", "mine", "written to here.json"):
         assert text in done.stdout
 
-    # What is not measured again stays; what cannot be read is replaced, and said to be.
-    done = _lapwing("--seconds", "1", "-o", "here.json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "tiles of mine" in done.stdout
+    # What is not measured again stays.
+    again = replace(machine, kernels={key: k for key, k in machine.kernels.items() if k.name != "mine"})
+    report = Report({"machine": to_document(again), "warnings": []}, ())
+    monkeypatch.setattr(launch, "launch", lambda *_: report)
+    with pytest.raises(SystemExit) as stop:
+        main(["calibrate", "-o", str(tmp_path / "here.json")])
+    assert stop.value.code == 0
+    assert "tiles of mine" in capsys.readouterr().out
     assert "mine" in {kernel.name for kernel in stored.read(tmp_path / "here.json").kernels.values()}
 
 

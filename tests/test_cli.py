@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import os
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,6 +28,9 @@ from lapwing.api import Nest
 from lapwing.cli import loading, session
 from lapwing.cli.files import check_writable, write_json
 from lapwing.cli.frames import FrameReader, FrameWriter
+from lapwing.cli.job import Job
+from lapwing.cli.main import main
+from lapwing.codegen.cache import cache_directory
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, LapwingError, RefusedError
 from lapwing.trace.metrics import hidden
@@ -150,6 +156,23 @@ def lapwing(
     assert not mark.exists()
     assert "Traceback" not in done.stderr
     return done
+
+
+def refused(folder: Path, *arguments: str) -> tuple[int, str]:
+    """The status and the words of one command line in this process, which fails the test where it starts ranks."""
+    words = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stderr(words),
+        mock.patch.object(sys, "path", list(sys.path)),
+        mock.patch.object(sys, "modules", dict(sys.modules)),
+        mock.patch.object(subprocess, "Popen", side_effect=AssertionError("a process was started")),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(arguments)
+    assert "Traceback" not in words.getvalue()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, words.getvalue()
 
 
 def document(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -287,7 +310,7 @@ def test_engines_take_turns_on_fresh_arrays(folder: Path, monkeypatch: pytest.Mo
         return real(variant, arguments, *rest, **options)
 
     monkeypatch.setattr(session, "run", noted)
-    job = session.Job("smooth.py", (("n", "12"),), ("overlap", "blocking"), None, None, repeat=2, check=True)
+    job = Job("smooth.py", (("n", "12"),), ("overlap", "blocking"), None, None, repeat=2, check=True)
     report = session.run_session(job, nest, None, lambda kind, value: None)
     assert report is not None
     assert [engine for engine, _ in seen] == ["overlap", "blocking"] * 2
@@ -329,7 +352,11 @@ def compiler_with(folder: Path, extra: str, only_for: str = "*") -> dict[str, st
     script = folder / "wrong_cc"
     script.write_text(f'#!/bin/sh\ncase "$*" in {only_for}) exec cc "$@" {extra};; *) exec cc "$@";; esac\n')
     script.chmod(0o755)
-    return {"LAPWING_CC": str(script), "LAPWING_CACHE": str(folder / "wrong_cache")}
+    cache = folder / "wrong_cache"
+    cache.mkdir(mode=0o700)
+    for built in cache_directory().glob("runtime-*.so"):  # the C++ compiler is the right one
+        shutil.copy(built, cache)
+    return {"LAPWING_CC": str(script), "LAPWING_CACHE": str(cache)}
 
 
 @needs_cc
@@ -380,8 +407,15 @@ def test_check_on_large_sizes_with_a_float_sum(folder: Path) -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize("n", [40, 600])
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
+@pytest.mark.parametrize(
+    ("n", "ranks"),
+    [
+        pytest.param(40, 1, marks=pytest.mark.long),
+        (600, 1),
+        pytest.param(40, 2, marks=[pytest.mark.mpi, needs_mpi]),
+        pytest.param(600, 2, marks=[pytest.mark.mpi, needs_mpi, pytest.mark.long]),
+    ],
+)
 def test_check_where_the_plain_loop_raises(folder: Path, n: int, ranks: int) -> None:
     arguments = ["several.py:root", "-p", "negative=yes", "-p", f"n={n}", "-n", str(ranks), "--check"]
     done = lapwing(folder, "run", *arguments)
@@ -463,7 +497,7 @@ def test_differences_name_engine_and_grid(folder: Path, monkeypatch: pytest.Monk
     nest = loading.load_nest(str(folder / "several.py:third"))
     real, count = session.array_differences, iter([[], ["u[1] differs"]])
     monkeypatch.setattr(session, "array_differences", lambda *arguments: real(*arguments) + next(count))
-    job = session.Job("", (("n", "9"),), ("overlap", "blocking"), None, "all", repeat=1, check=True)
+    job = Job("", (("n", "9"),), ("overlap", "blocking"), None, "all", repeat=1, check=True)
     report = session.run_session(job, nest, None, lambda kind, value: None)
     assert report is not None
     assert report.differences == ("blocking on 1: u[1] differs",)
@@ -472,8 +506,8 @@ def test_differences_name_engine_and_grid(folder: Path, monkeypatch: pytest.Monk
 
 def test_jobs_survive_the_way_to_the_ranks() -> None:
     for grid in (None, "all", (2, 3)):
-        job = session.Job("f.py", (("n", "9"),), ("overlap",), 3, grid, repeat=1, check=True)
-        assert session.Job.from_json(job.to_json()) == job
+        job = Job("f.py", (("n", "9"),), ("overlap",), 3, grid, repeat=1, check=True)
+        assert Job.from_json(job.to_json()) == job
 
 
 def test_plan_lists_all_grids(folder: Path) -> None:
@@ -542,9 +576,9 @@ def test_refused_before_any_rank_is_started(folder: Path, arguments: str, text: 
         "import lapwing as lw\n@lw.nest\ndef f(u):\n    for i in range(1, 9):\n        for j in range(8):\n"
         "            u[i, j] = u[i - 1, j + 1]\n            u[i, j + 1] = u[i, j]\n@f.problem\ndef p():\n    return {}\n"
     )
-    done = lapwing(folder, "run", "-n", "2", *arguments.split(), launcher=False)
-    assert done.returncode == 2, done.stderr
-    assert text in " ".join(done.stderr.split())
+    status, words = refused(folder, "run", "-n", "2", *arguments.split())
+    assert status == 2, words
+    assert text in " ".join(words.split())
 
 
 @needs_cc
@@ -595,6 +629,10 @@ def test_a_file_that_raises_has_failed(folder: Path, source: str, text: str) -> 
     done = lapwing(folder, "run", "broken.py", launcher=False)
     assert done.returncode == 1
     assert text in done.stderr
+
+
+def test_debugging_shows_where_a_file_raises(folder: Path) -> None:
+    (folder / "broken.py").write_text("def f():\n    return 1 / 0\nf()\n")
     shown = subprocess.run(
         [sys.executable, "-m", "lapwing", "run", "broken.py"], cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "LAPWING_DEBUG": "1"}, timeout=LIMIT,
@@ -773,7 +811,7 @@ class Started:
         for line in self.process.stdout:
             if b"grid" in line:  # the first rank has its plan
                 break
-        time.sleep(1.5)
+        time.sleep(0.5)
         self.family = children(self.process.pid)
         self.ranks = [p for p in self.family if is_rank(p)]
         assert len(self.ranks) == ranks, self.process.stderr
@@ -891,7 +929,7 @@ def test_ctrl_c_in_this_process(folder: Path) -> None:
     for line in process.stdout:
         if "engine" in line:
             break
-    time.sleep(1.5)
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=GONE)
     assert process.returncode == 130

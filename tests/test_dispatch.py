@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import gc
 import math
+import pickle
 import threading
 import types
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing import decide, dispatch
+from lapwing import decide, dispatch, memo
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.tile import Probe
 from lapwing.machine.machine import Quantity
@@ -162,7 +165,7 @@ def test_signatures_in_rotation_are_all_remembered(bound):
 
 
 def test_the_signatures_that_are_remembered_are_limited(monkeypatch, bound):
-    monkeypatch.setattr(dispatch, "REMEMBERED", 3)
+    monkeypatch.setattr(memo, "KEPT", 3)
     for sweeps in (1, 2, 3, 4, 1, 4):
         call(smooth, grid(), sweeps)
     assert bound == ["smooth"] * 5
@@ -279,11 +282,31 @@ def test_closure_variables_are_looked_up_in_every_call():
     @lw.nest
     def times(u):
         for i in range(u.shape[0]):
-            u[i] = u[i] * factor
+            u[i] = u[i] * factor  # noqa: F821 (deleted below)
 
     call(times, np.ones(4))
     factor = 3.0
     call(times, np.ones(4))
+    del factor
+    with pytest.raises(lw.RefusedError, match="factor has no value yet"):
+        times(np.ones(4))
+
+
+def test_threads_remember_at_the_same_time():
+    """More signatures than are kept, so that each call may be the one that another thread makes room for."""
+
+    def calls(first):
+        for n in range(first, first + 40):
+            call(smooth, grid(4, n), 1)
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(calls, first) for first in (4, 34, 64, 94)]:
+            done.result()
+
+
+def test_copied_and_pickled_as_a_function():
+    assert deepcopy(smooth) is smooth
+    assert pickle.loads(pickle.dumps(smooth)) is smooth
 
 
 def test_arrays_that_come_to_share_memory_are_refused():

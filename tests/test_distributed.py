@@ -13,12 +13,14 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from limits import scaled
+from randomness import THOROUGHLY, rounds
 
 import lapwing as lw
 
@@ -158,7 +160,7 @@ def nests_in_turn() -> None:
         lambda: same_results(nothing(U), nothing.python(u)),
     ]
     generator = np.random.default_rng(7)
-    for k in (*range(len(steps)), *generator.integers(0, len(steps), 30)):
+    for k in (*range(len(steps)), *generator.integers(0, len(steps), len(rounds(12, 30)))):
         steps[k]()
         # Looking must not change anything, and not looking neither.
         if k % 3 == 0:
@@ -179,15 +181,21 @@ def nearly_results(found: float, expected: float) -> None:
 
 @scenario
 def looked_at_after_every_nest() -> None:
-    for engine in ("overlap", "blocking"):
-        for first in (smooth.using(engine=engine, tile=4), written_off_centre, written_twice, back):
-            for second in (smooth.using(engine=engine), written_off_centre, written_twice, back, corner):
-                u = numbers(5, 19, 21)
-                U = lw.DistributedArray(on_rank_0(u))
-                for nest in (first, second, first):
-                    more = (2,) if nest.loops.name == "smooth" else ()
-                    assert nest(U, *more) == nest.python(u, *more)
-                    same(U.numpy(), u)
+    nests = (smooth, written_off_centre, written_twice, back, corner)
+    pairs = list(product(nests[:-1], nests))
+    for k in rounds(len(pairs) // 2, 2 * len(pairs)):
+        engine = ("overlap", "blocking")[(k + k // len(pairs)) % 2]
+        first, second = (
+            nest.using(engine=engine) for nest in pairs[7 * k % len(pairs)]
+        )  # all of the first, all of the second
+        if first.loops.name == "smooth":
+            first = first.using(tile=4)
+        u = numbers(5, 19, 21)
+        U = lw.DistributedArray(on_rank_0(u))
+        for nest in (first, second, first):
+            more = (2,) if nest.loops.name == "smooth" else ()
+            assert nest(U, *more) == nest.python(u, *more)
+            same(U.numpy(), u)
 
 
 @scenario
@@ -424,20 +432,23 @@ def mpiexec() -> str:
     return program
 
 
-def start(command: list[str], seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
+def start(command: list[str], seconds: float = SECONDS, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+        command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL,
+        env={**os.environ, **settings},
     )  # fmt: skip
 
 
 # Two and four ranks bring no class that one and three do not.
-RANKS = [1, 3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (2, 4))]
+MORE = (2, 4)
+RANKS = [1, 3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in MORE)]
 ALONE = ["fails_on_one_rank", "mpi_used_before_and_after"]
 IN_TURN = [name for name in SCENARIOS if name not in ALONE]
 
 
 def play(ranks: int, *names: str, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
-    return start([mpiexec(), "-n", str(ranks), sys.executable, __file__, *names], seconds)
+    settings = THOROUGHLY if ranks in MORE else {}
+    return start([mpiexec(), "-n", str(ranks), sys.executable, __file__, *names], seconds, **settings)
 
 
 @cache

@@ -263,11 +263,20 @@ def test_advection_is_pipelined_over_time() -> None:
 # -- the programs ------------------------------------------------------------------------------------------------------
 
 
+EVERYDAY = [
+    "gauss_seidel",
+    "heat1d",
+    "alignment",
+    "eikonal",
+]  # arrays that stay, a skewed nest, a maximum, several nests
+
+
 @pytest.mark.mpi
-def test_programs_say_the_same_alone_and_on_two_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [EVERYDAY, pytest.param(list(SMALL), marks=pytest.mark.long)], ids=["some", "all"])
+def test_programs_say_the_same_alone_and_on_two_ranks(names: list[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    alone, together = (run([*launcher, __file__, *SMALL], tmp_path) for launcher in ([sys.executable], mpiexec(2)))
-    assert alone.stdout.count("== ") == len(SMALL)
+    alone, together = (run([*launcher, __file__, *names], tmp_path) for launcher in ([sys.executable], mpiexec(2)))
+    assert alone.stdout.count("== ") == len(names)
     assert untimed(together.stdout) == untimed(alone.stdout)
 
 
@@ -285,11 +294,11 @@ def run_programs(names: list[str]) -> None:
     ("name", "parameters"),
     [
         ("gauss_seidel", []),  # rows a power of two apart
-        ("heat1d", ["n=301", "steps=400"]),
         ("alignment", ["bases=900"]),
         *(
             pytest.param(name, parameters, marks=pytest.mark.long)
             for name, parameters in (
+                ("heat1d", ["n=301", "steps=400"]),
                 ("sqrt3d", ["k=2048"]),
                 ("gauss_seidel9", ["n=300"]),
                 ("sor3d", ["n=40"]),
@@ -312,7 +321,7 @@ def test_lapwing_run_finds_it_identical(name: str, parameters: list[str], tmp_pa
     assert name != "alignment" or all(one["results"]["score"] > 900 for one in runs)
 
 
-@pytest.mark.parametrize("name", ["alignment", "eikonal", "advection2d"])
+@pytest.mark.parametrize("name", ["alignment", "eikonal", pytest.param("advection2d", marks=pytest.mark.long)])
 def test_picture_is_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)

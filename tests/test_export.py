@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import everyday
 from limits import scaled
 from needs import CMAKE, SIMGRID
 
@@ -242,9 +243,18 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     exported(CASES["one rank"], folder)
     makefile = (folder / "Makefile").read_text()
     flags = re.search(r"^RUNTIME_FLAGS := (.*)$", makefile, re.MULTILINE)[1]  # type: ignore[index]
-    for prefix in ("", "smpi-") if shutil.which("smpicxx") else ("",):
-        make(folder, f"RUNTIME_FLAGS={flags} -O0", *(f"build/{prefix}{name}.o" for name in OBJECTS))
+    make(folder, f"RUNTIME_FLAGS={flags} -O0", *(f"build/{name}.o" for name in OBJECTS))
     return folder / "build"
+
+
+@pytest.fixture(scope="session")
+def simulated_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for the simulator, which `lapwing simulate` takes from the cache."""
+    bound, plan, _ = planned(CASES["one rank"])
+    tool = shutil.which("smpicxx") or ""
+    found = smpi._objects(sources(bound, plan), tool, smpi._version(tool))
+    assert {path.name for path in found} == {f"smpi-{name}.o" for name in OBJECTS}
+    return found[0].parent
 
 
 def with_objects(folder: Path, objects: Path) -> None:
@@ -260,7 +270,7 @@ EVERYDAY = ("one rank", "descending, reductions", "along time", "skewed, sheared
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", [n if n in EVERYDAY else pytest.param(n, marks=pytest.mark.long) for n in CASES])
+@pytest.mark.parametrize("name", everyday(CASES, EVERYDAY))
 def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, objects: Path) -> None:
     case = CASES[name]
     folder = tmp_path / "program"
@@ -278,20 +288,15 @@ def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, 
 
 @needs_simgrid
 @pytest.mark.parametrize(
-    "name",
-    [
-        "old values",
-        *(
-            pytest.param(n, marks=pytest.mark.long)
-            for n in ("three dimensions", "descending, reductions", "along time")
-        ),
-    ],
+    "name", everyday(("old values", "three dimensions", "descending, reductions", "along time"), ("old values",))
 )
-def test_a_simulated_program_that_computes_has_the_same_bits(name: str, tmp_path: Path, objects: Path) -> None:
+def test_a_simulated_program_that_computes_has_the_same_bits(
+    name: str, tmp_path: Path, simulated_objects: Path
+) -> None:
     case = CASES[name]
     folder = tmp_path / "program"
     exported(case, folder)
-    with_objects(folder, objects)
+    with_objects(folder, simulated_objects)
     make(folder, "smpi")
     arrays, _ = expected(case)
     for engine in smpi.ENGINES:
@@ -340,6 +345,8 @@ def test_cmake_builds_the_same_program(tmp_path: Path) -> None:
     folder = tmp_path / "program"
     exported(case, folder)
     wrapper = find_mpi().mpicxx.command[0]
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace(";-O2", ";-O0"))  # as in `objects`
     for command in (["cmake", "-B", "build", f"-DMPI_CXX_COMPILER={wrapper}"], ["cmake", "--build", "build"]):
         done = run(command, folder)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -489,11 +496,11 @@ def test_an_unknown_nest_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_programs_of_many_ranks_stay_small() -> None:
-    case = Case(roots, lambda: dict(a=np.zeros((65, 65, 2049), np.float32)), 64, (8, 8), 8)
+    case = Case(roots, lambda: dict(a=np.zeros((33, 33, 2049), np.float32)), 16, (4, 4), 8)
     bound, plan, _ = planned(case)
     assert plan.steps == 256
     # Two channels in and out of 256 messages each, and as many steps.
-    assert len(program_bytes(bound, plan)) < 64 * 1000
+    assert len(program_bytes(bound, plan)) < 16 * 1000
 
 
 def read_table(data: bytes, columns: int) -> list[list[int]]:
@@ -650,6 +657,16 @@ def test_simulated_seconds_are_those_of_the_model() -> None:
     cpu, way = 60e-6 + 10e-9 * size, CLUSTER.latency + size / CLUSTER.bytes_per_second
     # The sender waits until the message has come, the receiver takes it in and computes; the sender's next is ready by then.
     assert seconds == pytest.approx(10 * (compute + cpu + way) + cpu + compute, rel=0.01)
+
+
+@needs_simgrid
+@pytest.mark.parametrize("name", ["three dimensions", "descending, reductions"])
+def test_programs_for_the_simulator_share_what_belongs_to_no_nest(name: str, simulated_objects: Path) -> None:
+    bound, plan, _ = planned(CASES[name])
+    tool = shutil.which("smpicxx") or ""
+    assert {path.parent for path in smpi._objects(sources(bound, plan), tool, smpi._version(tool))} == {
+        simulated_objects
+    }
 
 
 @needs_simgrid

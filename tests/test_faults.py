@@ -19,17 +19,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from everyday import everyday
 from limits import scaled
 from needs import TASKSET
 from processes import default_signals
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import execute, segments
+from lapwing.run import run
+from lapwing.runtime import communicator, execute, segments
 from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 SECONDS = scaled(120)  # for a run that ends by itself, on a machine that is busy
+PATIENCE = round(scaled(2))  # for messages and for ranks that start, all of them at once
 GONE = scaled(60)  # for a run to end after something has happened to it
 SCENARIOS: dict[str, Callable[..., None]] = {}
 
@@ -79,15 +82,40 @@ def short(*engines: str) -> None:
         check(smooth.using(engine=engine, tile=4))
 
 
+MOMENTS = {  # modules and the functions in them that a rank comes to
+    "the first rank plans": (communicator, "join"),
+    "building": (execute, "tile_library"),
+    "arrays are scattered": (execute, "scatter_stores"),
+    "the run begins": (execute, "join"),
+}
+
+
 @scenario
-def endless(engine: str, directory: str) -> None:
-    """Runs until something happens to it, after every rank has left a file named after its process."""
+def endless(engine: str, directory: str, moment: str = "") -> None:
+    """Runs until something happens to it. Every rank leaves a file named after its process, and the first one another when
+    all are in the middle of the run.
+
+    moment: on the way to the run, one of MOMENTS, at which the second rank stops.
+    """
+    communicator.start_mpi("endless")
+    arguments = {"u": np.zeros((800, 800)), "sweeps": 100_000}
     nest = smooth.using(engine=engine, tile=50)
-    nest(np.zeros((800, 800)), 2)
-    here = Path(directory) / f"rank{rank()}"
-    here.with_suffix(".new").write_text(str(os.getpid()))
-    here.with_suffix(".new").rename(here)
-    nest(np.zeros((800, 800)), 100_000)
+    plan = nest.plan(**arguments, ranks=communicator.world().Get_size()) if rank() == 0 else None
+
+    def leave(name: str) -> None:
+        here = Path(directory) / name
+        here.with_suffix(".new").write_text(str(os.getpid()))
+        here.with_suffix(".new").rename(here)
+
+    def report(done: float) -> None:
+        if done * arguments["sweeps"] > 4 and not (Path(directory) / "running").exists():
+            leave("running")  # the first sweep's values have come back from the other ranks
+
+    leave(f"rank{rank()}")
+    if moment and rank() == 1:
+        module, name = MOMENTS[moment]
+        setattr(module, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGSTOP))
+    run(nest, arguments, report, plan=plan)
     print("done", flush=True)
 
 
@@ -154,10 +182,10 @@ def start(ranks: int, *words: str, before: tuple[str, ...] = (), **settings: str
 
 
 class Endless:
-    """A run in its middle."""
+    """A run in its middle, or one that a rank does not come to (MOMENTS)."""
 
-    def __init__(self, engine: str, ranks: int, directory: Path, **settings: str) -> None:
-        command = [mpiexec(), "-n", str(ranks), sys.executable, __file__, "endless", engine, str(directory)]
+    def __init__(self, engine: str, ranks: int, directory: Path, moment: str = "", **settings: str) -> None:
+        command = [mpiexec(), "-n", str(ranks), sys.executable, __file__, "endless", engine, str(directory), moment]
         self.output = directory / "output"
         with self.output.open("w") as stream:
             self.process = subprocess.Popen(
@@ -170,12 +198,12 @@ class Endless:
             )
         deadline = time.monotonic() + SECONDS
         files = [directory / f"rank{number}" for number in range(ranks)]
-        while not all(file.exists() for file in files):
+        signs = files if moment else [*files, directory / "running"]
+        while not all(file.exists() for file in signs):
             assert self.process.poll() is None, self.output.read_text()
             assert time.monotonic() < deadline, self.output.read_text()
-            time.sleep(0.05)
+            time.sleep(0.02)
         self.ranks = [int(file.read_text()) for file in files]
-        time.sleep(scaled(4.0))  # planning ends in that time, and the run is in its middle
 
     def end(self) -> str:
         """What it said, once it has failed and no rank is left."""
@@ -208,20 +236,18 @@ class Endless:
 def endless_run(tmp_path: Path) -> Iterator[Callable[..., Endless]]:
     begun: list[Endless] = []
 
-    def begin(engine: str, ranks: int, **settings: str) -> Endless:
-        begun.append(Endless(engine, ranks, tmp_path, **settings))
+    def begin(engine: str, ranks: int, moment: str = "", **settings: str) -> Endless:
+        begun.append(Endless(engine, ranks, tmp_path, moment, **settings))
         return begun[-1]
 
     yield begin
-    for run in begun:
-        run.clean_up()
+    for one in begun:
+        one.clean_up()
 
 
-def engines(*everyday: str) -> pytest.MarkDecorator:
+def engines(*chosen: str) -> pytest.MarkDecorator:
     """These engines, whose way of waiting is another; all of them in the long tests."""
-    return pytest.mark.parametrize(
-        "engine", [e if e in everyday else pytest.param(e, marks=pytest.mark.long) for e in ENGINES]
-    )
+    return pytest.mark.parametrize("engine", everyday(ENGINES, chosen))
 
 
 @pytest.mark.mpi
@@ -232,12 +258,19 @@ class TestInMidRun:
         os.kill(run.ranks[1], signal.SIGKILL)
         assert "KILLED BY SIGNAL: 9" in run.end() or "signal 9" in run.end()
 
-    @engines(*ENGINES)
+    @engines("overlap", "onesided")
     def test_a_rank_stands_still(self, engine: str, endless_run: Callable[..., Endless]) -> None:
-        run = endless_run(engine, 2, LAPWING_PATIENCE="4")
+        run = endless_run(engine, 2, LAPWING_PATIENCE=str(PATIENCE))
         os.kill(run.ranks[1], signal.SIGSTOP)
         said = run.end()
-        assert "lapwing: rank 0: waited 4 s for " in said
+        assert f"lapwing: rank 0: waited {PATIENCE} s for " in said
+        assert "LAPWING_PATIENCE=SECONDS allows longer waits" in said
+
+    @pytest.mark.parametrize("moment", everyday(MOMENTS, ("the first rank plans", "arrays are scattered")))
+    def test_a_rank_stands_still_before(self, moment: str, endless_run: Callable[..., Endless]) -> None:
+        run = endless_run("overlap", 3, moment, LAPWING_PATIENCE=str(PATIENCE))
+        said = run.end()
+        assert f"lapwing: rank 0: waited {PATIENCE} s for rank 1 outside of the run: that rank or the network" in said
         assert "LAPWING_PATIENCE=SECONDS allows longer waits" in said
 
     @engines("blocking")

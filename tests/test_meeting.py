@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import everyday
+from randomness import THOROUGHLY, rounds
 from test_distributed import back, mpiexec, numbers, on_rank_0, only_read, other_order, rank_and_size, slanted, smooth
 from test_distributed import written_twice as writes_twice
 
@@ -94,7 +96,7 @@ def equal_arrays_stay_equal() -> None:
     """Every rank that passes an array has the result, whatever the layout of its copy; NaNs are equal to themselves."""
     rank, size = rank_and_size()
     generator = np.random.default_rng(3)
-    for k in range(24):
+    for k in rounds(12, 24):
         nest = [smooth, back, other_order, writes_twice, slanted, with_globals][k % 6]
         shape = tuple(map(int, generator.integers(8, 30, 2)))
         dtype = [np.float64, np.float32][k % 2]
@@ -118,7 +120,7 @@ def what_differs_is_shown() -> None:
     if size == 1:
         return
     generator = np.random.default_rng(4)
-    for k in range(12):
+    for k in rounds(6, 12):
         other = int(generator.integers(1, size))
         shape = tuple(map(int, generator.integers(5, 40, 2)))
         u = generator.random(shape)
@@ -243,19 +245,19 @@ def surplus_ranks_idle() -> None:
     from lapwing.run import run
 
     _, size = rank_and_size()
-    for engine in ENGINES:
-        for n in (17, 9, 5, 4, 3, 2):
-            u, c = numbers(n, n, n), numbers(n + 1, n)
-            expected, U, mine = u.copy(), lw.DistributedArray(u), u.copy()
-            for nest, more in ((smooth, (2,)), (back, ()), (other_order, (c,)), (smooth, (1,)), (slanted, (c * u, 2))):
-                value = nest.python(expected, *more)
-                for array in (U, mine):
-                    found = nest.using(engine=engine)(array, *more)
-                    assert value is None or abs(found - value) <= 1e-12 * abs(value)
-                plan = nest.plan(u, *more, ranks=size)
-                assert plan.ranks + plan.idle == size
-            assert mine.tobytes() == expected.tobytes()
-            assert (whole := U.numpy()) is None or whole.tobytes() == expected.tobytes()
+    for k in rounds(6, 24):
+        engine, n = ENGINES[(k + k // 6) % 4], (17, 9, 5, 4, 3, 2)[k % 6]
+        u, c = numbers(n, n, n), numbers(n + 1, n)
+        expected, U, mine = u.copy(), lw.DistributedArray(u), u.copy()
+        for nest, more in ((smooth, (2,)), (back, ()), (other_order, (c,)), (smooth, (1,)), (slanted, (c * u, 2))):
+            value = nest.python(expected, *more)
+            for array in (U, mine):
+                found = nest.using(engine=engine)(array, *more)
+                assert value is None or abs(found - value) <= 1e-12 * abs(value)
+            plan = nest.plan(u, *more, ranks=size)
+            assert plan.ranks + plan.idle == size
+        assert mine.tobytes() == expected.tobytes()
+        assert (whole := U.numpy()) is None or whole.tobytes() == expected.tobytes()
     outcome = run(smooth, smooth.arguments(numbers(1, 3, 4), 1))
     assert outcome.plan.ranks == min(size, 2)
     assert len(outcome.trace.ranks) == outcome.plan.ranks
@@ -278,7 +280,7 @@ def arrays_without_elements() -> None:
 def errors_are_raised_on_all_ranks() -> None:
     """With arrays as they were; then all goes on."""
     generator = np.random.default_rng(6)
-    for k in range(24):
+    for k in rounds(8, 24):
         shape = tuple(map(int, generator.integers(4, 40, 2)))
         nest = divided.using(engine=ENGINES[k % 4], tile=int(generator.integers(1, 9)))
         u = np.ones(shape, np.int64)
@@ -293,7 +295,7 @@ def errors_are_raised_on_all_ranks() -> None:
                 assert "division by zero" in refusal(lambda at=at: nest(U, 3, at), lw.RunError)  # noqa: B023
             found = U.numpy() if k % 3 else U
             assert found is None or found.tobytes() == u.tobytes(), (k, at)
-    for k in range(12):  # the error is one of the plain loop, not one of what was left out
+    for k in rounds(4, 12):  # the error is one of the plain loop, not one of what was left out
         shape = tuple(map(int, generator.integers(4, 30, 2)))
         at = int(generator.integers(2, 2 * shape[0] - 1))
         u = np.zeros(shape, np.int64)
@@ -358,18 +360,27 @@ def play(ranks: int, *words: str, **settings: str) -> subprocess.CompletedProces
     )  # fmt: skip
 
 
+# Every day on as many ranks as are needed to tell one from the others; all of them on each number in the long tests.
+OF_THREE = ("what_differs_is_shown", "on_communicators_of_the_users", "an_error_nobody_foresees_is_told_to_all_ranks")
+EVERYDAY = [(name, 3 if name in OF_THREE else 2) for name in IN_TURN]
+ALL = [pytest.param(name, ranks, True, marks=pytest.mark.long) for name in IN_TURN for ranks in (2, 3, 5)]
+
+
+def in_turn(ranks: int, thorough: bool) -> list[str]:
+    return IN_TURN if thorough else [name for name, wanted in EVERYDAY if wanted == ranks]
+
+
 @cache
-def played_in_turn(ranks: int) -> subprocess.CompletedProcess[str]:
-    return play(ranks, *IN_TURN)
+def played_in_turn(ranks: int, thorough: bool) -> subprocess.CompletedProcess[str]:
+    return play(ranks, *in_turn(ranks, thorough), **(THOROUGHLY if thorough else {}))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [2, 3, 5])
-@pytest.mark.parametrize("name", IN_TURN)
-def test_scenario(name: str, ranks: int) -> None:
-    done = played_in_turn(ranks)
+@pytest.mark.parametrize(("name", "ranks", "thorough"), [*((*one, False) for one in EVERYDAY), *ALL])
+def test_scenario(name: str, ranks: int, thorough: bool) -> None:
+    done = played_in_turn(ranks, thorough)
     if done.returncode != 0:
-        ended = next(n for n in IN_TURN if done.stdout.count(f"done {n}\n") < ranks)
+        ended = next(n for n in in_turn(ranks, thorough) if done.stdout.count(f"done {n}\n") < ranks)
         assert name != ended, done.stderr[-3000:]
         done = play(ranks, name)  # it may not have had its turn
     assert done.returncode == 0, done.stderr[-3000:]
@@ -392,8 +403,12 @@ ENDINGS = {
 }
 
 
+# In the second call: the same class, and longer on the way.
+AGAIN = {"mpi second sleeps", "mpi second raises"}
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("how", ENDINGS)
+@pytest.mark.parametrize("how", everyday(ENDINGS, ENDINGS.keys() - AGAIN))
 def test_a_rank_that_does_not_come(how: str) -> None:
     which, text = ENDINGS[how]
     begun = time.monotonic()

@@ -65,6 +65,7 @@ def test_help(program: str) -> None:
     assert "--pictures" in done.stdout
 
 
+@pytest.mark.long
 @needs_simgrid
 def test_p0_overlap_is_faster_as_in_figure_5(tmp_path: Path) -> None:
     (space,) = quick("p0.py", tmp_path)["spaces"]

@@ -12,6 +12,7 @@ from lapwing.errors import Refusal, RefusedError
 from lapwing.html import table
 from lapwing.loopnest import ir
 from lapwing.loopnest.source import FunctionSource
+from lapwing.memo import Memo
 from lapwing.runtime.ending import end_all_on_error
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
     from lapwing.tiling.partition import Partition
-
-REMEMBERED = 64  # signatures: the levels of a multigrid cycle, and the ways each is called
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,18 @@ class Nest:
         self.tuning: Tuning | None = None
         self.comm: Any = None
         self._parsed: tuple[ir.LoopNest, Meanings] | None = None
-        self._bound: dict[Any, BoundNest] = {}
-        self._planned: dict[Any, PlannedCalls] = {}
+        self._bound: Memo[BoundNest] = Memo()
+        self._planned: Memo[PlannedCalls] = Memo()
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin = self  # what `using` made others of: it holds what they share
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
         return f"<nest {self.name} ({self.where}){', refused' if self.refusals else ''}>"
+
+    def __reduce__(self) -> str:
+        """Copied and pickled as functions are: by name."""
+        return self.python.__qualname__
 
     def _repr_html_(self) -> str:
         """For notebooks: where it stands, its loops and dependences, or why it is refused."""
@@ -212,9 +215,7 @@ class Nest:
             return bind(self.loops, arguments, surroundings)
         if known is None:
             known = bind(self.loops, arguments, surroundings)
-            self._bound[key] = known
-            if len(self._bound) > REMEMBERED:
-                self._bound.pop(next(iter(self._bound)))
+            self._bound.keep(key, known)
         return known
 
     def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
@@ -254,11 +255,8 @@ class Nest:
             known.plan_anew(decide.for_call(self.wishes(), partition, known.worked))
             return known
         known = PlannedCalls(decide.for_call(self.wishes(), partition))
-        if key is None:
-            return known
-        self._planned[key] = known
-        if len(self._planned) > REMEMBERED:
-            self._planned.pop(next(iter(self._planned)), None)
+        if key is not None:
+            self._planned.keep(key, known)
         return known
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

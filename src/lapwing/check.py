@@ -32,7 +32,7 @@ from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.rounding import nearest
 from lapwing.runtime import native
 from lapwing.runtime.storage import allocate, attach
-from lapwing.runtime.workspace import Workspace, merged
+from lapwing.runtime.workspace import Reductions, Workspace
 
 PYTHON_ITERATIONS = 200_000  # what CPython does in a second
 CORNER_ITERATIONS = 20_000
@@ -210,7 +210,7 @@ def _run_compiled(library: Any, bound: BoundNest, arguments: Mapping[str, Any], 
         workspace.check_traps()
     except RunError as error:
         return Reference({}, {}, f"stops: {error}", how)
-    totals = merged(bound, [workspace.words])
+    totals = Reductions(bound).merged([workspace.words])
     return Reference(copies, {name: totals[name] for name in bound.nest.returns}, None, how)
 
 

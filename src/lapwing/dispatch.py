@@ -6,20 +6,21 @@ arrays, where they lie apart, and the values of scalars, but for floats that the
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import operator
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.api import REMEMBERED
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding import BoundNest, set_up, values_outside_loops
 from lapwing.loopnest.outside import Outside
 from lapwing.loopnest.scalars import free_scalars, names_from_outside, names_in, set_again
+from lapwing.memo import Memo
 from lapwing.run import bound_alone, check_aliases, run
 from lapwing.runtime import communicator
 from lapwing.runtime.alone import PreparedRun
@@ -42,17 +43,22 @@ class Dispatcher:
 
     def __init__(self, nest: Nest) -> None:
         parameters = inspect.signature(nest.python).parameters.values()
-        self._optional = sum(p.default is not p.empty for p in parameters)
         self._in_any_form = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         self._parameters = tuple(p.name for p in parameters)
         self._defaults = tuple(p.default for p in parameters)
+        required = sum(p.default is p.empty for p in parameters)
+        # By how many arguments are given by position: the names that must be given, and those that may.
+        self._by_name = [
+            (frozenset(self._parameters[count:required]), frozenset(self._parameters[count:]))
+            for count in range(len(self._parameters) + 1)
+        ]
         self._outside = Outside(nest.python, names_from_outside(nest.loops))
         names = (*self._parameters, *self._outside.names)
         self._positions = {name: position for position, name in enumerate(names)}
         free = free_scalars(nest.loops)
         self._free = tuple(name for name in names if name in free)
         self._kinds = tuple(_kind_of_free if name in free else _kind for name in names)
-        self._remembered: dict[Any, _BoundCall] = {}
+        self._remembered: Memo[_BoundCall] = Memo()
 
     def __call__(self, nest: Nest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The reductions by name. Raises as Nest.__call__ does."""
@@ -71,7 +77,7 @@ class Dispatcher:
             known = _BoundCall(nest, self._positions, self._free, values)
             results = known.run(values, ())
             if known.is_small:
-                self._remember(key, known)
+                self._remembered.keep(key, known)
             return results
         return known.run(values, scalars)
 
@@ -82,9 +88,8 @@ class Dispatcher:
         """
         values = list(args)
         if kwargs or len(args) != len(self._parameters) or not self._in_any_form:
-            rest = self._parameters[len(args) :]
-            if len(args) <= len(self._parameters) and self._fits(rest, kwargs):
-                values += map(kwargs.get, rest, self._defaults[len(args) :])
+            if self._fits(len(args), kwargs):
+                values += map(kwargs.get, self._parameters[len(args) :], self._defaults[len(args) :])
             else:
                 values = list(nest.arguments(*args, **kwargs).values())
         if self._outside.names:
@@ -96,12 +101,12 @@ class Dispatcher:
             values = [value.whole if type(value) is DistributedArray else value for value in values]
         return values
 
-    def _fits(self, rest: tuple[str, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether parameters that are not given by position are given by name or have a default, and nothing else is given."""
-        if not self._in_any_form:
+    def _fits(self, count: int, kwargs: dict[str, Any]) -> bool:
+        """Whether parameters after the first ``count`` are given by name or have a default, and nothing else is given."""
+        if not self._in_any_form or count > len(self._parameters):
             return False
-        required = rest[: max(0, len(rest) - self._optional)]
-        return all(name in kwargs for name in required) and all(name in rest for name in kwargs)
+        required, possible = self._by_name[count]
+        return required <= kwargs.keys() <= possible
 
     def _key(self, nest: Nest, values: Values) -> Any:
         """Equal for calls that are alike; None for one that is like no other."""
@@ -110,11 +115,6 @@ class Dispatcher:
             return None
         grid = tuple(nest.grid) if isinstance(nest.grid, list) else nest.grid
         return (nest.engine, nest.tile, grid, *kinds)
-
-    def _remember(self, key: Any, known: _BoundCall) -> None:
-        self._remembered[key] = known
-        if len(self._remembered) > REMEMBERED:
-            self._remembered.pop(next(iter(self._remembered)), None)
 
 
 def _kind(value: Any) -> Any:
@@ -146,6 +146,7 @@ class _BoundCall:
         self._bound = bound_alone(nest, self._arguments(values))
         self._calls = self._planned(values)
         self._arrays = [positions[array.name] for array in self._bound.arrays]
+        self._addresses = [_address_in(values[position]) for position in self._arrays]
         self._spans = [_span(values[position]) for position in self._arrays]
         self._pairs = _pairs_to_tell_apart(self._bound)
         self._scalars = _FreeScalars(self._bound, positions, free, values)
@@ -162,7 +163,7 @@ class _BoundCall:
         if self._is_empty:
             return idle_results(self._bound)
         arrays = [values[position] for position in self._arrays]
-        addresses = [array.ctypes.data for array in arrays]
+        addresses = [address(array) for address, array in zip(self._addresses, arrays, strict=True)]
         if self._pairs:
             self._check_aliases(arrays, addresses)
         prepared = self._taken(values)
@@ -194,11 +195,27 @@ class _BoundCall:
         return {name: values[position] for name, position in self._parameters}
 
     def _check_aliases(self, arrays: Sequence[npt.NDArray[Any]], addresses: Sequence[int]) -> None:
-        ranges = [(at + low, at + high) for at, (low, high) in zip(addresses, self._spans, strict=True)]
+        spans = self._spans
         for one, other in self._pairs:
-            if ranges[one][0] < ranges[other][1] and ranges[other][0] < ranges[one][1]:
+            apart = addresses[other] - addresses[one]
+            if spans[one][0] - spans[other][1] < apart < spans[one][1] - spans[other][0]:
                 names = [array.name for array in self._bound.arrays]
                 check_aliases(self._bound, dict(zip(names, arrays, strict=True)))
+
+
+def _address_in(values: npt.NDArray[Any]) -> Callable[[npt.NDArray[Any]], int]:
+    """What tells where the first element of arrays like this one lies."""
+    if values.size and values.flags.c_contiguous and values.flags.writeable:
+        return _address_of_buffer  # a quarter of the time
+    return _address
+
+
+def _address_of_buffer(values: Any) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(values))
+
+
+def _address(values: npt.NDArray[Any]) -> int:
+    return values.ctypes.data
 
 
 def _span(values: npt.NDArray[Any]) -> tuple[int, int]:

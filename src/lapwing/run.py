@@ -115,7 +115,7 @@ def _run_collectively(
         except Exception as error:  # the other ranks must not wait for a message that never comes
             unexpected = error
             message = RunError(f"rank 0 could not prepare the run: {type(error).__name__}: {error}")
-    communicator.meet(comm)
+    communicator.join(comm)
     message = comm.bcast(message, root=0)
     if unexpected is not None:
         raise unexpected

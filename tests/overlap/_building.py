@@ -208,7 +208,8 @@ def strict_object(language: str) -> Path:
 
 
 class Build:
-    """A program, plain and with the strict MPI and the compiler's checks, each built when it is asked for, and once."""
+    """A program, plain and with the strict MPI and the compiler's checks, each built when it is asked for, and once. What only
+    has to be right is compiled without the optimiser (``quick``)."""
 
     def __init__(self, sources: Sequence[Path], options: Sequence[str] = ()) -> None:
         self.sources = tuple(sources)
@@ -216,7 +217,7 @@ class Build:
         self.language = language_of(sources[0])
         self.executable = functools.cache(self._executable)
 
-    def key(self, strict: bool) -> str:
+    def key(self, strict: bool, quick: bool = False) -> str:
         """Of all that the program is built from."""
         folders = {
             *(source.parent for source in self.sources),
@@ -226,24 +227,31 @@ class Build:
         # A header is found beside the file that includes it: which files are compiled does not say where they lie.
         names = [source.name for source in self.sources]
         options = [option for option in self.options if not option.startswith("-I")]
-        more = (CHECKS[self.language], STRICT.read_bytes()) if strict else ()
+        more = (CHECKS[self.language], STRICT.read_bytes()) if strict else (quick,)
         return key_of(sorted(texts), names, options, known_toolchain(self.language).identity, quick_linker(), more)
 
-    def _executable(self, strict: bool) -> Path:
-        key = self.key(strict)
+    def _executable(self, strict: bool, quick: bool = False) -> Path:
+        key = self.key(strict, quick)
         if (entry := cached(key)) is not None:
             return entry
         tools = known_toolchain(self.language)
-        flags = [*self.options, *(checks(self.language) if strict else ())]
+        flags = [*(["-O0"] if quick else ()), *self.options, *(checks(self.language) if strict else ())]
+        more = [str(strict_object(self.language))] if strict else []
         with tempfile.TemporaryDirectory(prefix="lapwing-build-") as scratch:
             place = Path(scratch)
-            objects = []
-            for source in self.sources:
-                objects.append(str(place / (source.stem + ".o")))
-                _compile(
-                    [*tools.compile, "-I", str(source.parent), *flags, "-c", str(source), "-o", objects[-1]], place
-                )
-            more = [str(strict_object(self.language))] if strict else []
             made = place / "program"
-            _compile([*tools.compile, *quick_linker(), *objects, *more, "-lm", *flags, "-o", str(made)], place)
+            parts = self._parts(place, flags)
+            _compile([*tools.compile, *quick_linker(), *parts, *more, "-lm", *flags, "-o", str(made)], place)
             return keep(key, made.read_bytes())
+
+    def _parts(self, place: Path, flags: Sequence[str]) -> list[str]:
+        """What is linked: the sources themselves where one call compiles and links them all."""
+        folders = {str(source.parent) for source in self.sources}
+        if len(folders) == 1:
+            return ["-I", *folders, *map(str, self.sources)]
+        tools = known_toolchain(self.language)
+        objects = []
+        for source in self.sources:
+            objects.append(str(place / (source.stem + ".o")))
+            _compile([*tools.compile, "-I", str(source.parent), *flags, "-c", str(source), "-o", objects[-1]], place)
+        return objects

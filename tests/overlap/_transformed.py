@@ -36,7 +36,7 @@ class Transformed:
     def refused(self, piece: str, motion: str = "nonblocking") -> list[str]:
         return [f"{r.obligation}: {r.found}" for r in self.at(piece).refusals if r.motion == motion]
 
-    def assert_behaves_as_before(self, thorough: bool, ranks: int = 3) -> None:
+    def assert_behaves_as_before(self, thorough: bool, ranks: int = 2) -> None:
         required(language_of(self.before))
         Reference([self.before]).assert_unchanged_by([self.after], thorough, ranks)
 

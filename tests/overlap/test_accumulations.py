@@ -9,6 +9,8 @@ from lapwing.overlap.fortran import read_text
 from lapwing.overlap.report import Options, Outcome
 from lapwing.overlap.rewrite import rewrite
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 C = """\
 #include <math.h>
 #include <mpi.h>

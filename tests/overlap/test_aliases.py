@@ -35,6 +35,8 @@ from lapwing.overlap.program import (
     Unread,
 )
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 DOUBLE_POINTER = pointer_to(POINTER)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from _transformed import transformed
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 PROGRAM = """\
 program main
   use @mpi@
@@ -78,9 +80,9 @@ def program(buffers: tuple[str, ...], attribute: str = "", interface: str = "mpi
 @pytest.mark.parametrize(
     ("name", "interface"),
     [
-        *((name, "mpi") for name in BUFFERS),
-        ("rows", "mpi_f08"),
-        *(pytest.param(name, "mpi_f08", marks=pytest.mark.long) for name in BUFFERS if name != "rows"),
+        *((name, "mpi") for name in ("columns", "every other element")),
+        *(pytest.param(name, "mpi", marks=pytest.mark.long) for name in ("rows", "blocks", "more room than comes")),
+        *(pytest.param(name, "mpi_f08", marks=pytest.mark.long) for name in BUFFERS),
     ],
 )
 def test_travel_in_copies(name: str, interface: str, tmp_path: Path, thorough: bool) -> None:

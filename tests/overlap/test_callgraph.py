@@ -25,6 +25,8 @@ from lapwing.overlap.program import (
     Unread,
 )
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 COMM = Constant("MPI_COMM_WORLD")
 
 

@@ -10,6 +10,8 @@ from _transformed import transformed
 
 from lapwing.overlap.report import Options
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 C = """\
 #include <mpi.h>
 #include <stdio.h>
@@ -287,7 +289,7 @@ def test_fortran_calls_are_taken_apart(name: str, tmp_path: Path) -> None:
     ("interface", "form"),
     [
         ("mpi", "a.f90"),
-        ("mpif.h", "a.f90"),
+        pytest.param("mpif.h", "a.f90", marks=pytest.mark.long),
         ("mpif.h", "a.f"),
         pytest.param("mpi_f08", "a.f90", marks=pytest.mark.long),  # takes long to compile
     ],

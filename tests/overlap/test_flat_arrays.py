@@ -18,6 +18,8 @@ from lapwing.overlap.program import Program, Symbol
 from lapwing.overlap.sections import Linear, Product, Range, Section
 from lapwing.overlap.unchanging import unchanging
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 # ---- sections -------------------------------------------------------------------------------------------------------------
 
 ROWS, COLUMNS = Linear.term("m"), Linear.term("n")

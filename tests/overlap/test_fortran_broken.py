@@ -44,6 +44,12 @@ def test_a_construct_without_its_end() -> None:
     assert short(program.procedures["t"].body) == ["z = 3"]
 
 
+def test_a_condition_without_its_end_leaves_nothing_out() -> None:
+    """No preprocessor takes the file, so that nothing is certain of what follows."""
+    program = read_text("subroutine s\n x = 1\nend\n#if X\nsubroutine t\n z = 3\nend\n")
+    assert set(program.procedures) == {"s", "t"}
+
+
 def test_a_broken_declaration_is_a_barrier() -> None:
     program, procedure = subroutine("  x = 1", "  real, dimension( :: a\n  real b")
     assert len(opaques(procedure)) == 1

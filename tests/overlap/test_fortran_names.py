@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from _building import write
 from _transformed import transformed
+from everyday import everyday
 
 from lapwing.overlap.fortran import read_fortran
 from lapwing.overlap.program import Call, Invocation, Unread
@@ -126,8 +127,18 @@ def filled(values: dict[str, str]) -> str:
     return text
 
 
+RUN = (
+    "module",
+    "external procedures must be declared",
+    "module used with another name",
+    "names that variables have",
+    "name that is almost too long",
+    "external procedure that needs its interface",
+)
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", everyday(CASES, RUN))
 def test_compiles_and_behaves_as_before(name: str, tmp_path: Path, thorough: bool) -> None:
     values, divided = CASES[name]
     result = transformed(filled(values), "program.f90", tmp_path)

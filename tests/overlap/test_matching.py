@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from _surveyed import Surveyed
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 C = """\
 #include <mpi.h>
 #define N 100

@@ -12,6 +12,8 @@ from lapwing.overlap.fortran import read_text
 from lapwing.overlap.report import Options, Outcome
 from lapwing.overlap.rewrite import rewrite
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 STENCIL = """\
 #include <mpi.h>
 static double u[66][66], v[66][66];

@@ -11,6 +11,8 @@ from lapwing.overlap.meeting import may_meet
 from lapwing.overlap.report import Options
 from lapwing.overlap.sections import Linear, Lookup, Section
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 EXAMPLES = Path(__file__).parent / "examples"
 ROWS, CELLS = ((EXAMPLES / name).read_text() for name in ("nests_in_rows.f90", "cells.f90"))
 IN_C = (EXAMPLES / "nests_in_rows.c").read_text()
@@ -196,16 +198,28 @@ def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: P
     ("text", "name", "change"),
     [
         (ROWS, "a.f90", RECURRENCE),
-        (ROWS, "a.f90", HANDED_ON),
+        pytest.param(ROWS, "a.f90", HANDED_ON, marks=pytest.mark.long),
         (ROWS, "a.f90", COUNTED),
         (ROWS, "a.f90", LABELLED),
         (ROWS, "a.f90", ("integer, parameter :: most = 24", "integer, parameter :: most = 9")),
-        (ROWS, "a.f90", ("      do i = from, to\n        do m", "      do i = to, from, -1\n        do m")),
+        pytest.param(
+            ROWS,
+            "a.f90",
+            ("      do i = from, to\n        do m", "      do i = to, from, -1\n        do m"),
+            marks=pytest.mark.long,
+        ),
         (CELLS, "a.f90", BETWEEN_NESTS),
-        (CELLS, "a.f90", RESIZED),
-        (CELLS, "a.f90", ("    size(2, c) = most - 2 * c\n", "    size(2, c) = 1 + c\n")),
-        (CELLS, "a.f90", ("      do j = 0, size(2, c) + 1\n", "      do j = size(2, c) + 1, 0, -1\n")),
-        (IN_C, "a.c", ("#define MOST 30", "#define MOST 8")),
+        pytest.param(CELLS, "a.f90", RESIZED, marks=pytest.mark.long),
+        pytest.param(
+            CELLS, "a.f90", ("    size(2, c) = most - 2 * c\n", "    size(2, c) = 1 + c\n"), marks=pytest.mark.long
+        ),
+        pytest.param(
+            CELLS,
+            "a.f90",
+            ("      do j = 0, size(2, c) + 1\n", "      do j = size(2, c) + 1, 0, -1\n"),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(IN_C, "a.c", ("#define MOST 30", "#define MOST 8"), marks=pytest.mark.long),
         (IN_C, "a.c", ("for (int i = first; i < n; i++)", "for (int i = n - 1; i >= first; i--)")),
     ],
 )

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from _building import write
+from limits import scaled
 
 from lapwing.overlap.c import read_c, read_c_text, stub, trial, units
 from lapwing.overlap.callgraph import CallGraph
@@ -66,6 +74,36 @@ def test_a_process_that_dies_is_replaced() -> None:
         assert reader.survives(request)
     finally:
         reader.end()
+
+
+def test_a_process_does_not_outlive_the_one_that_started_it() -> None:
+    """Not even where its input stays open: a fork of the parent's holds it, too."""
+    code = (
+        "import os, signal, sys, time; from lapwing.overlap.c import trial; reader = trial._Reader();"
+        "assert reader.survives(sys.argv[1].encode() + b'\\n'); fork = os.fork();"
+        "fork or (os.close(1), time.sleep(float(sys.argv[2])), os._exit(0));"
+        "print(reader._process.pid, fork, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    request = json.dumps(asdict(trial.Trial("a.c", (), {}, (), None, "int f(")))
+    limit = scaled(30)
+    done = subprocess.run([sys.executable, "-c", code, request, str(limit)], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == -signal.SIGKILL
+    reader, fork = map(int, done.stdout.split())
+    try:
+        deadline = time.monotonic() + limit
+        while _runs(reader) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert _runs(fork)
+        assert not _runs(reader)
+    finally:
+        os.kill(fork, signal.SIGKILL)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 CYCLE = """\

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from _building import write
 from _running import Reference, required
+from everyday import everyday
 
 from lapwing.overlap.c import read_c
 from lapwing.overlap.report import Options, Outcome
 from lapwing.overlap.rewrite import rewrite
+
+pytestmark = pytest.mark.usefixtures("own_header")
 
 # Every line that a test changes stands once. `buffer` is what is sent, and scratch memory afterwards.
 SORT = """\
@@ -529,13 +532,40 @@ def refused(outcome: Outcome, obligation: str, found: str) -> bool:
     return any(r.motion == "pipeline-loop" and obligation in r.obligation and found in r.found for r in refusals)
 
 
+# Of each family of variants some run every day, one for each kind; a refusal shows in the text.
+RUN_VARIANTS = (
+    "local counters",
+    "counting down",
+    "messages that reach beyond what was sorted",
+    "counts in bytes",
+)
+RUN_BEHIND = ("a wait before them", "a collective not always called")
+RUN_AHEAD = (
+    "as it is",
+    "macros",
+    "an even number of turns, fewer keys each, only written by the transfer",
+    "messages placed with gaps",
+    "rows that are arrays",
+)
+NOT_AHEAD_EVERYDAY = (
+    "the buffer is written in the loop",
+    "the buffer is written between turns",
+    "its address is kept",
+    "it has two memories",
+    "a part of the buffer",
+    "a row that changes",
+    "a communicator that changes",
+    "an argument that is computed",
+)
+
+
 def assert_same(folder: Path, after: list[Path], thorough: bool) -> None:
     required("c")
     Reference([folder / "before" / "sort.c"]).assert_unchanged_by(after, thorough)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", everyday(VARIANTS, RUN_VARIANTS))
 def test_results_are_the_same(name: str, tmp_path: Path, thorough: bool) -> None:
     text = changed(SORT, VARIANTS[name])
     outcome, after = rewritten(text, tmp_path)
@@ -553,7 +583,7 @@ def test_collectives_before_the_transfer_are_early_and_it_sends_the_shadow(tmp_p
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", BEHIND)
+@pytest.mark.parametrize("name", everyday(BEHIND, RUN_BEHIND))
 def test_collectives_that_others_could_pass_stay(name: str, tmp_path: Path, thorough: bool) -> None:
     text = changed(SORT, BEHIND[name])
     outcome, after = rewritten(text, tmp_path)
@@ -576,7 +606,7 @@ def test_collectives_that_need_this_turns_results_stay(tmp_path: Path, thorough:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", AHEAD)
+@pytest.mark.parametrize("name", everyday(AHEAD, RUN_AHEAD))
 def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
     changes, only = AHEAD[name]
     text = changed(SORT, changes)
@@ -589,7 +619,7 @@ def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_pat
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("flags", ["-std=c90", "-std=c11", "-xc++"])
+@pytest.mark.parametrize("flags", everyday(["-std=c90", "-std=c11", "-xc++"], ["-std=c90", "-xc++"]))
 def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
     found = required("c")
     _, after = rewritten(SORT, tmp_path)
@@ -600,7 +630,7 @@ def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", NOT_AHEAD)
+@pytest.mark.parametrize("name", everyday(NOT_AHEAD, NOT_AHEAD_EVERYDAY))
 def test_the_next_transfer_waits_for_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
     changes, why = NOT_AHEAD[name]
     text = changed(SORT, changes)
@@ -608,7 +638,8 @@ def test_the_next_transfer_waits_for_the_rest_of_the_turn(name: str, tmp_path: P
     assert made(outcome) == 1
     assert "turn_started" not in after[0].read_text()
     assert why is None or refused(outcome, "may start before the rest", why)
-    assert_same(tmp_path, after, thorough)
+    if thorough or why is None:
+        assert_same(tmp_path, after, thorough)
 
 
 @pytest.mark.mpi
@@ -618,7 +649,8 @@ def test_buffer_sent_itself_where_others_use_it(name: str, tmp_path: Path, thoro
     outcome, after = rewritten(text, tmp_path)
     assert made(outcome) == 1
     assert "turn_outgoing" not in after[0].read_text()
-    assert_same(tmp_path, after, thorough)
+    if thorough or name == "the array is read before":
+        assert_same(tmp_path, after, thorough)
 
 
 @pytest.mark.mpi
@@ -630,7 +662,8 @@ def test_what_cannot_be_early_stays(name: str, tmp_path: Path, thorough: bool) -
     assert made(outcome) == 1
     assert refused(outcome, obligation, what)
     assert "buffer_early" not in after[0].read_text()
-    assert_same(tmp_path, after, thorough)
+    if thorough or name == "elements that are not known":
+        assert_same(tmp_path, after, thorough)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -661,4 +694,4 @@ def test_loop_and_procedure_in_different_files(tmp_path: Path, thorough: bool) -
     assert made(outcome) == 1
     after = write({c.path.name: c.after.decode("latin-1") for c in outcome.changes}, tmp_path / "after")
     assert {path.name for path in after} == {"sort.c", "main.c"}
-    Reference(sources).assert_unchanged_by(after, thorough)
+    Reference(sources).assert_unchanged_by(after, thorough, 3)  # they share the buckets unevenly

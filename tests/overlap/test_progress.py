@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 from _transformed import transformed
+from everyday import everyday
 
 from lapwing.overlap.report import Options
+
+pytestmark = pytest.mark.usefixtures("own_header")
 
 C = """\
 #include <mpi.h>
@@ -183,7 +186,7 @@ end program p
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("interface", ["mpif.h", "mpi", "mpi_f08"])
+@pytest.mark.parametrize("interface", everyday(["mpif.h", "mpi", "mpi_f08"], ["mpif.h", "mpi"]))
 def test_fortran(interface: str, tmp_path: Path, thorough: bool) -> None:
     text = FORTRAN.replace("USE", "" if interface == "mpif.h" else f"use {interface}")
     text = text.replace("INCLUDE", "include 'mpif.h'" if interface == "mpif.h" else "")
@@ -446,7 +449,7 @@ def fortran_strips(loops: str) -> str:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("form", ["free", "fixed"])
+@pytest.mark.parametrize("form", everyday(["free", "fixed"], ["fixed"]))
 def test_strips_in_fortran(form: str, tmp_path: Path, thorough: bool) -> None:
     text = fortran_strips(FORTRAN_LOOPS)
     if form == "fixed":

@@ -13,6 +13,8 @@ from limits import scaled
 from lapwing.overlap.program import Source
 from lapwing.overlap.unused import without_unused_fortran
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 PROGRAM = """\
 #include <mpi.h>
 #include <stdio.h>

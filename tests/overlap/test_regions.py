@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from _surveyed import Surveyed
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 # P2, figure 1.
 FIGURE_1 = """\
 subroutine exchange(dum, g, rank, north, south, jst, jend, k, nx)

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from _transformed import Transformed, transformed
+from everyday import everyday
 
 from lapwing.overlap.report import Options
+
+pytestmark = pytest.mark.usefixtures("own_header")
 
 C = """\
 #include <mpi.h>
@@ -145,7 +148,7 @@ def test_c(tmp_path: Path, thorough: bool) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("interface", ["mpif.h", "mpi", "mpi_f08"])
+@pytest.mark.parametrize("interface", everyday(["mpif.h", "mpi", "mpi_f08"], ["mpi"]))
 def test_fortran(interface: str, tmp_path: Path, thorough: bool) -> None:
     text = FORTRAN.replace("@USE@", "" if interface == "mpif.h" else f"use {interface}")
     text = text.replace("@INCLUDE@", "include 'mpif.h'" if interface == "mpif.h" else "")

@@ -10,6 +10,8 @@ from _transformed import Transformed, transformed
 
 from lapwing.overlap.report import MOTIONS, Options
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 MOTION = "split-producer"
 
 # first and last are variables of their own, whose relation to n nobody knows.
@@ -107,8 +109,8 @@ def test_the_boundary_is_made_before_the_start_and_the_interior_after_it(tmp_pat
     "text",
     [
         FORTRAN,
-        replaced("    do j = first, last\n", "    do j = last, first, -1\n"),
-        replaced("  n = 30\n", "  n = 2\n"),
+        pytest.param(replaced("    do j = first, last\n", "    do j = last, first, -1\n"), marks=pytest.mark.long),
+        pytest.param(replaced("  n = 30\n", "  n = 2\n"), marks=pytest.mark.long),
         replaced("  n = 30\n", "  n = 1\n"),
     ],
     ids=["upwards", "downwards", "no interior", "one plane"],

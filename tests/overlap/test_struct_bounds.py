@@ -8,6 +8,8 @@ from lapwing.overlap.c import read_c_text
 from lapwing.overlap.report import Options
 from lapwing.overlap.rewrite import rewrite
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 PROGRAM = """\
 #include <mpi.h>
 #include <stdlib.h>

@@ -13,6 +13,8 @@ from lapwing.overlap.motions.context import Context
 from lapwing.overlap.program import Call, Program, Statement
 from lapwing.overlap.report import Communication, Options
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 
 def line(text: str, piece: str) -> int:
     return next(number for number, found in enumerate(text.splitlines(), 1) if piece in found)

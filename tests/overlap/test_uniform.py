@@ -13,6 +13,8 @@ from lapwing.overlap.program import Call, Loop
 from lapwing.overlap.uniform import Uniformity
 from lapwing.overlap.variance import Memories, Variance
 
+pytestmark = pytest.mark.usefixtures("own_header")
+
 C_HEAD = """
 #include <mpi.h>
 #include <stdio.h>

@@ -346,6 +346,7 @@ def test_ranks_whose_lines_mix_are_told_apart_by_the_launcher(project: Path) -> 
 
 def test_what_a_command_leaves_running_is_ended(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(verifying, "_PATIENCE", 0.5)  # it does not end by itself, however long it is given
     change = changed(project, "after 1\n")
     verify("setsid sleep 1000 >/dev/null 2>&1 & echo started", [change], [change.path])
     assert not _running_in(str(tmp_path / "lapwing-verify-"))
@@ -514,6 +515,11 @@ TOO_EARLY = OVERLAPPED.replace("    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE
 DEADLOCK = BEFORE.replace(EXCHANGE, "    MPI_Recv(in, N, MPI_DOUBLE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);\n")
 
 
+def hurried(text: str) -> str:
+    """The program without its pauses, for what does not depend on them."""
+    return text.replace("usleep(40000)", "usleep(0)").replace("usleep(60000)", "usleep(0)")
+
+
 @pytest.fixture
 def heat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert TOOLS is not None
@@ -605,7 +611,8 @@ def test_a_transformed_program_that_does_not_compile(heat: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("-g", "byte for byte the same|not its copy"),  # where the linker puts a path depends on the path
+        # Where the linker puts a path depends on the path.
+        pytest.param("-g", "byte for byte the same|not its copy", marks=pytest.mark.long),
         ("-g0", "byte for byte the same"),
         ("-g3 -DBUILD=$$$$", "not its copy"),
     ],
@@ -613,7 +620,8 @@ def test_a_transformed_program_that_does_not_compile(heat: Path) -> None:
 def test_a_build_that_names_the_project_is_found(heat: Path, lines: str, said: str) -> None:
     makefile = (heat / "Makefile").read_text().replace("heat.c -o", f"{heat}/heat.c -o").replace("-g ", f"{lines} ")
     (heat / "Makefile").write_text(makefile)
-    change = changed(heat, TOO_EARLY, "heat.c")
+    (heat / "heat.c").write_text(hurried(BEFORE))
+    change = changed(heat, hurried(TOO_EARLY), "heat.c")
     verification = verify(command(), [change], [change.path])
     assert not verification.same
     assert re.search(said, verification.failure or "")
@@ -623,8 +631,9 @@ def test_a_build_that_names_the_project_is_found(heat: Path, lines: str, said: s
 @needs_make
 @pytest.mark.mpi
 def test_a_program_that_was_built_before_is_found(heat: Path) -> None:
+    (heat / "heat.c").write_text(hurried(BEFORE))
     subprocess.run(["make"], cwd=heat, check=True, capture_output=True, timeout=LIMIT)
-    change = changed(heat, OVERLAPPED, "heat.c")
+    change = changed(heat, hurried(OVERLAPPED), "heat.c")
     assert TOOLS is not None
     run = f"{TOOLS[1]} -n 2"
     for program, said in (("./heat", "heat is byte for byte the same"), (f"{heat}/heat", "lies outside the copy")):
@@ -641,12 +650,12 @@ def test_a_program_that_was_built_before_is_found(heat: Path) -> None:
 def test_a_program_whose_library_changes(heat: Path) -> None:
     """As with Python: what is started stays, and what it loads is another one."""
     assert TOOLS is not None
-    (heat / "heat.c").write_text(BEFORE.replace("int main(", "int real_main("))
+    (heat / "heat.c").write_text(hurried(BEFORE).replace("int main(", "int real_main("))
     made(heat, main_c="int real_main(int, char **); int main(int argc, char **argv) { return real_main(argc, argv); }")
     run = f"{TOOLS[0]} -fPIC -shared heat.c -o libheat.so && {TOOLS[1]} -n 2 ./main"
     built = f"{TOOLS[0]} -fPIC -shared heat.c -o libheat.so && {TOOLS[0]} main.c -L. -lheat -Wl,-rpath,. -o main"
     subprocess.run(["bash", "-c", built], cwd=heat, check=True, capture_output=True, timeout=LIMIT)
-    change = changed(heat, OVERLAPPED.replace("int main(", "int real_main("), "heat.c")
+    change = changed(heat, hurried(OVERLAPPED).replace("int main(", "int real_main("), "heat.c")
     assert verify(run, [change], [change.path]).same
     verification = verify(f"{TOOLS[1]} -n 2 ./main", [change], [change.path])
     assert "byte for byte the same program" in (verification.failure or "")

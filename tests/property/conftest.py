@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+# In a process of its own: a runtime brings MPI along.
+BUILD = """
+from lapwing.runtime import native
+from lapwing.codegen.cache import cache_directory
+native.serial_runtime(), native.mpi_runtime()
+print(cache_directory())
+"""
+
+
+def take_runtimes(cache: Path) -> None:
+    """What all programs need is built once, in the user's cache; where that fails, tests say what is missing."""
+    if cache.exists():
+        return
+    done = subprocess.run([sys.executable, "-c", BUILD], capture_output=True, text=True, check=False)
+    cache.mkdir(mode=0o700, exist_ok=True)
+    for library in Path(done.stdout.strip()).glob("runtime-*.so") if done.returncode == 0 else ():
+        shutil.copy(library, cache / f".{library.name}.{os.getpid()}")
+        (cache / f".{library.name}.{os.getpid()}").rename(cache / library.name)  # in one step: see below
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -14,7 +37,9 @@ def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     own = tmp_path_factory.getbasetemp()
     # Processes that share the tests share the cache: the directory above theirs is that of their session.
     session = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    os.environ["LAPWING_CACHE"] = str(session / "cache-of-property-tests")
+    cache = session / "cache-of-property-tests"
+    take_runtimes(cache)
+    os.environ["LAPWING_CACHE"] = str(cache)
     yield
     if before is None:
         del os.environ["LAPWING_CACHE"]

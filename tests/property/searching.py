@@ -14,13 +14,17 @@ from randomness import time_is_left
 engine.MAX_SHRINKING_SECONDS = 40
 
 
+class TimeIsUp(KeyboardInterrupt):
+    """Ends a search that has found nothing, as Ctrl-C would; anything else hypothesis takes for the outcome of one example."""
+
+
 def search(check: Callable[[st.DataObject], None], examples: int, start: int) -> bool:
     """Call ``check`` with random data; raise its error for the simplest data found that makes it fail.
 
     Returns whether there was time for all examples.
     """
     goes_on = time_is_left()
-    complete, failed = True, False
+    failed = False
 
     @seed(start)
     @settings(
@@ -29,15 +33,17 @@ def search(check: Callable[[st.DataObject], None], examples: int, start: int) ->
     )  # fmt: skip
     @given(st.data())
     def property_holds(data: st.DataObject) -> None:
-        nonlocal complete, failed
+        nonlocal failed
         if not failed and not goes_on():
-            complete = False
-            return
+            raise TimeIsUp
         try:
             check(data)
         except Exception as error:
             failed = failed or not isinstance(error, UnsatisfiedAssumption)
             raise
 
-    property_holds()
-    return complete
+    try:
+        property_holds()
+    except TimeIsUp:
+        return False
+    return True

@@ -35,7 +35,7 @@ def long_pipelines(draw: st.DrawFn) -> Pipeline:
     return Pipeline(grid, steps, sweeps, compute, tuple(channels), engine)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(long_pipelines())
 def test_the_estimate_is_close(pipeline: Pipeline) -> None:
     assert nearly_completion_seconds(pipeline) == pytest.approx(completion_seconds(pipeline), rel=0.02)

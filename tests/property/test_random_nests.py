@@ -51,7 +51,7 @@ VARIANTS = {
     "two nodes and delays, 4 ranks": Variant(4, 240, {**PAIRS, **DELAYS}, 7, 2),
 }
 EVERYDAY = ("delays, 2 ranks", "no shared memory and delays, 3 ranks", "two nodes and delays, 4 ranks")
-FEW = 5  # nests of each of these
+FEW = 4  # nests of each of these
 ENOUGH = 40  # nests, for some of them to be skewed
 SHORT, LONG = 45, 4000
 SECONDS_A_NEST = 3  # a limit for a loaded machine, not an estimate
@@ -108,7 +108,7 @@ def check(variant: Variant, directory: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("ranks", SHARES)
+@pytest.mark.parametrize("ranks", [n if n in (2, 6) else pytest.param(n, marks=pytest.mark.long) for n in SHARES])
 def test_bits_of_the_plain_loop(ranks: int, tmp_path: Path) -> None:
     check(Variant(ranks, examples(SHORT, ranks)), tmp_path)
 

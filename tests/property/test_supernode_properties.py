@@ -385,7 +385,7 @@ named = pytest.mark.parametrize("check", EXAMPLES, ids=lambda check: check.__nam
 
 @named
 def test_small_examples(check: Callable[[st.DataObject], None]) -> None:
-    search(check, wanted(EXAMPLES[check] // 3), first_seed())
+    search(check, wanted(EXAMPLES[check] // 6), first_seed())
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from randomness import wanted
 
 from lapwing.schedule.pipeline import ENGINES, Channel, Pipeline
 from lapwing.schedule.timeline import completion_seconds, timeline
@@ -275,7 +276,7 @@ def pipelines(draw: Callable, engines: tuple[str, ...] = ENGINES) -> Pipeline:
     return Pipeline(grid, steps, sweeps, compute, tuple(channels), engine, overhead, sync, poll, node, apart)  # type: ignore[arg-type]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=wanted(100), deadline=None)
 @given(pipelines())
 def test_the_timeline_is_what_a_simulation_of_events_finds(pipeline: Pipeline) -> None:
     simulated, exact = Simulation(pipeline).run(), timeline(pipeline)
@@ -285,7 +286,7 @@ def test_the_timeline_is_what_a_simulation_of_events_finds(pipeline: Pipeline) -
     np.testing.assert_allclose(exact.last, last, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=wanted(40), deadline=None)
 @given(pipelines(), st.integers(1, 3))
 def test_the_makespan_of_a_long_run_is_that_of_its_timeline(pipeline: Pipeline, longer: int) -> None:
     # Repeated steps where there are none of another sweep, else repeated sweeps.

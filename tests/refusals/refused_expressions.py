@@ -242,6 +242,14 @@ body(
     "Write the constant in the other type",
     lambda: (grid_of(dtype=np.float32),),
 )
+body(
+    "complement of a bool or a number",
+    "u[i, j] = ~min(u[i - 1, j], v[i, j])  # <-",
+    "the type of a value depends on the values",
+    "Write the constant in the other type",
+    lambda: (grid_of(dtype=np.uint8), grid_of(dtype=bool)),
+    signature="u, v",
+)
 for described, text in (
     ("sum", "0.0" + " + 0.5 * u[i - 1, j]" * 1000),
     ("minus signs", "-" * 900 + "u[i, j]"),

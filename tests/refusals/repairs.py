@@ -370,6 +370,11 @@ REPAIRS: dict[str, Repair] = {
     "element too small": Repair(arguments=lambda: (grid_of(dtype=np.int16),)),
     "number of 100 digits": body(f"u[i, j] = {float('9' * 100)!r}"),
     "float of two types": body("u[i, j] = -max(np.float32(0), u[i - 1, j])"),
+    "complement of a bool or a number": body(
+        "u[i, j] = ~min(np.uint8(v[i, j]), u[i - 1, j])",
+        "u, v",
+        arguments=lambda: (grid_of(dtype=np.uint8), grid_of(dtype=bool)),
+    ),
     "endless sum before": body("u[i, j] = b", before=f"a = 0{' + 1' * 100}\nb = a{' + 1' * 100}"),
     "endless sum": body(
         "\n".join(["a0 = 0.0", *(f"a{k} = a{k - 1} + 0.5 * u[i-1, j]" for k in range(1, 9)), "u[i, j] = a8"])

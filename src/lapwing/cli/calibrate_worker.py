@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from lapwing.calibrate.session import measure_network, measure_node
+from lapwing.cli.job import Emit, Report
 from lapwing.cli.loading import problem_arguments
-from lapwing.cli.session import Emit, Report
 from lapwing.cli.worker import load_on_ranks, main
 from lapwing.machine.document import links_document, to_document
 from lapwing.runtime.communicator import agree

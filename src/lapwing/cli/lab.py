@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lapwing.cli.processes import die_with
 from lapwing.errors import RefusedError, RunError
+from lapwing.orphans import die_with
 
 _NAMESPACES = Path("/run/netns")
 _INTERFACE = "eth0"  # of every host

@@ -23,15 +23,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lapwing.cli.frames import ALIVE, FrameReader
+from lapwing.cli.job import Emit, Report, stopped_text
 from lapwing.cli.lab import Lab, Wires
-from lapwing.cli.processes import die_with, end_marked, signal_name
+from lapwing.cli.processes import end_marked, signal_name
 from lapwing.cli.progress import ProgressBar
 from lapwing.cli.search_path import without_current_directory
-from lapwing.cli.session import Emit, Report, stopped_text
 from lapwing.cli.supervision import ended_inside
 from lapwing.codegen.cache import cache_directory
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
+from lapwing.orphans import die_with
 from lapwing.scratch import remove_abandoned
 
 _POLL_SECONDS = 0.1

@@ -12,8 +12,8 @@ from lapwing.cli import options
 from lapwing.cli.hosts import Hosts
 
 if TYPE_CHECKING:
+    from lapwing.cli.job import Job, Report
     from lapwing.cli.lab import Lab
-    from lapwing.cli.session import Job, Report
 
 _HELP = """Run the nest NEST of the Python file FILE on the arguments its problem gives, and time it.
 
@@ -101,7 +101,7 @@ def command(
     check: bool,
     timeline: Path | None,
 ) -> int:
-    from lapwing.cli.session import Job
+    from lapwing.cli.job import Job
 
     _refuse_inside_mpi()
     names = options.engine_names(engines)
@@ -139,7 +139,6 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
     """Run a job; what is to be said of it after the table is added to ``said``."""
     from lapwing.cli.loading import load_nest, problem_settings
     from lapwing.cli.progress import ProgressBar
-    from lapwing.cli.session import run_session
     from lapwing.tiling.skewing import find_skew
 
     # The user's file may start MPI by itself, and leave traces that a launcher must not see.
@@ -162,6 +161,8 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
         from lapwing.cli.launch import launch
 
         return launch(job, ranks, hosts, emit, progress, environment)
+    from lapwing.cli.session import run_session
+
     try:
         report = run_session(job, nest, None, emit)
     finally:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from lapwing.calibrate.networks import network_of
 from lapwing.check import Reference, array_differences, make_reference, number_differences
 from lapwing.cli.files import write_text
 from lapwing.cli.first import from_first, on_first
+from lapwing.cli.job import Emit, Job, Report, stopped_text
 from lapwing.cli.loading import problem_arguments
 from lapwing.cli.together import RunsTogether
 from lapwing.decide import Decider
@@ -32,7 +32,6 @@ from lapwing.run import agree_on_problem, arrays_of_first, bind_stand_ins, check
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
-from lapwing.schedule.pipeline import Engine
 from lapwing.trace.events import RankTrace
 from lapwing.trace.foreseen import foreseen
 from lapwing.trace.interference import warning
@@ -42,63 +41,6 @@ from lapwing.trace.timeline import MAX_EVENTS, timeline_page
 
 _FEWEST_EVENTS = 1000  # kept of each rank, however many there are
 _MOST_EVENTS = 100_000  # kept of all ranks where no timeline is drawn: enough to tell what was hidden
-
-# What becomes known on the way, as (kind, value), values being fit for JSON: "plan" a text; "progress" a label and the
-# fraction done or None; "stops" what the plain loop raises; "metrics" a text on where a run's time went.
-Emit = Callable[[str, Any], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One command line of `lapwing run`, as the ranks get it. No engines means the nest's own choice."""
-
-    target: str
-    settings: tuple[tuple[str, str], ...]
-    engines: tuple[Engine, ...]
-    tile: int | None
-    grid: tuple[int, ...] | Literal["all"] | None
-    repeat: int
-    check: bool
-    timeline: str | None = None  # a file to write, .html or .json
-    helper_cpu: str = "auto"  # as the user wrote it
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> Job:
-        fields = json.loads(text)
-        grid = fields["grid"]
-        return Job(
-            **{
-                **fields,
-                "settings": tuple((key, value) for key, value in fields["settings"]),
-                "engines": tuple(fields["engines"]),
-                "grid": tuple(grid) if isinstance(grid, list) else grid,
-            }
-        )
-
-    def grids(self, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
-        """The process grids asked for; None is the nest's own choice."""
-        return [*grids(bound, nest.dependences, ranks)] if self.grid == "all" else [self.grid]
-
-    def variants(self, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> list[Nest]:
-        """The nest on each of the grids with each engine asked for; no engine is the planner's choice."""
-        tuning = Tuning(helper_cpu=helper_cpus(self.helper_cpu))
-        engines = self.engines or (nest.engine,)
-        return [nest.using(engine=e, tile=self.tile, grid=g, tuning=tuning) for g in grids for e in engines]
-
-    def label(self, plan: Plan) -> str:
-        """What tells a variant from the others."""
-        return f"{plan.engine} on {'x'.join(map(str, plan.grid))}" if self.grid == "all" else plan.engine
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a session ends with: the JSON document of ``--json``, and a text for every difference found."""
-
-    document: dict[str, Any]
-    differences: tuple[str, ...]
 
 
 def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | None:
@@ -111,7 +53,7 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     places = _places(comm)
     network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
     bench = on_first(comm, lambda: _Bench.prepare(job, nest, places, network, emit))
-    variants = job.variants(nest, from_first(comm, lambda: bench.grids))
+    variants = _variants(job, nest, from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
     together = None if comm is None else _together(nest, bench, comm)
     for turn in range(job.repeat):
@@ -128,6 +70,23 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     if job.timeline is not None:
         on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
     return bench.report() if bench is not None else None
+
+
+def _grids(job: Job, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
+    """The process grids asked for; None is the nest's own choice."""
+    return [*grids(bound, nest.dependences, ranks)] if job.grid == "all" else [job.grid]
+
+
+def _variants(job: Job, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> list[Nest]:
+    """The nest on each of the grids with each engine asked for; no engine is the planner's choice."""
+    tuning = Tuning(helper_cpu=helper_cpus(job.helper_cpu))
+    engines = job.engines or (nest.engine,)
+    return [nest.using(engine=e, tile=job.tile, grid=g, tuning=tuning) for g in grids for e in engines]
+
+
+def _label(job: Job, plan: Plan) -> str:
+    """What tells a variant from the others."""
+    return f"{plan.engine} on {'x'.join(map(str, plan.grid))}" if job.grid == "all" else plan.engine
 
 
 def _measure(job: Job, variants: int, comm: Any) -> Measure:
@@ -176,13 +135,6 @@ def _run(bench: _Bench | None, action: Callable[[], tuple[Outcome, list[str]]]) 
         raise RunError(stopped_text(str(error), bench.reference.raises)) from error
 
 
-def stopped_text(error: str, raises: str) -> str:
-    """The error of a run where the plain loop stops as well."""
-    if raises.removeprefix("stops: ") in error:
-        return f"{error} (the plain loop stops there, too)"
-    return f"{error} (the plain loop, too, {raises})"
-
-
 class _Bench:
     """The first rank's side of a session: the problem, the reference, and what the runs gave."""
 
@@ -217,12 +169,12 @@ class _Bench:
                     f"the problem of {nest.name} gives {array.name} as {type(given).__name__}, expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
-        tried = job.grids(nest, bound, places[0])
-        variants = job.variants(nest, tried)
+        tried = _grids(job, nest, bound, places[0])
+        variants = _variants(job, nest, tried)
         decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_planning, emit), network)
         plans = [decide(variant.wishes()) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
-        shown = [decide(variant.wishes()) for variant in job.variants(nest, [None])] if job.grid == "all" else plans
+        shown = [decide(variant.wishes()) for variant in _variants(job, nest, [None])] if job.grid == "all" else plans
         for text in _plan_texts(shown):
             emit("plan", text)
         if job.grid == "all":
@@ -236,7 +188,7 @@ class _Bench:
         return _Bench(job, tried, variants, bound, arguments, plans, reference, decide.placement)
 
     def label(self, position: int) -> str:
-        return self.job.label(self.plans[position])
+        return _label(self.job, self.plans[position])
 
     @property
     def finished(self) -> Reference | None:
@@ -275,7 +227,7 @@ class _Bench:
     def draw(self, path: str, emit: Emit) -> None:
         """Write the timeline of every variant's median run, and say what it shows."""
         share = MAX_EVENTS // (2 * len(self.plans))
-        labels = [self.job.label(plan) for plan in self.plans]
+        labels = [_label(self.job, plan) for plan in self.plans]
         runs = [
             replace(outcomes[_median_run(outcomes)].trace, engine=label, predicted=_foreseen(plan, share))
             for label, plan, outcomes in zip(labels, self.plans, self.outcomes, strict=True)
@@ -296,7 +248,7 @@ class _Bench:
             self._run_document(outcomes, shown, differing)
             for outcomes, shown, differing in zip(self.outcomes, figures, self.differences, strict=True)
         ]
-        lost = {self.job.label(plan): one.cpu_lost_share for plan, one in zip(self.plans, figures, strict=True)}
+        lost = {_label(self.job, plan): one.cpu_lost_share for plan, one in zip(self.plans, figures, strict=True)}
         plan = self.plans[0]
         noisy = warning(lost, min(plan.ranks, self.placement.ranks_on_cores), self.placement.cores_a_node)
         document = {
@@ -308,7 +260,7 @@ class _Bench:
             "warnings": [] if noisy is None else [noisy],
         }
         texts = [
-            f"{self.job.label(plan)}: {text}"
+            f"{_label(self.job, plan)}: {text}"
             for plan, found in zip(self.plans, self.differences, strict=True)
             for text in found
         ]

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from lapwing.cli.processes import die_with, signal_name
+from lapwing.cli.processes import signal_name
+from lapwing.orphans import die_with
 from lapwing.scratch import remove_abandoned
 
 _FAILED = 1

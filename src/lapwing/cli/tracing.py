@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Any
 
 from lapwing.cli.files import check_writable, write_json
-from lapwing.cli.processes import die_with
 from lapwing.errors import RefusedError
+from lapwing.orphans import die_with
 from lapwing.scratch import remove_abandoned, scratch_directory
 from lapwing.trace.pmpi.callsites import CallSite
 from lapwing.trace.pmpi.exposure import SiteMetrics, Summary, Wait, summarise

@@ -28,9 +28,9 @@ from lapwing.cli.overlap_outputs import Comparison, by_rank, compare
 from lapwing.cli.overlap_programs import Programs, not_run, programs_in
 from lapwing.cli.overlap_sites import match_sites
 from lapwing.cli.overlap_verdict import Verification
-from lapwing.cli.processes import die_with
 from lapwing.cli.tracing import why_unseen
 from lapwing.errors import LapwingError, RunError
+from lapwing.orphans import die_with
 from lapwing.overlap.report import FileChange
 from lapwing.scratch import scratch_directory
 from lapwing.trace.pmpi.exposure import Summary, summarise

@@ -17,11 +17,12 @@ from typing import Any, NoReturn
 
 from lapwing.api import Nest
 from lapwing.cli.frames import ALIVE, FrameWriter
+from lapwing.cli.job import Emit, Job, Report
 from lapwing.cli.loading import load_nest, split_target
-from lapwing.cli.processes import die_with
 from lapwing.cli.search_path import forget_environment
-from lapwing.cli.session import Emit, Job, Report, run_session
+from lapwing.cli.session import run_session
 from lapwing.errors import LapwingError, RefusedError
+from lapwing.orphans import die_with
 from lapwing.runtime import communicator
 from lapwing.runtime.ending import abort
 from lapwing.runtime.launcher import launcher_rank

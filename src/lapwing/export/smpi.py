@@ -30,6 +30,8 @@ ENGINES = ("blocking", "overlap", "onesided")
 Announce = Callable[[str], None] | None
 
 _FLOPS_PER_SECOND = 1e9  # of a host; the program counts a flop as a nanosecond (runtime/cpp/simulated.hpp)
+_OBJECTS = ("smpi-main.o", "smpi-mpi.o")  # of all programs
+_OF_A_NEST = ("src/tile.c", "src/nest.c")
 _SHOWN_LINES = 20
 _RESULT = re.compile(r"^\w+: \w+ on \d+ ranks?, (\S+) seconds$", re.MULTILINE)
 _CONFIGURATION = (
@@ -116,25 +118,62 @@ def build(texts: Mapping[str, str], announce: Announce) -> Path:
     Raises BuildError where SimGrid or a compiler is missing, or one rejects the sources.
     """
     smpicxx = _tool("smpicxx")
-    key = json.dumps([sorted(texts.items()), smpicxx, _version(smpicxx), cpu_identity()])
-    entry = cache_directory() / f"simulated-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+    version = _version(smpicxx)
+    entry = _entry("simulated", texts, smpicxx, version)
     program = entry / "program"
-    if program.is_file():
-        check_directory(entry)
-        check_file(program)
+    if _is_there(program):
         return program
     if announce is not None:
         announce("building the program for the simulator, once")
     try:
         remove_abandoned(make_cache_directory())
+        objects = _objects(texts, smpicxx, version)
         with scratch_directory("building-", cache_directory()) as folder:
-            made = _make(folder, texts, smpicxx)
-            made.chmod(0o700)  # the umask may let others write to it
-            entry.mkdir(mode=0o700, exist_ok=True)
-            os.replace(made, program)  # in one step: another process may do the same
+            _write(folder, texts)
+            (folder / "build").mkdir()
+            for path in objects:
+                shutil.copyfile(path, folder / "build" / path.name)  # after the sources, as make wants it
+            _make(folder, smpicxx, "smpi")
+            _keep(next(folder.glob("build/*-smpi")), program)
     except OSError as error:
         raise BuildError(f"{cache_directory()}: {error.strerror}. Set LAPWING_CACHE to a directory.") from error
     return program
+
+
+def _objects(texts: Mapping[str, str], smpicxx: str, version: str) -> list[Path]:
+    """What programs of all nests are linked with, built once: compiling it takes by far the longest."""
+    flags = [line for line in texts["Makefile"].splitlines() if line.startswith(("RUNTIME_FLAGS", "SIMULATED"))]
+    common = {name: text for name, text in texts.items() if name.startswith("src/") and name not in _OF_A_NEST}
+    entry = _entry("simulator", common | {"flags": "\n".join(flags)}, smpicxx, version)
+    objects = [entry / name for name in _OBJECTS]
+    if not all(map(_is_there, objects)):
+        with scratch_directory("building-", cache_directory()) as folder:
+            _write(folder, texts)
+            _make(folder, smpicxx, *(f"build/{name}" for name in _OBJECTS))
+            for path in objects:
+                _keep(folder / "build" / path.name, path)
+    return objects
+
+
+def _entry(name: str, texts: Mapping[str, str], smpicxx: str, version: str) -> Path:
+    """The directory in the cache of what is built of these texts."""
+    key = json.dumps([sorted(texts.items()), smpicxx, version, cpu_identity()])
+    return cache_directory() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+
+
+def _is_there(file: Path) -> bool:
+    """Whether a file of an entry is there; raises BuildError where others can change it."""
+    if not file.is_file():
+        return False
+    check_directory(file.parent)
+    check_file(file)
+    return True
+
+
+def _keep(made: Path, file: Path) -> None:
+    made.chmod(0o700)  # the umask may let others write to it
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    os.replace(made, file)  # in one step: another process may do the same
 
 
 def simulate(program: Path, tables: bytes, ranks: int, engine: str, cluster: Cluster) -> float:
@@ -210,21 +249,22 @@ def _samples(curve: Curve) -> str:
     return ",".join(f"{bytes_!r}:{seconds!r}" for bytes_, seconds in curve)
 
 
-def _make(folder: Path, texts: Mapping[str, str], smpicxx: str) -> Path:
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def _make(folder: Path, smpicxx: str, *targets: str) -> None:
     make = shutil.which("make")
     if make is None:
         raise BuildError("no make found on PATH. Install it: `apt install make`.")
     compiler = " ".join(find_c_compiler().command)
-    command = [make, "-C", str(folder), "smpi", f"CC={compiler}", f"SMPICXX={smpicxx}"]
+    command = [make, "-C", str(folder), *targets, f"CC={compiler}", f"SMPICXX={smpicxx}"]
     status, output = _run(command)
-    made = list(folder.glob("build/*-smpi"))
-    if status != 0 or not made:
+    if status != 0:
         raise BuildError(f"the program for the simulator could not be built:\n{_tail(output)}")
-    return made[0]
 
 
 def _tool(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
 from lapwing.loopnest.affine import Affine
@@ -24,6 +25,7 @@ from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.scalars import used_parameters
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
+from lapwing.loopnest.source import unset_names
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,16 @@ class BoundNest:
 
 
 def global_values(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals, closure variables and builtins that the function's source names."""
-    names = inspect.getclosurevars(function)
+    """The globals, closure variables and builtins that the function's source names.
+
+    Raises RefusedError where a closure variable was deleted.
+    """
+    try:
+        names = inspect.getclosurevars(function)
+    except ValueError:  # an empty cell
+        where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        unset = ", ".join(unset_names(function))
+        raise RefusedError(f"{where}: {unset} has no value yet. Set it before the nest is used.") from None
     return {**names.builtins, **names.globals, **names.nonlocals}
 
 

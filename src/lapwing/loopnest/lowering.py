@@ -337,6 +337,8 @@ class _Lowering:
         if any(k.is_integer for k in value.types) and dtype.startswith("float"):
             self._mixed(value, line)  # -0 of an integer is 0, of a float -0.0
         self._check_own_width(value, line)
+        if operator == "~" and NP_BOOL in value.types and value.only is None:
+            self._mixed(value, line)  # ~True_ is False_, ~1 is -2
         if operator == "~" and dtype == "bool":
             return Value(t.Operation("bool", "not", (value.code,)), value.types, (0, 1))
         interval = None

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import math
+import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -28,8 +29,16 @@ class Outside:
 
     def values(self) -> list[Any]:
         return [
-            self._globals.get(name, known) if cell is None else cell.cell_contents for name, cell, known in self._places
+            self._globals.get(name, known) if cell is None else _content(cell) for name, cell, known in self._places
         ]
+
+
+def _content(cell: types.CellType) -> Any:
+    """What a closure variable holds; None for one that was deleted, as for a global that is not there."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 class Meanings:
@@ -39,21 +48,23 @@ class Meanings:
         parameters = inspect.signature(source.function).parameters
         paths = [path for path in dict.fromkeys(_paths(source.tree)) if path[0] not in parameters]
         self._outside = Outside(source.function, [name for name, *_ in paths])
-        self._attributes = [attributes for _, *attributes in paths]
-        self._values = list(self._now())
+        self._attributes = [(k, attributes) for k, (_, *attributes) in enumerate(paths) if attributes]
+        self._values = self._now()
 
     @property
     def hold(self) -> bool:
         """Whether the names still stand for the same."""
-        return all(
-            now is before or _is_equal(before, now) for before, now in zip(self._values, self._now(), strict=True)
-        )
+        now = self._now()
+        if all(map(operator.is_, self._values, now)):  # that is quick: it is asked in every call
+            return True
+        return all(map(_is_equal, self._values, now))
 
-    def _now(self) -> Iterator[Any]:
-        for value, attributes in zip(self._outside.values(), self._attributes, strict=True):
+    def _now(self) -> list[Any]:
+        values = self._outside.values()
+        for k, attributes in self._attributes:
             for attribute in attributes:
-                value = getattr(value, attribute, None) if isinstance(value, types.ModuleType) else None
-            yield value
+                values[k] = getattr(values[k], attribute, None) if isinstance(values[k], types.ModuleType) else None
+        return values
 
 
 def _paths(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
@@ -70,4 +81,6 @@ def _paths(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
 
 
 def _is_equal(before: Any, now: Any) -> bool:
+    if now is before:
+        return True
     return isinstance(before, int | float) and type(before) is type(now) and repr(before) == repr(now)

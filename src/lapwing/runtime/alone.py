@@ -24,7 +24,7 @@ from lapwing.runtime.execute import (
 from lapwing.runtime.shear import Box
 from lapwing.runtime.storage import LocalArray, allocate, attach, is_crowded, needed_box
 from lapwing.runtime.transfer import slices
-from lapwing.runtime.workspace import merged
+from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import RankTrace
 
@@ -71,6 +71,7 @@ class PreparedRun:
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
+        self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
         self.seconds = float("inf")  # that the last run took
 
@@ -98,7 +99,7 @@ class PreparedRun:
             self.seconds = self._runner.run(self._runtime, self._options, None, 0).times["total"]
         if self._written:
             self._store(arrays, places)
-        return merged(self.bound, [workspace.words]) if self.bound.body.accumulators else {}
+        return self._reductions.merged([workspace.words])
 
     def run_observed(
         self, arrays: Sequence[Array], report: Report | None, events: int
@@ -109,7 +110,7 @@ class PreparedRun:
         trace = self._runner.run(self._runtime, self._options, report, events)
         seconds = time.perf_counter() - start
         self._store(arrays, places)
-        return merged(self.bound, [self._runner.workspace.words]), seconds, trace
+        return self._reductions.merged([self._runner.workspace.words]), seconds, trace
 
     def _load(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[int, LocalArray]:
         workspace = self._runner.workspace

@@ -1,17 +1,18 @@
-"""Waiting until every rank has come to a collective call, and saying who has not."""
+"""Waiting until every rank has come to a collective call, or on in it, and saying who has not."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lapwing.runtime.ending import abort, say_and_abort
-from lapwing.runtime.patience import MEETING_SECONDS, patience_seconds
+from lapwing.runtime.patience import MEETING_SECONDS, RUN_SECONDS, patience_seconds
 
 NOTICE_SECONDS = 5.0  # after which ranks that wait say so
 _SPINNING_SECONDS = 1e-3  # before a rank that waits lets others have its core
@@ -25,12 +26,16 @@ _PACKAGE = str(Path(__file__).parents[1])
 class Roll:
     """Which ranks of a communicator wait in a meeting: they tell each other when one of them has waited for long.
 
-    heard: by rank, the last meeting in which it was heard to wait. private: nobody else receives on this communicator
-    (mpi4py), so that waiting ranks may tell each other without ending the run.
+    number: of the meeting, ascending. heard: by rank, the last meeting in which it was heard to wait. private: nobody else
+    receives on this communicator (mpi4py), so that waiting ranks may tell each other without ending the run. since: the first
+    meeting whose ranks count as waiting; None is this one.
     """
 
-    def __init__(self, comm: Any, tag: int, number: int, heard: dict[int, int], private: bool) -> None:
+    def __init__(
+        self, comm: Any, tag: int, number: int, heard: dict[int, int], private: bool, since: int | None = None
+    ) -> None:
         self.comm, self.tag, self.number, self.heard, self.private = comm, tag, number, heard, private
+        self.since = number if since is None else since
         self._sent: list[Any] = []
         self._text = np.array([number], np.int64)
 
@@ -59,7 +64,7 @@ class Roll:
         return [rank for rank in range(self.comm.Get_size()) if rank not in waiting]
 
     def _others(self) -> list[int]:
-        return [rank for rank, number in self.heard.items() if number == self.number]
+        return [rank for rank, number in self.heard.items() if number >= self.since]
 
 
 def wait_for_all(request: Any, roll: Roll, what: str) -> None:
@@ -67,10 +72,8 @@ def wait_for_all(request: Any, roll: Roll, what: str) -> None:
 
     what: the call, for the message.
     """
-    spin_until = time.monotonic() + _SPINNING_SECONDS
-    while time.monotonic() < spin_until:
-        if request.Test():
-            return
+    if _is_soon_done(request.Test):
+        return
     patience = patience_seconds(MEETING_SECONDS)
     waited, last_look, noticed = 0.0, time.monotonic(), False
     while not request.Test():
@@ -83,20 +86,67 @@ def wait_for_all(request: Any, roll: Roll, what: str) -> None:
         if not noticed and waited > NOTICE_SECONDS + _ROLL_SECONDS:
             noticed = True
             _notice(roll, what, patience)
-        if patience and waited > patience and _call_roll(request, roll):
+        if patience and waited > patience and _call_roll(request.Test, roll):
             _end(roll, what, patience)
 
 
-def _call_roll(request: Any, roll: Roll) -> bool:
+def wait_in_call(test: Callable[[], bool], roll: Roll, awaited: int | None = None, naps: bool = False) -> None:
+    """Wait for ranks that have come to this call, too, until ``test`` is true; end the run where one stands still.
+
+    They may be at work, with no time to answer, and are given as long as in mid-run. awaited: the rank that is waited for,
+    which has time as long as it answers; None where it is all that are missing. naps: leave the core to others, where
+    what is waited for is not on its way yet.
+    """
+    if _is_soon_done(test):
+        return
+    patience = patience_seconds(RUN_SECONDS)
+    waited, last_look = 0.0, time.monotonic()
+    while not test():
+        if naps:
+            time.sleep(_NAP_SECONDS)
+        else:
+            os.sched_yield()
+        look = time.monotonic()
+        waited += min(look - last_look, 1.0)  # as above
+        last_look = look
+        if roll.listen():
+            roll.speak()
+        if patience and waited > patience:
+            if _call_roll(test, roll) and (awaited is None or awaited in roll.missing()):
+                if awaited is None and roll.comm.Get_rank() != roll.waiting()[0]:
+                    time.sleep(_OTHERS_SECONDS)
+                    abort(roll.comm)
+                _end_in_call(roll, patience, roll.missing() if awaited is None else [awaited])
+            waited = 0.0
+
+
+def _is_soon_done(test: Callable[[], bool]) -> bool:
+    spin_until = time.monotonic() + _SPINNING_SECONDS
+    while time.monotonic() < spin_until:
+        if test():
+            return True
+    return False
+
+
+def _call_roll(test: Callable[[], bool], roll: Roll) -> bool:
     """Ask who waits. Whether somebody is missing still."""
     roll.speak()
     until = time.monotonic() + _ROLL_SECONDS
     while time.monotonic() < until:
         roll.listen()
-        if request.Test():
+        if test():
             return False
         time.sleep(_NAP_SECONDS)
     return bool(roll.missing())
+
+
+def _end_in_call(roll: Roll, patience: float, missing: Sequence[int]) -> None:
+    say_and_abort(
+        f"rank {roll.comm.Get_rank()}: waited {patience:g} s for {ranks_text(missing)} outside of the run: "
+        f"{'that rank' if len(missing) == 1 else 'these ranks'} or the network between stands still. "
+        "LAPWING_PATIENCE=SECONDS allows longer waits",
+        roll.comm,
+    )
 
 
 def _notice(roll: Roll, what: str, patience: float) -> None:

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.notices import say
 from lapwing.runtime import native
-from lapwing.runtime.arrival import Roll, at_place, wait_for_all
+from lapwing.runtime.arrival import Roll, at_place, wait_for_all, wait_in_call
 from lapwing.runtime.ending import end_all_on_error
 from lapwing.runtime.launcher import launched_size, launched_together, launcher_rank
 from lapwing.runtime.mpi_memory import unname_mapped
@@ -200,11 +202,38 @@ def _attribute() -> int:
     return MPI.Comm.Create_keyval(delete_fn=forget)
 
 
-def meeting_roll(comm: Any) -> Roll:
-    """The roll of the next meeting on a communicator of Lapwing's own."""
+def meeting_roll(comm: Any, in_call: bool = False) -> Roll:
+    """The roll of the next meeting on a communicator of Lapwing's own.
+
+    in_call: ranks that still exchange messages on their way to it wait as well.
+    """
     found = known(comm)
     found.meetings += 1
-    return Roll(comm, _ROLL_TAG, found.meetings, found.heard, private=True)
+    number = 2 * found.meetings
+    return Roll(comm, _ROLL_TAG, number, found.heard, private=True, since=number - in_call)
+
+
+def send(values: Any, comm: Any, dest: int) -> None:
+    """Send a buffer on a communicator of Lapwing's own outside of a run. Ends the run where the receiver stands still."""
+    wait_in_call(comm.Isend(values, dest=dest).Test, _roll_between_meetings(comm), dest)
+
+
+def receive(values: Any, comm: Any, source: int) -> None:
+    """Receive what ``send`` sends. Ends the run where the sender stands still."""
+    wait_in_call(comm.Irecv(values, source=source).Test, _roll_between_meetings(comm), source)
+
+
+def finish(requests: list[Any], comm: Any) -> None:
+    """Wait for messages between ranks of Lapwing's own communicator, outside of a run. Ends the run where one stands still."""
+    from mpi4py import MPI
+
+    wait_in_call(lambda: bool(MPI.Request.Testall(requests)), _roll_between_meetings(comm))
+
+
+def _roll_between_meetings(comm: Any) -> Roll:
+    """For ranks that wait on their way to the next meeting: others may be there already."""
+    found = known(comm)
+    return Roll(comm, _ROLL_TAG, 2 * found.meetings + 1, found.heard, private=True)
 
 
 def first_ranks(comm: Any, number: int) -> Any | None:
@@ -236,7 +265,10 @@ def agree(comm: Any, action: Callable[[], Result]) -> Result:
     except Exception as caught:
         unexpected = caught
         error = RunError(f"rank {comm.Get_rank()} could not prepare the run: {type(caught).__name__}: {caught}")
-    failed = [e for e in comm.allgather(error) if e is not None]
+    fails = np.empty(comm.Get_size(), np.uint8)
+    own = np.array([error is not None], np.uint8)
+    wait_in_call(comm.Iallgather(own, fails).Test, meeting_roll(comm, in_call=True), naps=True)
+    failed = [e for e in comm.allgather(error) if e is not None] if fails.any() else []
     if unexpected is not None:
         raise unexpected
     if failed:
@@ -244,8 +276,19 @@ def agree(comm: Any, action: Callable[[], Result]) -> Result:
     return cast(Result, result)
 
 
+def join(comm: Any, naps: bool = True) -> None:
+    """A barrier of ranks in one call, outside of a run. Ends the run where one stands still. Collective.
+
+    naps: as for ``wait_in_call``.
+    """
+    wait_in_call(comm.Ibarrier().Test, meeting_roll(comm, in_call=True), naps=naps)
+
+
 def meet(comm: Any) -> None:
-    """A barrier that takes no core from the others where a rank is late, for ranks known to be at work. Collective."""
+    """A barrier that takes no core from the others where a rank is late, for ranks known to be at work. Collective.
+
+    They may be at work for as long as they like.
+    """
     done = comm.Ibarrier()
     patient_from = time.monotonic() + 1e-3
     while not done.Test():

@@ -20,7 +20,7 @@ from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import agree, clock_offset, first_ranks, host, meet
+from lapwing.runtime.communicator import agree, clock_offset, first_ranks, host, join, meet
 from lapwing.runtime.distributed import DistributedArray, nothing, owner_layout
 from lapwing.runtime.ending import abort, say_and_abort
 from lapwing.runtime.interrupt import noted_interrupts
@@ -32,7 +32,7 @@ from lapwing.runtime.stopping import StopSignal
 from lapwing.runtime.storage import LocalArray, Storage, allocate, storage_of
 from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
-from lapwing.runtime.workspace import Workspace, merged
+from lapwing.runtime.workspace import Reductions, Workspace
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
@@ -301,7 +301,7 @@ def _carry_out(
     if runner.plan.engine == "onesided":
         runner.neighbours = join_neighbours(runner.program, runner.workspace.arrays, runner.bound.nest.written, comm)
     options.clock_offset = clock_offset(comm)
-    comm.Barrier()
+    join(comm, naps=False)  # all begin as soon as the last has come
     start = time.perf_counter()
     signal = StopSignal(comm, runner.plan.engine == "helper", runner.plan.partition.order(runner.rank))
     trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
@@ -317,7 +317,7 @@ def _carry_out(
     if measure.transfer:
         comm.Barrier()
         transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
-    return _Share(None, merged(runner.bound, list(words)), float(slowest), _gathered(trace, comm), transfer)
+    return _Share(None, Reductions(runner.bound).merged(list(words)), float(slowest), _gathered(trace, comm), transfer)
 
 
 def _await_all(request: Any, trap: Trap | None, comm: Any) -> None:

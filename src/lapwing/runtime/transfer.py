@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.runtime.communicator import finish, receive, send
 from lapwing.runtime.shear import Box, Shear
 from lapwing.runtime.storage import LocalArray
 
@@ -40,12 +41,12 @@ def scatter(
     else:
         for piece in pieces(boxes[rank], local.array.itemsize):
             dense = np.empty(sides(piece), local.array.dtype)
-            comm.Recv(as_bytes(dense), source=0)
+            receive(as_bytes(dense), comm, source=0)
             local.view(piece)[...] = dense
     for other, box in enumerate(boxes) if rank == 0 else ():
         for piece in pieces(box, local.array.itemsize) if other not in holders else ():
             assert whole is not None
-            comm.Send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), dest=other)
+            send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), comm, dest=other)
 
 
 def gather(
@@ -83,13 +84,13 @@ def _hand_over(
         if to_all:
             comm.Bcast(as_bytes(dense), root=owner)  # along MPI's own tree: whoever has no copy takes part all the same
         else:
-            comm.Send(as_bytes(dense), dest=0)
+            send(as_bytes(dense), comm, dest=0)
     elif to_all or rank == 0:
         dense = np.empty(sum(math.prod(sides(piece)) for piece, _ in batch), local.array.dtype)
         if to_all:
             comm.Bcast(as_bytes(dense), root=owner)
         else:
-            comm.Recv(as_bytes(dense), source=owner)
+            receive(as_bytes(dense), comm, source=owner)
         if rank in others:
             assert whole is not None
             _spread(dense, [whole[slices(piece)] for piece, _ in batch])
@@ -128,10 +129,10 @@ def scatter_regions(
         for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
             if rank == 0:
                 assert whole is not None
-                comm.Send(as_bytes(_joined([whole[slices(piece)] for piece, _ in batch])), dest=other)
+                send(as_bytes(_joined([whole[slices(piece)] for piece, _ in batch])), comm, dest=other)
             else:
                 dense = np.empty(sum(math.prod(sides(own)) for _, own in batch), local.array.dtype)
-                comm.Recv(as_bytes(dense), source=0)
+                receive(as_bytes(dense), comm, source=0)
                 _spread(dense, [local.view(own) for _, own in batch])
 
 
@@ -182,8 +183,6 @@ def _spread(dense: npt.NDArray[Any], views: Sequence[npt.NDArray[Any]]) -> None:
 
 def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Box], comm: Any) -> None:
     """Fill every rank's needed box from the ranks that own the elements; old and new memory may be the same."""
-    from mpi4py import MPI
-
     rank = comm.Get_rank()
     if new is not old and (own := intersection(owned[rank], needed[rank])) is not None:
         new.view(own)[...] = old.view(own)
@@ -200,7 +199,7 @@ def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Seq
             for piece in pieces(box, old.array.itemsize):
                 kept.append(np.ascontiguousarray(old.view(piece)))
                 requests.append(comm.Isend(as_bytes(kept[-1]), dest=other))
-    MPI.Request.Waitall(requests)
+    finish(requests, comm)
     for piece, dense in arrivals:
         new.view(piece)[...] = dense
 

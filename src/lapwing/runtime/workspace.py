@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,20 +67,26 @@ def _start_words(bound: BoundNest, count: int) -> npt.NDArray[np.int64]:
     return words
 
 
-def merged(bound: BoundNest, rows: list[npt.NDArray[np.int64]]) -> dict[str, Any]:
-    """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give."""
-    offsets = accumulator_offsets(bound.body.accumulators)
-    results: dict[str, Any] = {}
-    for accumulator in bound.body.accumulators:
-        start = offsets[accumulator.name]
-        if accumulator.exact_sum:
-            digits = [row[start : start + EXACT_WORDS] for row in rows]
-            results[accumulator.name] = _typed(accumulator, _exact_total(accumulator, digits))
-            continue
-        kind = np.float64 if accumulator.dtype.startswith("float") else np.int64
-        values = [row[start : start + 1].view(kind)[0].item() for row in rows]
-        results[accumulator.name] = _typed(accumulator, _combined(accumulator, values))
-    return results
+class Reductions:
+    """Reads the reductions of a nest out of the words of all its ranks."""
+
+    def __init__(self, bound: BoundNest) -> None:
+        offsets = accumulator_offsets(bound.body.accumulators)
+        self._places = [
+            (a, offsets[a.name], np.float64 if a.dtype.startswith("float") else np.int64, _type_of(a))
+            for a in bound.body.accumulators
+        ]
+
+    def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
+        """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give."""
+        results: dict[str, Any] = {}
+        for accumulator, start, kind, given in self._places:
+            if accumulator.exact_sum:
+                value: Any = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
+            else:
+                value = _combined(accumulator, [row.view(kind).item(start) for row in rows])
+            results[accumulator.name] = given(value)
+        return results
 
 
 def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
@@ -96,9 +102,9 @@ def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
     return result
 
 
-def _exact_total(accumulator: t.Accumulator, rows: list[npt.NDArray[np.int64]]) -> float:
+def _exact_total(accumulator: t.Accumulator, rows: list[list[int]]) -> float:
     """The exact sum of all terms and the start value, rounded once."""
-    nans, plus, minus = (sum(int(row[k]) for row in rows) for k in (1, 2, 3))
+    nans, plus, minus = (sum(row[k] for row in rows) for k in (1, 2, 3))
     initial = float(accumulator.initial)
     nans += math.isnan(initial)
     plus += initial == math.inf
@@ -110,16 +116,15 @@ def _exact_total(accumulator: t.Accumulator, rows: list[npt.NDArray[np.int64]]) 
     numerator, denominator = initial.as_integer_ratio()
     units = numerator * (_UNITS // denominator)
     for row in rows:
-        digits = row[EXACT_HEADER:]
-        units += sum(int(digits[k]) << (32 * k) for k in np.flatnonzero(digits).tolist())
+        units += sum(digit << (32 * k) for k, digit in enumerate(row[EXACT_HEADER:]) if digit)
     return nearest_ratio(units, _UNITS, accumulator.dtype)
 
 
-def _typed(accumulator: t.Accumulator, value: Any) -> Any:
-    """The value as the plain loop would return it: a Python number or a NumPy scalar."""
+def _type_of(accumulator: t.Accumulator) -> type[Any]:
+    """What the plain loop would return: a Python number or a NumPy scalar."""
     if accumulator.weak:
-        return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype](value)
-    return np.dtype(accumulator.dtype).type(value)
+        return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype]
+    return np.dtype(accumulator.dtype).type
 
 
 def _native_scalar(value: Any) -> native.Scalar:

@@ -94,7 +94,7 @@ class Partition:
     cuts: tuple[tuple[int, ...], ...]
     steps: tuple[int, ...]
 
-    @property
+    @cached_property
     def grid(self) -> tuple[int, ...]:
         return tuple(len(c) - 1 for c in self.cuts)
 
@@ -132,6 +132,17 @@ class Partition:
 
     def block(self, rank: int) -> tuple[Range, ...]:
         """The rank's block in normalised coordinates."""
+        known = self._blocks.get(rank)
+        if known is None:
+            known = self._blocks[rank] = self._block(rank)
+        return known
+
+    @cached_property
+    def _blocks(self) -> dict[int, tuple[Range, ...]]:
+        """Those asked for so far: every message asks for its ranks' again."""
+        return {}
+
+    def _block(self, rank: int) -> tuple[Range, ...]:
         ranges = []
         for coordinate, cuts, step in zip(self.coordinates(rank), self.cuts, self.steps, strict=True):
             low, high = cuts[coordinate], cuts[coordinate + 1]

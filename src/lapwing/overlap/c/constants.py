@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from lapwing.overlap.c.libclang import Cursor, Kind, Unit
 
 MPI_CONSTANT = re.compile(r"MPI_[A-Z][A-Z0-9_]*\Z")
 
+_NAME = re.compile(rb"[A-Za-z_]\w*(?![\w\\$\x80-\xff])")
 _BODY = re.compile(rb"\w+\b(.*)", re.DOTALL)  # of a macro with parameters, they stand before the rest
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_WORD = re.compile(r"[(\s]*([A-Za-z_]\w*)[)\s]*\Z")
@@ -23,24 +25,48 @@ _CAST_NUMBER = re.compile(
 _LAST_WORD = re.compile(r"\b([A-Za-z]\w*)[\s)]*\Z")
 
 
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro's definition. ``path``: None for the compiler's own, and those of its command line."""
+
+    name: str
+    cursor: Cursor
+    path: Path | None
+    start: int
+    end: int
+
+
+def macros_of(unit: Unit, cursors: Sequence[Cursor], read_bytes: Callable[[Path], bytes]) -> list[Macro]:
+    """The macros that are defined, in order."""
+    found = []
+    for cursor in cursors:
+        if cursor.kind == Kind.MACRO_DEFINITION:
+            path, start, end = unit.extent(cursor)
+            # Read from the file where that is simple: libclang takes far longer to tell it.
+            name = None if path is None else _NAME.match(read_bytes(path), start)
+            found.append(Macro(unit.name(cursor) if name is None else name[0].decode(), cursor, path, start, end))
+    return found
+
+
 class MpiConstants:
     """The macros of one translation unit, as far as they lead to constants of MPI."""
 
-    def __init__(self, unit: Unit, cursors: Sequence[Cursor], read_bytes: Callable[[Path], bytes]) -> None:
+    def __init__(self, unit: Unit, macros: Sequence[Macro], read_bytes: Callable[[Path], bytes]) -> None:
         self._unit = unit
         self._read_bytes = read_bytes
         self._bodies: dict[str, set[str]] = {}  # more than one where a name is defined again
         self._pragmas: dict[str, bool] = {}
         self._by_number: dict[tuple[str, int], str] = {}
         self._by_word: dict[str, str] = {}
-        definitions = [(c, *unit.extent(c)) for c in cursors if c.kind == Kind.MACRO_DEFINITION]
         # MPI's headers lie in one folder; a program may give macros of its own such names.
-        folders = {path.parent for _, path, *_ in definitions if path is not None and path.name == "mpi.h"}
-        ours = {unit.name(c) for c, path, *_ in definitions if path is None or path.parent not in folders}
+        paths = {macro.path for macro in macros}
+        folders = {path.parent for path in paths if path is not None and path.name == "mpi.h"}
+        others = {path for path in paths if path is None or path.parent not in folders}
+        ours = {macro.name for macro in macros if macro.path in others}
         self._ours = frozenset(filter(MPI_CONSTANT.match, ours))
-        for cursor, path, start, end in definitions:
-            if path is not None:  # else the compiler's own, or the command line's
-                self._define(unit.name(cursor), path, start, end)
+        for macro in macros:
+            if macro.path is not None:  # else the compiler's own, or the command line's
+                self._define(macro.name, macro.path, macro.start, macro.end)
 
     def _define(self, name: str, path: Path, start: int, end: int) -> None:
         body = self._body(path, start, end)

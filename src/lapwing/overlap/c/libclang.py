@@ -179,6 +179,7 @@ _INCLUSION_VISITOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Loca
 _CONTINUE, _RECURSE = 1, 2
 _ERROR, _FATAL = 3, 4
 _DETAILED_PREPROCESSING, _KEEP_GOING = 0x01, 0x200
+_IN_MACRO = 1 << 31  # bit of a place that lies in a macro's use
 
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "clang_createIndex": (ctypes.c_void_p, (ctypes.c_int, ctypes.c_int)),
@@ -206,6 +207,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "clang_disposeDiagnostic": (None, (ctypes.c_void_p,)),
     "clang_getFile": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)),
     "clang_getFileName": (String, (ctypes.c_void_p,)),
+    "clang_getFileContents": (
+        ctypes.c_void_p,
+        (ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)),
+    ),
     "clang_getInclusions": (None, (ctypes.c_void_p, _INCLUSION_VISITOR, ctypes.c_void_p)),
     "clang_getSkippedRanges": (ctypes.POINTER(RangeList), (ctypes.c_void_p, ctypes.c_void_p)),
     "clang_disposeSourceRangeList": (None, (ctypes.POINTER(RangeList),)),
@@ -361,6 +366,17 @@ class Uses:
         return frozenset(name for at, name in (*outer, *inner) if start <= at < end)
 
 
+@dataclass(frozen=True)
+class _Stretch:
+    """The places of one reading of a file, whose numbers count its bytes. ``system``: all of it is a system's header."""
+
+    begin: int
+    end: int
+    file: int
+    path: Path
+    system: bool
+
+
 class Unit:
     """A translation unit. Close it (``with``) when its trees are no longer used.
 
@@ -371,8 +387,10 @@ class Unit:
     def __init__(self, path: Path, arguments: Sequence[str], unsaved: Sequence[tuple[Path, bytes]] = ()) -> None:
         clang = library()
         self._clang = clang
-        self._place = _place_of(clang.clang_getFileLocation)
+        self._ask_place = _place_of(clang.clang_getFileLocation)
         self._paths: dict[int, Path] = {}
+        self._stretches: list[_Stretch] = []
+        self._begins: list[int] = []  # of the stretches, in order
         encoded = [os.fsencode(argument) for argument in arguments]
         files = (UnsavedFile * len(unsaved))(*(UnsavedFile(os.fsencode(n), data, len(data)) for n, data in unsaved))
         self._index = clang.clang_createIndex(0, 0)
@@ -466,7 +484,7 @@ class Unit:
         found: list[tuple[Path, tuple[Path, ...]]] = []
 
         def visit(file: int, stack: Sequence[Location], depth: int, _data: object) -> None:
-            around = (self._place(stack[number])[0] for number in range(depth))
+            around = (self._ask_place(stack[number])[0] for number in range(depth))
             found.append((self.path_of(file), tuple(self.path_of(one) for one in around if one)))
 
         self._clang.clang_getInclusions(self._handle, _INCLUSION_VISITOR(visit), None)
@@ -493,21 +511,64 @@ class Unit:
     def place(self, cursor: Cursor) -> tuple[Path | None, int, bool]:
         """File and byte of a declaration, and whether that is a system's header."""
         location = self._clang.clang_getCursorLocation(cursor)
-        file, offset = self._place(location)
+        stretch = self._stretch(location, location.encoded)
+        if stretch is not None and stretch.system:
+            return stretch.path, location.encoded - stretch.begin, True
+        file, offset = self._place(location, location.encoded)
         return (
             (self.path_of(file) if file else None),
             offset,
             bool(self._clang.clang_Location_isInSystemHeader(location)),
         )
 
+    def file(self, cursor: Cursor) -> Path | None:
+        """The file in which it begins."""
+        extent = self._clang.clang_getCursorExtent(cursor)
+        stretch = self._stretch(extent, extent.begin)
+        if stretch is not None:
+            return stretch.path
+        file, _ = self._place(extent, extent.begin)
+        return self.path_of(file) if file else None
+
     def extent(self, cursor: Cursor) -> tuple[Path | None, int, int]:
         file, start, end = self._span(self._clang.clang_getCursorExtent(cursor))
         return (self.path_of(file) if file else None), start, end
 
     def _span(self, extent: Range) -> tuple[int | None, int, int]:
-        file, start = self._place(Location(extent.pointers, extent.begin))
-        _, end = self._place(Location(extent.pointers, extent.end))
+        file, start = self._place(extent, extent.begin)
+        end = start if file is None else self._place(extent, extent.end)[1]
         return file, start, end
+
+    def _place(self, around: Location | Range, encoded: int) -> tuple[int | None, int]:
+        stretch = self._stretch(around, encoded)
+        if stretch is None:
+            return self._ask_place(Location(around.pointers, encoded))
+        return stretch.file, encoded - stretch.begin
+
+    def _stretch(self, around: Location | Range, encoded: int) -> _Stretch | None:
+        """What holds a place, which is one of ``around``; None for one in a macro's use, or in no file. There are thousands of
+        places in headers: libclang is not asked about each."""
+        number = bisect.bisect_right(self._begins, encoded) - 1
+        if number >= 0 and encoded <= self._stretches[number].end:
+            return self._stretches[number]
+        if encoded >= _IN_MACRO:
+            return None
+        pointers = around.pointers
+        file, offset = self._ask_place(Location(pointers, encoded))
+        if file is None:
+            return None
+        size = ctypes.c_size_t()
+        self._clang.clang_getFileContents(self._handle, file, ctypes.byref(size))
+        begin, end = encoded - offset, encoded - offset + size.value
+        edges = Location(pointers, begin), Location(pointers, end)
+        if [self._ask_place(edge) for edge in edges] != [(file, 0), (file, size.value)]:
+            return None
+        system = all(self._clang.clang_Location_isInSystemHeader(edge) for edge in edges)
+        stretch = _Stretch(begin, end, file, self.path_of(file), system)
+        at = bisect.bisect_left(self._begins, begin)
+        self._begins.insert(at, begin)
+        self._stretches.insert(at, stretch)
+        return stretch
 
     # ---- trees ----
 
@@ -520,9 +581,8 @@ class Unit:
 
         def node_of(child: Cursor) -> Node:
             extent = extent_of(child)
-            pointers = extent.pointers
-            file, start = place(Location(pointers, extent.begin))
-            _, end = place(Location(pointers, extent.end))
+            file, start = place(extent, extent.begin)
+            _, end = place(extent, extent.end)
             if file not in home:
                 home[file] = file is not None and self.path_of(file) == path
             node = Node(child, start, end, not home[file])

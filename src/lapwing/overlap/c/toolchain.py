@@ -56,6 +56,7 @@ def arguments(
     return found
 
 
+@cache
 def is_of_system(path: Path) -> bool:
     """Whether a header is the compiler's, the C library's or MPI's."""
     return path.name == "mpi.h" or any(path.is_relative_to(folder) for folder in _system_folders())

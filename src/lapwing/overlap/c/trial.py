@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+
+from lapwing.orphans import die_with
 
 _PATIENCE = 300.0  # seconds that a file may take
 _DONE = b"read\n"
@@ -81,6 +85,8 @@ def main() -> None:
     """The other process: reads what it is told to, a file a line, and says when it has."""
     from lapwing.overlap.c.units import try_to_read
 
+    # Its input ends with the parent, but nobody looks at it while libclang reads, and a fork of the parent's may hold it open.
+    die_with(os.getppid(), signal.SIGKILL)
     for line in sys.stdin.buffer:
         request = json.loads(line)
         try_to_read(Trial(**request))

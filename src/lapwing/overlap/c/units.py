@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.overlap.c import stub, toolchain
-from lapwing.overlap.c.constants import MpiConstants
+from lapwing.overlap.c.constants import Macro, MpiConstants, macros_of
 from lapwing.overlap.c.expressions import Expressions
 from lapwing.overlap.c.fallback import Found, functions_in
 from lapwing.overlap.c.libclang import TALLEST, Cursor, Diagnostic, Kind, Linkage, Node, Unit, Uses
@@ -315,12 +315,13 @@ class _UnitReader:
         self._note_errors()
         cursors = self._unit.top()
         self._note_uses(cursors)
-        self._constants = MpiConstants(self._unit, cursors, self._program._read_bytes)
+        macros = macros_of(self._unit, cursors, self._program._read_bytes)
+        self._constants = MpiConstants(self._unit, macros, self._program._read_bytes)
         if self._constants.defines(stub.GUARD):
             message = "no mpi.h here (mpicc is not on PATH): read with Lapwing's own declarations of MPI"
             self._program._problem(self._shown, 1, message)
         self._program._file(self._main).left_out = self._skipped(self._main)
-        self._installed = frozenset(self._names_of_system(cursors))
+        self._installed = frozenset(self._names_of_system(macros))
         self._because = self._conditional_definitions()
         self._definitions(cursors)
         self._note_conditions()
@@ -353,8 +354,10 @@ class _UnitReader:
         for cursor in cursors:
             if cursor.kind != Kind.MACRO_INSTANTIATION:
                 continue
+            if not self._is_ours(self._unit.file(cursor)):
+                continue
             path, start, end = self._unit.extent(cursor)
-            if path is not None and self._is_ours(path):
+            if path is not None:
                 found.setdefault(path, []).append((start, end, self._unit.name(cursor), cursor))
         self._uses = {path: Uses(uses) for path, uses in found.items()}
 
@@ -388,13 +391,15 @@ class _UnitReader:
             if not (out or inside or guards_header(region, text)) and text.holds_anything(region):
                 yield region
 
-    def _names_of_system(self, cursors: Sequence[Cursor]) -> Iterator[str]:
+    def _names_of_system(self, macros: Sequence[Macro]) -> Iterator[str]:
         """The macros that the compiler itself, or a header of the system's, defines."""
-        for cursor in cursors:
-            if cursor.kind == Kind.MACRO_DEFINITION:
-                path, _, system = self._unit.place(cursor)
-                if path is None or system or path in self._of_mpi or toolchain.is_of_system(path):
-                    yield self._unit.name(cursor)
+        systems: dict[Path, bool] = {}
+        for macro in macros:
+            path = macro.path
+            if path is not None and path not in systems:
+                systems[path] = path in self._of_mpi or toolchain.is_of_system(path)
+            if path is None or systems[path] or self._unit.place(macro.cursor)[2]:
+                yield macro.name
 
     def _skipped(self, path: Path) -> list[tuple[int, int]]:
         if path not in self._ranges:
@@ -417,13 +422,16 @@ class _UnitReader:
                     if symbol is not None:
                         self._globals[symbol.name] = symbol
                         self._initial(cursor, symbol, path)
-            elif cursor.kind in _DEFINITIONS and self._clang.clang_isCursorDefinition(cursor):
+            elif cursor.kind in _DEFINITIONS:
                 path, _, system = self._unit.place(cursor)
-                if path is not None and not system and self._is_ours(path):
+                if path is None or system:
+                    continue
+                if not self._clang.clang_isCursorDefinition(cursor):
+                    if cursor.kind == Kind.FUNCTION_DECL:
+                        self._declaration(cursor, linkage)
+                elif self._is_ours(path):
                     self._function(cursor, path)
                     self._declaration(cursor, linkage)
-            elif cursor.kind == Kind.FUNCTION_DECL:
-                self._declaration(cursor, linkage)
 
     def _initial(self, cursor: Cursor, symbol: Symbol, path: Path) -> None:
         """Note a variable's initial value, where it can be more than a table of numbers."""
@@ -448,8 +456,7 @@ class _UnitReader:
     def _declaration(self, cursor: Cursor, linkage: str) -> None:
         """Note how the unit's own file may declare the function once more."""
         path, start, end = self._unit.extent(cursor)
-        _, _, system = self._unit.place(cursor)
-        if path is None or system:
+        if path is None:
             return
         if self._clang.clang_isCursorDefinition(cursor):
             body = next((c for c in self._unit.children(cursor) if c.kind == Kind.COMPOUND_STMT), None)

@@ -230,8 +230,10 @@ def _regions(view: View, known: Known) -> list[_Region]:
                 region.macros |= macros
             region.branches.append(branch)
     for region in stack:
-        # Without its #endif: everything that follows depends on it.
+        # Without its #endif: everything that follows depends on it, and no preprocessor takes it.
         region.end = region.branches[-1].end = len(view.text)
+        for branch in region.branches:
+            branch.value = None
     return found
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
+from lapwing.overlap.aliases import Memory
 from lapwing.overlap.analysis import Analysis
 from lapwing.overlap.conflicts import meet
 from lapwing.overlap.effects import Access, Effects
@@ -106,7 +107,8 @@ class ShadowFinder:
         self._analysis = analysis
         self._work = work
         self._transfer = transfer
-        self._between = between
+        self._between = [replace(access, section=None) for access in between]
+        self._memories: dict[Symbol, frozenset[Memory]] = {}
         self._procedure = work.procedure
         self._source = analysis.program.sources[work.procedure.source]
 
@@ -117,7 +119,8 @@ class ShadowFinder:
             for access in effects.accesses:
                 if is_own(access, self._procedure):
                     continue
-                others = [o for o in self._between if self._clash(access, o)]
+                whole = replace(access, section=None)
+                others = [o for o in self._between if self._clash(whole, o)]
                 if not others:
                     continue
                 obstacle = self._unshadowed(access, others, statement)
@@ -135,9 +138,7 @@ class ShadowFinder:
         return tuple(shadows)
 
     def _clash(self, one: Access, other: Access) -> bool:
-        return (one.writes or other.writes) and meet(
-            replace(one, section=None), replace(other, section=None), self._analysis.aliases
-        )
+        return (one.writes or other.writes) and meet(one, other, self._analysis.aliases)
 
     def _unshadowed(self, access: Access, others: Sequence[Access], statement: Statement) -> Obstacle | None:
         name = access.symbol.name if access.symbol is not None else "memory"
@@ -197,16 +198,18 @@ class ShadowFinder:
     def _concerns(self, access: Access, symbol: Symbol) -> bool:
         if access.symbol == symbol:
             return access.through == symbol.pointer
-        memory = frozenset().union(
-            *(
-                a.memory
-                for e in self._work.effects
-                for a in e.accesses
-                if a.symbol == symbol and a.through == symbol.pointer
-            )
-        )
         aliases = self._analysis.aliases
+        memory = self._memory(symbol)
         return any(aliases.may_alias(one, other) for one in access.memory for other in memory)
+
+    def _memory(self, symbol: Symbol) -> frozenset[Memory]:
+        """What the early statements touch under the symbol's name."""
+        if symbol not in self._memories:
+            accesses = (a for e in self._work.effects for a in e.accesses)
+            self._memories[symbol] = frozenset[Memory]().union(
+                *(a.memory for a in accesses if a.symbol == symbol and a.through == symbol.pointer)
+            )
+        return self._memories[symbol]
 
     def _no_home(self, symbol: Symbol, why: str, users: Sequence[Statement]) -> Obstacle:
         return Obstacle(

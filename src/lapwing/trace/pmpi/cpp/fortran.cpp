@@ -27,6 +27,9 @@ private:
 
 } // namespace
 
+// Hundreds of functions that do nothing but call others: to optimise them takes seconds, and gains nothing.
+#pragma GCC optimize("O0")
+
 #define LW_PARAMETERS_1 void *a
 #define LW_GIVEN_1 a
 #define LW_PARAMETERS_2 LW_PARAMETERS_1, void *b
