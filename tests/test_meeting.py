@@ -22,7 +22,7 @@ from test_distributed import written_twice as writes_twice
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import execute
+from lapwing.runtime import communicator, execute
 from lapwing.runtime.arrival import ranks_text
 
 SECONDS = 120
@@ -342,7 +342,10 @@ def late(how: str, which: str) -> None:
             raise KeyError("lost on the way")
         if "sleeps" in how:
             time.sleep(100)
-        return
+        if "hears nothing" not in how:
+            return
+        kept = communicator.wait_for_work
+        communicator.wait_for_work = lambda arrived, roll: kept(lambda: False, roll)  # type: ignore[attr-defined]
     smooth(u, 1)
     print("over", flush=True)
 
@@ -399,6 +402,7 @@ ENDINGS = {
     "mpi raises": ("1", "KeyError: 'lost on the way'"),
     "mpi second raises": ("0", "KeyError: 'lost on the way'"),
     "raises": ("1", "KeyError: 'lost on the way'"),
+    "mpi hears nothing at the end": ("02", "lapwing: rank 0: waited 2 s at the end of the run, where all ranks have come: "),
     "sleeps": ("1", "MPI has not started after 2 s: some rank has not arrived"),
 }
 

@@ -120,6 +120,32 @@ def wait_in_call(test: Callable[[], bool], roll: Roll, awaited: int | None = Non
             waited = 0.0
 
 
+def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
+    """Wait until ``test`` is true for ranks that may be at work for as long as they like.
+
+    Ends the run where all of them wait here, or after it, and nothing comes: messages can be lost between them.
+    """
+    patience = patience_seconds(RUN_SECONDS)
+    waited, last_look = 0.0, time.monotonic()
+    while not test():
+        os.sched_yield()
+        look = time.monotonic()
+        waited += min(look - last_look, 1.0)  # as above
+        last_look = look
+        if roll.listen():
+            roll.speak()
+        if patience and waited > patience:
+            if not _call_roll(test, roll) and not test():
+                if roll.comm.Get_rank() != 0:
+                    time.sleep(_OTHERS_SECONDS)
+                say_and_abort(
+                    f"rank {roll.comm.Get_rank()}: waited {patience:g} s at the end of the run, where all ranks have come: "
+                    "MPI has lost a message between them. LAPWING_PATIENCE=SECONDS allows longer waits",
+                    roll.comm,
+                )
+            waited = 0.0
+
+
 def _is_soon_done(test: Callable[[], bool]) -> bool:
     spin_until = time.monotonic() + _SPINNING_SECONDS
     while time.monotonic() < spin_until:

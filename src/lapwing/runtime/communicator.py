@@ -6,6 +6,7 @@ MPI is loaded as late as possible, through the user's own library.
 from __future__ import annotations
 
 import os
+import pickle
 import platform
 import sys
 import time
@@ -21,7 +22,7 @@ from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.notices import say
 from lapwing.runtime import native
-from lapwing.runtime.arrival import Roll, at_place, wait_for_all, wait_in_call
+from lapwing.runtime.arrival import Roll, at_place, wait_for_all, wait_for_work, wait_in_call
 from lapwing.runtime.ending import end_all_on_error
 from lapwing.runtime.launcher import launched_size, launched_together, launcher_rank
 from lapwing.runtime.mpi_memory import unname_mapped
@@ -282,6 +283,24 @@ def join(comm: Any, naps: bool = True) -> None:
     naps: as for ``wait_in_call``.
     """
     wait_in_call(comm.Ibarrier().Test, meeting_roll(comm, in_call=True), naps=naps)
+
+
+def exchange(value: Result, comm: Any, finish: Callable[[Callable[[], bool]], None]) -> list[Result]:
+    """The values of all ranks, by rank. Collective. ``finish`` is given a test for each of two messages' arrival, to wait for."""
+    packed = np.frombuffer(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), np.uint8)
+    sizes = np.empty(comm.Get_size(), np.int64)
+    finish(comm.Iallgather(np.array([len(packed)], np.int64), sizes).Test)
+    everything = np.empty(sizes.sum(), np.uint8)
+    finish(comm.Iallgatherv(packed, (everything, sizes)).Test)
+    return [pickle.loads(part.data) for part in np.split(everything, sizes.cumsum()[:-1])]
+
+
+def finish_work(arrived: Callable[[], bool], comm: Any) -> None:
+    """Wait in a call that all ranks make at a run's end: they may be at work before for as long as they like. Collective.
+
+    Ends the run where all have come and MPI still does not finish the call.
+    """
+    wait_for_work(arrived, meeting_roll(comm, in_call=True))
 
 
 def meet(comm: Any) -> None:

@@ -20,7 +20,7 @@ from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import agree, clock_offset, first_ranks, host, join, meet
+from lapwing.runtime.communicator import agree, clock_offset, exchange, finish_work, first_ranks, host, join, meet
 from lapwing.runtime.distributed import DistributedArray, nothing, owner_layout
 from lapwing.runtime.ending import abort, say_and_abort
 from lapwing.runtime.interrupt import noted_interrupts
@@ -291,7 +291,7 @@ class _Share:
     transfer: float | None
 
     def without_events(self) -> _Share:
-        return replace(self, traces=[replace(trace, events=trace.events[:0]) for trace in self.traces])
+        return replace(self, traces=[_bare(trace) for trace in self.traces])
 
 
 def _carry_out(
@@ -305,31 +305,57 @@ def _carry_out(
     start = time.perf_counter()
     signal = StopSignal(comm, runner.plan.engine == "helper", runner.plan.partition.order(runner.rank))
     trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
-    seconds = np.array(time.perf_counter() - start)
-    slowest = np.empty(())
-    _await_all(comm.Iallreduce(seconds, slowest, op=_max()), runner.trap, comm)
-    words, traps = zip(*comm.allgather((runner.workspace.words, runner.trap)), strict=True)
-    signal.settle([rank for rank, trap in enumerate(traps) if trap is not None])
-    if stops := [trap for trap in traps if trap is not None]:
+    ends = _tell_ends(_End(time.perf_counter() - start, runner.workspace.words, runner.trap, _bare(trace)), comm)
+    slowest = max(end.seconds for end in ends)
+    signal.settle([rank for rank, end in enumerate(ends) if end.trap is not None])
+    if stops := [end.trap for end in ends if end.trap is not None]:
         # What a rank meets after another has stopped may be no error of the plain loop: the first one in its order is.
-        return _Share(min(stops).text, {}, float(slowest), [], None)
+        return _Share(min(stops).text, {}, slowest, [], None)
     transfer = None
     if measure.transfer:
         comm.Barrier()
         transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
-    return _Share(None, Reductions(runner.bound).merged(list(words)), float(slowest), _gathered(trace, comm), transfer)
+    traces = _with_events(trace, comm) if measure.events else [end.trace for end in ends]
+    results = Reductions(runner.bound).merged([end.words for end in ends])
+    return _Share(None, results, slowest, traces, transfer)
 
 
-def _await_all(request: Any, trap: Trap | None, comm: Any) -> None:
-    """Wait for the other ranks at a run's end: for long only where this one has met no error."""
-    if trap is None:
-        request.Wait()
-        return
-    until = time.monotonic() + GRACE_SECONDS
-    while not request.Test():
-        if time.monotonic() > until:
-            say_and_abort(f"rank {comm.Get_rank()}: {trap.text}", comm)
-        time.sleep(1e-3)
+@dataclass(frozen=True)
+class _End:
+    """How one rank came to a run's end; ``trace`` has no events."""
+
+    seconds: float
+    words: npt.NDArray[np.int64]
+    trap: Trap | None
+    trace: RankTrace
+
+
+def _tell_ends(own: _End, comm: Any) -> list[_End]:
+    """Tell each other how the run ended: the ends of all ranks. Collective."""
+
+    def finish(arrived: Callable[[], bool]) -> None:
+        if own.trap is None:
+            finish_work(arrived, comm)
+            return
+        # Others may wait in vain for what this rank has not computed.
+        until = time.monotonic() + GRACE_SECONDS
+        while not arrived():
+            if time.monotonic() > until:
+                say_and_abort(f"rank {comm.Get_rank()}: {own.trap.text}", comm)
+            time.sleep(1e-3)
+
+    return exchange(own, comm, finish)
+
+
+def _bare(trace: RankTrace) -> RankTrace:
+    return replace(trace, events=trace.events[:0])
+
+
+def _with_events(trace: RankTrace, comm: Any) -> list[RankTrace]:
+    """The traces of all ranks on rank 0, without their events on the others. Collective."""
+    gathered: list[RankTrace] | None = comm.gather(trace, root=0)
+    bare: list[RankTrace] = comm.allgather(_bare(trace))
+    return bare if gathered is None else gathered
 
 
 def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Options:
@@ -344,16 +370,6 @@ def _options(plan: Plan, comm: Any, place: Place, tuning: Tuning) -> native.Opti
         patience_seconds=patience_seconds(),
         grace_seconds=GRACE_SECONDS,
     )
-
-
-def _gathered(trace: RankTrace, comm: Any) -> list[RankTrace]:
-    """The traces of all ranks on rank 0, without their events on the others."""
-    if not comm.allreduce(int(len(trace.events) > 0)):
-        traces: list[RankTrace] = comm.allgather(trace)
-        return traces
-    gathered: list[RankTrace] | None = comm.gather(trace, root=0)
-    bare: list[RankTrace] = comm.allgather(replace(trace, events=trace.events[:0]))
-    return bare if gathered is None else gathered
 
 
 def outcome_of(
