@@ -402,7 +402,10 @@ ENDINGS = {
     "mpi raises": ("1", "KeyError: 'lost on the way'"),
     "mpi second raises": ("0", "KeyError: 'lost on the way'"),
     "raises": ("1", "KeyError: 'lost on the way'"),
-    "mpi hears nothing at the end": ("02", "lapwing: rank 0: waited 2 s at the end of the run, where all ranks have come: "),
+    "mpi hears nothing at the end": (
+        "02",
+        "lapwing: rank 0: waited 2 s at the end of the run, where all ranks have come: ",
+    ),
     "sleeps": ("1", "MPI has not started after 2 s: some rank has not arrived"),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from randomness import wanted
 
@@ -286,14 +286,27 @@ def test_the_timeline_is_what_a_simulation_of_events_finds(pipeline: Pipeline) -
     np.testing.assert_allclose(exact.last, last, rtol=0, atol=1e-9)
 
 
+FREE = dict.fromkeys(("pack", "send", "receive", "unpack", "wire", "latency"), 0.0)
+# Two axes on which no channel sets a bound of its own have to keep the diagonal one between them.
+DIAGONAL = Pipeline(
+    (2, 2, 2), 4, 2, np.ones(4),
+    (Channel((1, 1, 1), 0, -3, **FREE, depth=4), Channel((1, 0, 0), 0, 0, **FREE, depth=1),
+     Channel((0, -1, 0), 1, 0, **FREE, depth=4), Channel((0, 0, -1), 1, 0, **FREE, depth=4)),
+    "blocking",
+)  # fmt: skip
+
+
 @settings(max_examples=wanted(40), deadline=None)
 @given(pipelines(), st.integers(1, 3))
+@example(DIAGONAL, 1)
 def test_the_makespan_of_a_long_run_is_that_of_its_timeline(pipeline: Pipeline, longer: int) -> None:
     # Repeated steps where there are none of another sweep, else repeated sweeps.
     if pipeline.sweeps == 1:
         steps = 70 * longer
         compute = pipeline.compute[..., :1]
-        channels = tuple(replace(c, shift=0, depth=c.depth + (steps if c.lag else 0)) for c in pipeline.channels)
+        channels = tuple(
+            replace(c, shift=0, depth=c.depth + (steps if c.lag or c.held else 0)) for c in pipeline.channels
+        )
         pipeline = replace(pipeline, steps=steps, compute=compute, channels=channels)
     else:
         pipeline = replace(pipeline, sweeps=13 * longer)

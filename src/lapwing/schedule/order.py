@@ -18,7 +18,7 @@ from lapwing.schedule.dataflow import ChannelTables, Indices
 from lapwing.schedule.pipeline import Pipeline
 
 _STRETCHES = (1, 2, 3, 4, 5, 6)
-_WEIGHTS = range(-3, 4)  # tried for an axis that no channel goes along alone
+_WEIGHTS = range(-3, 4)  # tried for every axis
 
 
 @dataclass(frozen=True)
@@ -87,23 +87,25 @@ def _bound(pipeline: Pipeline, table: ChannelTables) -> _Bound:
 def _candidates(bounds: Sequence[_Bound], axis: int, pipeline: Pipeline, stretch: int) -> Sequence[int]:
     if pipeline.grid[axis] == 1:
         return (0,)
-    low, high, alone = -np.inf, np.inf, False
+    low, high = -np.inf, np.inf
+    wanted = set(_WEIGHTS)
     for bound in bounds:
         along = bound.offset[axis]
-        if not along or any(o for k, o in enumerate(bound.offset) if k != axis):
+        if not along:
             continue
-        alone = True
-        ends = sorted(end / along for end in bound.range(stretch))
-        low, high = max(low, np.ceil(ends[0])), min(high, np.floor(ends[1]))
-    if not alone:
-        lowest = (bound.range(stretch)[0] for bound in bounds if bound.offset[axis])
-        return sorted({*_WEIGHTS, *(int(end) for end in lowest if np.isfinite(end))}, key=abs)
+        ends = bound.range(stretch)
+        if any(o for k, o in enumerate(bound.offset) if k != axis):
+            wanted.update(int(end) for end in ends if np.isfinite(end))  # this axis may have to keep it alone
+        else:
+            least, most = sorted(end / along for end in ends)
+            low, high = max(low, np.ceil(least)), min(high, np.floor(most))
     if low > high:
         return ()
     nearest = int(min(max(0, low), high))
-    return [w for w in (nearest, nearest + 1, nearest + 2, nearest - 1) if low <= w <= high]
+    wanted.update((nearest, nearest + 1, nearest + 2))
+    return sorted((w for w in wanted if low <= w <= high), key=abs)
 
 
 def _holds(bound: _Bound, stretch: int, weights: tuple[int, ...]) -> bool:
     low, high = bound.range(stretch)
-    return bool(low <= np.dot(weights, bound.offset) <= high)
+    return low <= sum(w * o for w, o in zip(weights, bound.offset, strict=True)) <= high
