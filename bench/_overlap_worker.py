@@ -31,8 +31,8 @@ from lapwing.errors import RunError
 from lapwing.loopnest.binding import ArrayType
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.runtime import communicator, native
-from lapwing.runtime.distributed import Layout, owner_layout
 from lapwing.runtime.execute import Measure, Runner
+from lapwing.runtime.layout import Layout, owner_layout
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.storage import Box, LocalArray, allocate, needed_box
 from lapwing.runtime.tuning import Tuning

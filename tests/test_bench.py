@@ -63,6 +63,15 @@ def test_meeting(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.mpi
+def test_creation(tmp_path: Path) -> None:
+    runs = quick("creation.py", tmp_path)["runs"]
+    between = {way: {run["figures"][0] for run in found} for way, found in runs.items()}
+    assert between["from_function"] == between["load"] == {0.0}
+    assert min(between["from rank 0"]) > 0
+
+
+@pytest.mark.long
 def test_forms(tmp_path: Path) -> None:
     document = quick("forms.py", tmp_path, "--kernel", "LCS", "--kernel", "transposed")
     assert [kernel["kernel"] for kernel in document["kernels"]] == ["LCS", "transposed"]

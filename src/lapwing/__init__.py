@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lapwing.loopnest.dependences import Dependence
     from lapwing.planner.plan import Plan
     from lapwing.runtime.communicator import SELF
+    from lapwing.runtime.creation import from_function, from_local, full, load, zeros
     from lapwing.runtime.distributed import DistributedArray
 
 __version__ = "0.1.0"
@@ -35,7 +36,12 @@ __all__ = [
     "RefusedError",
     "RunError",
     "__version__",
+    "from_function",
+    "from_local",
+    "full",
+    "load",
     "nest",
+    "zeros",
 ]
 
 # Public names load on first use: the command line answers at once, and MPI stays away until it is needed.
@@ -50,7 +56,12 @@ _HOMES = {
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",
     "SELF": "lapwing.runtime.communicator",
+    "from_function": "lapwing.runtime.creation",
+    "from_local": "lapwing.runtime.creation",
+    "full": "lapwing.runtime.creation",
+    "load": "lapwing.runtime.creation",
     "nest": "lapwing.api",
+    "zeros": "lapwing.runtime.creation",
 }
 
 

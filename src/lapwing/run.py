@@ -17,8 +17,9 @@ from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.alone import run_alone
-from lapwing.runtime.distributed import DistributedArray, partition_of, write_offsets
+from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome, Report, run_on_ranks
+from lapwing.runtime.layout import partition_of, write_offsets
 from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.tuning import place_of
 from lapwing.tiling.partition import Partition
@@ -204,9 +205,11 @@ def bind_stand_ins(nest: Nest, stubs: Mapping[str, Any]) -> BoundNest:
 
 
 def arrays_of_first(nest: Nest, bound: BoundNest, arguments: Mapping[str, Any], rank: int) -> dict[str, Any]:
-    """The arrays of a call by name, arguments and global read-only ones, on rank 0; None in their place elsewhere."""
+    """The arrays of a call by name, arguments and global read-only ones, on rank 0; None in their place elsewhere, but for
+    distributed ones."""
     if rank != 0:
-        return dict.fromkeys(a.name for a in bound.arrays)
+        found = {a.name: arguments.get(a.name) for a in bound.arrays}
+        return {name: value if isinstance(value, DistributedArray) else None for name, value in found.items()}
     return _all_arrays(nest, bound, arguments)
 
 

@@ -30,6 +30,8 @@ from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
 from lapwing.run import agree_on_problem, arrays_of_first, bind_stand_ins, check_aliases, run, stand_ins
 from lapwing.runtime import communicator
+from lapwing.runtime.creation import agree_on_created, created_by
+from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
 from lapwing.trace.events import RankTrace
@@ -52,10 +54,11 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     """
     places = _places(comm)
     network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
-    bench = on_first(comm, lambda: _Bench.prepare(job, nest, places, network, emit))
+    arguments = _arguments(job, nest, comm)
+    bench = on_first(comm, lambda: _Bench.prepare(job, nest, arguments, places, network, emit))
     variants = _variants(job, nest, from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
-    together = None if comm is None else _together(nest, bench, comm)
+    together = None if comm is None else _together(nest, bench, arguments, comm)
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
             label = "" if bench is None else bench.label(position)
@@ -70,6 +73,28 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     if job.timeline is not None:
         on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
     return bench.report() if bench is not None else None
+
+
+def _arguments(job: Job, nest: Nest, comm: Any | None) -> dict[str, Any]:
+    """What the problem gives: on the first rank alone, or on all ranks where it creates distributed arrays. Collective."""
+    if comm is None:
+        return _whole(problem_arguments(nest, job.settings))
+    first = comm.Get_rank() == 0
+    known = on_first(comm, lambda: created_by(lambda: problem_arguments(nest, job.settings)))
+    if not from_first(comm, lambda: len(known[1])):
+        return known[0] if first else {}
+    arguments, arrays = communicator.agree(
+        comm, lambda: known if first else created_by(lambda: problem_arguments(nest, job.settings))
+    )
+    agree_on_created(arrays, f"the problem of {nest.name}", comm)
+    if job.check:  # the plain loop takes whole arrays
+        return _whole(arguments) if first else _whole(arguments) and {}
+    return {n: v for n, v in arguments.items() if first or isinstance(v, DistributedArray)}
+
+
+def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with arrays that are whole on the first rank. Collective."""
+    return {n: v.numpy() if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
 
 
 def _grids(job: Job, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
@@ -113,9 +138,8 @@ def _report_progress(emit: Emit, label: str, done: float) -> None:
     emit("progress", [label, done])
 
 
-def _together(nest: Nest, bench: _Bench | None, comm: Any) -> RunsTogether:
+def _together(nest: Nest, bench: _Bench | None, arguments: dict[str, Any], comm: Any) -> RunsTogether:
     """What the ranks need to know for their runs, from the first one. Collective."""
-    arguments = {} if bench is None else bench.arguments
     agree_on_problem(nest, arguments, comm)
     known = None if bench is None else (stand_ins(nest, bench.bound, arguments), bench.plans)
     stubs, plans = comm.bcast(known, root=0)
@@ -158,13 +182,17 @@ class _Bench:
 
     @staticmethod
     def prepare(
-        job: Job, nest: Nest, places: tuple[int, int, int], network: Mapping[str, Link] | None, emit: Emit
+        job: Job,
+        nest: Nest,
+        arguments: dict[str, Any],
+        places: tuple[int, int, int],
+        network: Mapping[str, Link] | None,
+        emit: Emit,
     ) -> _Bench:
-        arguments = problem_arguments(nest, job.settings)
         bound = nest.bind(arguments)
         for array in bound.arrays:
             given = arguments.get(array.name)
-            if given is not None and not isinstance(given, np.ndarray):
+            if given is not None and not isinstance(given, np.ndarray | DistributedArray):
                 raise RefusedError(
                     f"the problem of {nest.name} gives {array.name} as {type(given).__name__}, expected a NumPy array."
                 )

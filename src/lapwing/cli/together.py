@@ -33,12 +33,13 @@ class RunsTogether:
         self,
         bound: BoundNest,
         plans: Sequence[Plan],
-        sources: Mapping[str, npt.NDArray[Any] | None],
+        sources: Mapping[str, Any],
         reference: Reference | None,
         checks: bool,
         comm: Any,
     ) -> None:
-        """sources: the arrays by name on rank 0; reference: what the plain loop gives, on rank 0; None elsewhere."""
+        """sources: as for StartingValues, and whole where there is a reference: what the plain loop gives, on rank 0; None
+        elsewhere."""
         self._bound, self._plans, self._sources = bound, plans, sources
         self._reference, self._checks, self._comm = reference, checks, comm
         self._place = place_of(comm)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,24 +13,37 @@ import numpy.typing as npt
 
 from lapwing.errors import RefusedError
 from lapwing.html import table
-from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.loopnest.binding import ArrayType
 from lapwing.runtime import communicator
+from lapwing.runtime.layout import Layout, layout_of_blocks, nothing, rows_layout
 from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.saving import SavedFile
 from lapwing.runtime.shear import Box
 from lapwing.runtime.storage import LocalArray, allocate
-from lapwing.runtime.transfer import exchange, gather, intersection, scatter
-from lapwing.tiling.faces import loop_offsets
-from lapwing.tiling.partition import Partition, in_direction
+from lapwing.runtime.transfer import exchange, gather, intersection, pieces, scatter, sides, slices
+
+_MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 
 _WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which rank owns which elements: cut points along every axis, and every rank's box."""
+class InitialValues:
+    """What the elements of an array are at first: ``fill`` gives those of a box. text: in words, the same on every rank."""
 
-    cuts: tuple[tuple[int, ...], ...]
-    owned: tuple[Box, ...]
+    text: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill: Callable[[Box], npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class OwnBlock:
+    """This rank's block of an array. start: the index of its first element; None where blocks lie behind each other along
+    the first axis, in the order of the ranks."""
+
+    values: npt.NDArray[Any]
+    start: tuple[int, ...] | None
 
 
 class DistributedArray:
@@ -38,24 +52,51 @@ class DistributedArray:
     values: the whole NumPy array; on ranks other than the first None, or an equal one. comm: the ranks, an mpi4py
     communicator; None for all of the run, ``lw.SELF`` for this one alone. Outside an MPI run, and for a single rank, the
     object wraps the array and nests update it in place. Raises RefusedError, on every rank, where values differ.
+    ``zeros``, ``full``, ``from_function``, ``from_local`` and ``load`` make arrays that no rank has whole.
 
-    Creating it, passing it to a nest and ``numpy()`` are collective: all ranks do them in the same order. It is
+    Creating it, passing it to a nest, ``numpy()`` and ``save()`` are collective: all ranks do them in the same order. It is
     distributed by the first nest that uses it, and again only when a nest needs another distribution. A nest that is skewed,
     or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every call.
     """
 
-    def __init__(self, values: npt.NDArray[Any] | None, *, comm: Any = None) -> None:
-        self._whole = values
+    def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
+        self._comm: Any = _ranks(comm)
+        # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
+        self._whole: npt.NDArray[Any] | None = None
+        self._initial: InitialValues | None = None
+        self._block: OwnBlock | None = None
         self._layout: Layout | None = None
         self._local: LocalArray | None = None
-        self._comm: Any = communicator.ranks_for(comm, "DistributedArray")
-        kind: Any = (values.dtype.name, values.shape) if isinstance(values, np.ndarray) else type(values).__name__
-        if self._comm is not None:
-            kind = self._agree(kind)
-        if isinstance(kind, str):
-            raise RefusedError(f"DistributedArray: rank 0 passed {kind}, expected a NumPy array.")
-        self.dtype: np.dtype[Any] = np.dtype(kind[0])
-        self.shape: tuple[int, ...] = kind[1]
+        # Ranks may differ in whether they have made their parts; what was made of an array that is only read.
+        self._may_differ = False
+        self._read: tuple[tuple[Box, ...], LocalArray] | None = None
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        self.shape: tuple[int, ...] = ()
+        if isinstance(values, InitialValues):
+            self._initial, self._may_differ = values, self._comm is not None
+        elif isinstance(values, OwnBlock) and self._comm is not None:
+            self._block = values
+        else:
+            self._whole = values.values if isinstance(values, OwnBlock) else values
+        given = self._initial or self._whole
+        if isinstance(given, InitialValues | np.ndarray):
+            self.dtype, self.shape = np.dtype(given.dtype.name), given.shape
+        if self._comm is None:
+            self._refuse(self._unfit)
+        elif _awaiting is not None:
+            _awaiting.append(self)
+        else:
+            self.agree()
+
+    @property
+    def _unfit(self) -> str | None:
+        """What was passed in place of an array."""
+        given = self._initial or self._whole
+        return None if isinstance(given, InitialValues | np.ndarray) else type(given).__name__
+
+    def _refuse(self, unfit: str | None) -> None:
+        if unfit is not None:
+            raise RefusedError(f"DistributedArray: rank 0 passed {unfit}, expected a NumPy array.")
 
     def __repr__(self) -> str:
         return f"<DistributedArray {self.dtype} of shape {self.shape}, {self._place()}>"
@@ -71,46 +112,150 @@ class DistributedArray:
     def _place(self) -> str:
         if self._comm is None:
             return "in this process"
+        if self._initial is not None:
+            return "not made yet"
         if self._layout is None:
             return "whole on rank 0"
         parts = "x".join(str(len(cuts) - 1) for cuts in self._layout.cuts)
         return f"distributed {parts} over {len(self._layout.owned)} ranks"
 
-    def _agree(self, kind: Any) -> Any:
-        """Rank 0's kind, once it is known that no rank passed something else."""
+    def agree(self) -> None:
+        """See that all ranks create the same array. Collective; the constructor's last step, unless that is put off."""
         known = communicator.known(self._comm)
         number = known.arrays + 1
         self._name = f"DistributedArray {number}"
         call = Call(
             self._name,
-            values=(("values", described(self._whole)),),
+            values=(("values", self._described()),),
             copies=frozenset({"values"} if is_plain(self._whole) else ()),
         )
         holders = agree_on(call, _WAYS_OUT, self._comm)
         known.arrays = number
         check_same_elements(call, {"values": self._whole}, holders, _WAYS_OUT, self._comm)
+        if self._block is not None:
+            self._take_block(self._block)
+            return
         if self._comm.Get_rank() > 0:
             self._whole = None
-        return self._comm.bcast(kind, root=0)
+        self.dtype, self.shape, unfit = self._comm.bcast((self.dtype, self.shape, self._unfit), root=0)
+        self._refuse(unfit)
+
+    def _described(self) -> str | None:
+        if self._initial is not None:
+            return f"{self._initial.text} of {self.dtype}, shape {self.shape}"
+        if self._block is not None:
+            block = self._block.values
+            return f"a block of {block.dtype} with {block.ndim} axes"
+        return described(self._whole)
+
+    def _take_block(self, block: OwnBlock) -> None:
+        """Lay out the whole array from the ranks' blocks. Collective."""
+        told = self._comm.allgather((block.start, block.values.shape))
+        self.dtype = np.dtype(block.values.dtype.name)
+        self._layout = layout_of_blocks(*zip(*told, strict=True))
+        self.shape = tuple(cuts[-1] for cuts in self._layout.cuts)
+        own = self._layout.owned[self._comm.Get_rank()]
+        self._local = self._allocate(own, exported=False)
+        self._local.view(own)[...] = block.values
+        self._block = None
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
 
+    @property
+    def owned(self) -> tuple[slice, ...]:
+        """Which part of the array this rank owns. Not collective.
+
+        Until a nest has said otherwise, ranks own the same number of rows each of an array that none of them has whole.
+        """
+        return slices(self._owned_box())
+
+    @property
+    def local(self) -> npt.NDArray[Any]:
+        """The elements this rank owns, a view into its memory. Not collective. It stays valid until the array is used again."""
+        own = self._owned_box()
+        if self._local is not None:
+            return self._local.view(own)
+        whole = self.whole
+        return np.empty(sides(own), self.dtype) if whole is None else whole
+
+    def _owned_box(self) -> Box:
+        if self._comm is None:
+            return self._everything
+        self._make()
+        if self._layout is not None:
+            return self._layout.owned[self._comm.Get_rank()]
+        return self._everything if self._comm.Get_rank() == 0 else nothing(self._type)
+
+    @property
+    def _everything(self) -> Box:
+        return tuple((0, n) for n in self.shape)
+
+    @property
+    def _type(self) -> ArrayType:
+        return ArrayType("", self.dtype.name, self.shape)
+
+    def _make(self) -> None:
+        """Make this rank's rows, where no nest has said yet what it needs."""
+        if self._initial is None:
+            return
+        layout = rows_layout(self.shape, self._comm.Get_size())
+        own = layout.owned[self._comm.Get_rank()]
+        local = allocate(self._type, own)
+        fill(local, own, self._initial)
+        self._local, self._layout, self._initial, self._read = local, layout, None, None
+
+    def settle(self) -> None:
+        """Where some rank has made its part of the array, all do. Collective."""
+        if self._may_differ and self._comm.allreduce(int(self._initial is None)):
+            communicator.agree(self._comm, self._make)
+            self._may_differ = False
+
     def numpy(self) -> npt.NDArray[Any] | None:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
         if self._comm is None:
-            return self._whole
+            return self.whole
         agree_on(Call(f"{self._name}.numpy()"), "", self._comm)
         return self._gathered()
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the array to a .npy file in a folder that all ranks share, each its own part. Collective.
+
+        What lies there is replaced when all is written, in one step. Raises RunError, on every rank, where that fails.
+        """
+        name = os.fspath(path)
+        if self._comm is None:
+            steps = SavedFile(name, True, LocalArray(self._type, self._everything, self.local))
+            for step in (steps.begin, steps.write, steps.end):
+                step()
+            return
+        same = "Save to the same file from every rank."
+        agree_on(Call(f"{self._name}.save()", values=(("path", repr(name)),)), same, self._comm)
+        communicator.agree(self._comm, self._make)
+        self._may_differ = False
+        part = LocalArray(self._type, self._owned_box(), self.local)
+        steps = SavedFile(name, self._comm.Get_rank() == 0, part)
+        for step in (steps.begin, steps.write, steps.end):
+            communicator.agree(self._comm, step)
+
     def _gathered(self) -> npt.NDArray[Any] | None:
+        self.settle()
+        first = self._comm.Get_rank() == 0
+        if self._initial is not None:
+            return communicator.agree(self._comm, lambda: self._made_whole() if first else None)
         if self._layout is not None:
-            whole = np.empty(self.shape, self.dtype) if self._comm.Get_rank() == 0 else None
+            whole = np.empty(self.shape, self.dtype) if first else None
             assert self._local is not None
             gather(self._local, self._layout.owned, whole, self._comm)
             return whole
-        return self._whole if self._comm.Get_rank() == 0 else None
+        return self._whole if first else None
+
+    def _made_whole(self) -> npt.NDArray[Any]:
+        whole = np.empty(self.shape, self.dtype)
+        assert self._initial is not None
+        fill(LocalArray(self._type, self._everything, whole), self._everything, self._initial)
+        return whole
 
     # -- used by the runtime ---------------------------------------------------------------------------------------------
 
@@ -129,15 +274,47 @@ class DistributedArray:
         return self._layout
 
     @property
+    def initial(self) -> InitialValues | None:
+        """What its elements will be, as long as they are nowhere. The same on every rank after ``settle``."""
+        return self._initial
+
+    @property
     def whole(self) -> npt.NDArray[Any] | None:
         """The wrapped array, on rank 0 while it is not distributed."""
+        if self._comm is None and self._initial is not None:
+            self._whole, self._initial = self._made_whole(), None
         return self._whole
 
     def collect(self) -> npt.NDArray[Any] | None:
         """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
         self._whole = self._gathered()
-        self._layout = self._local = None
+        self._layout = self._local = self._initial = self._read = None
+        self._may_differ = False
         return self._whole
+
+    def part(self, needed: Sequence[Box]) -> LocalArray:
+        """The elements of this rank's box in memory of their own; who owns what stays as it is. Collective.
+
+        needed: every rank's box.
+        """
+        self.settle()
+        own = needed[self._comm.Get_rank()]
+        local = self._allocate(own, exported=False)
+        if self._initial is not None:
+            self._fill(local, own)
+        elif self._layout is not None:
+            assert self._local is not None
+            exchange(self._local, local, self._layout.owned, needed, self._comm)
+        else:
+            scatter(self._whole, needed, local, self._comm)
+        return local
+
+    def part_to_read(self, needed: Sequence[Box]) -> LocalArray:
+        """As ``part``, of an array that is not made yet: kept for other calls that need the same. Nobody writes to it."""
+        boxes = tuple(needed)
+        if self._read is None or self._read[0] != boxes:
+            self._read = boxes, self.part(boxes)
+        return self._read[1]
 
     def localise(self, needed: Sequence[Box], layout: Layout, exported: bool = False) -> LocalArray:
         """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
@@ -145,12 +322,16 @@ class DistributedArray:
         needed: the box every rank touches. layout: who owns what from now on. exported: other ranks want to map it.
         """
         rank = self._comm.Get_rank()
-        array = ArrayType("", self.dtype.name, self.shape)
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
+        self.settle()
         if self._layout is None:
-            local = self._allocate(array, boxes[rank], exported)
-            scatter(self._whole, boxes, local, self._comm)
-            self._whole = None
+            local = self._allocate(boxes[rank], exported)
+            if self._initial is not None:
+                self._fill(local, boxes[rank])
+            else:
+                scatter(self._whole, boxes, local, self._comm)
+            self._whole = self._initial = self._read = None
+            self._may_differ = False
         else:
             assert self._local is not None
             local = self._local
@@ -158,74 +339,44 @@ class DistributedArray:
             # Collective: where one rank needs other memory, all take part.
             unfit = not same or not _contains(local.box, boxes[rank]) or (exported and local.segment is None)
             if self._comm.allreduce(int(unfit)):
-                local = self._allocate(array, _hull(boxes[rank], local.box) if same else boxes[rank], exported)
+                local = self._allocate(_hull(boxes[rank], local.box) if same else boxes[rank], exported)
             exchange(self._local, local, self._layout.owned, boxes, self._comm)
         self._local, self._layout = local, layout
         return local
 
-    def _allocate(self, array: ArrayType, box: Box, exported: bool) -> LocalArray:
-        return communicator.agree(self._comm, lambda: allocate(array, box, exported))
+    def _allocate(self, box: Box, exported: bool) -> LocalArray:
+        return communicator.agree(self._comm, lambda: allocate(self._type, box, exported))
+
+    def _fill(self, local: LocalArray, box: Box) -> None:
+        initial = self._initial
+        assert initial is not None
+        communicator.agree(self._comm, lambda: fill(local, box, initial))
 
 
-def owner_layout(bound: BoundNest, name: str, partition: Partition, ranks: int) -> Layout:
-    """Who owns the elements of a written array under a partition: the rank that writes them, edges to the nearest.
-
-    ranks: how many there are. Those beyond the partition's own nothing.
-    """
-    array = bound.array(name)
-    depth = bound.nest.sweep_depth
-    target = _last_writer(bound, name)
-    positions: list[int | None] = []
-    cuts = []
-    for axis, affine in enumerate(target.affine):
-        assert affine is not None
-        (loop, _), *_ = affine.terms
-        k = bound.nest.loop_names.index(loop) - depth
-        positions.append(k if k >= 0 else None)
-        inner = [c + affine.constant for c in partition.cuts[k][1:-1]] if k >= 0 else []
-        cuts.append((0, *inner, array.shape[axis]))
-    owned = []
-    for rank in range(partition.ranks):
-        coordinates = partition.coordinates(rank)
-        part = [coordinates[k] if k is not None else 0 for k in positions]
-        owned.append(tuple((c[p], c[p + 1]) for c, p in zip(cuts, part, strict=True)))
-    owned += [nothing(array)] * (ranks - partition.ranks)
-    return Layout(tuple(cuts), tuple(owned))
+def fill(local: LocalArray, box: Box, initial: InitialValues) -> None:
+    """Make the elements of a box, in pieces."""
+    for piece in pieces(box, local.array.itemsize, _MADE_AT_ONCE):
+        local.view(piece)[...] = initial.fill(piece)
 
 
-def nothing(array: ArrayType) -> Box:
-    """The box without elements, of a rank that has no part in an array."""
-    return ((0, 0),) * len(array.shape)
+_awaiting: list[DistributedArray] | None = None
 
 
-def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | None:
-    """The partition of a nest's loops under which the array keeps its layout; None if there is none."""
-    depth = bound.nest.sweep_depth
-    target = _last_writer(bound, name)
-    cuts: dict[str, tuple[int, ...]] = {}
-    for affine, axis_cuts in zip(target.affine, layout.cuts, strict=True):
-        assert affine is not None
-        (loop, _), *_ = affine.terms
-        cuts[loop] = tuple(c - affine.constant for c in axis_cuts[1:-1])
-    all_cuts = []
-    for loop, coordinates in zip(bound.nest.space_loops, bound.domain.box[depth:], strict=True):
-        first, last = in_direction(coordinates, loop.step)
-        whole = (first, *cuts[loop.name], last)
-        if any(a >= b for a, b in itertools.pairwise(whole)):
-            return None
-        all_cuts.append(whole)
-    partition = Partition(tuple(all_cuts), tuple(loop.step for loop in bound.nest.space_loops))
-    return partition if owner_layout(bound, name, partition, len(layout.owned)) == layout else None
+@contextmanager
+def agreement_put_off() -> Iterator[list[DistributedArray]]:
+    """Arrays created here do not communicate: each, in the list that this gives, has to ``agree`` afterwards."""
+    global _awaiting
+    before, _awaiting = _awaiting, []
+    try:
+        yield _awaiting
+    finally:
+        _awaiting = before
 
 
-def write_offsets(bound: BoundNest, name: str) -> int:
-    """At how many different offsets a nest writes an array."""
-    return len({loop_offsets(bound, s.target) for s in bound.nest.stores if s.target.array == name})
-
-
-def _last_writer(bound: BoundNest, name: str) -> Any:
-    targets = [s.target for s in bound.nest.stores if s.target.array == name]
-    return min(targets, key=lambda target: [o for o in loop_offsets(bound, target) if o is not None])
+def _ranks(comm: Any) -> Any:
+    if _awaiting is not None and comm is not None and comm is not communicator.SELF:
+        raise RefusedError("DistributedArray: comm= is not for a nest's problem: its arrays are those of all ranks.")
+    return communicator.ranks_for(comm, "DistributedArray")
 
 
 def _hull(a: Box, b: Box) -> Box:

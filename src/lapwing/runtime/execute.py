@@ -21,9 +21,10 @@ from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.communicator import agree, clock_offset, exchange, finish_work, first_ranks, host, join, meet
-from lapwing.runtime.distributed import DistributedArray, nothing, owner_layout
+from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.ending import abort, say_and_abort
 from lapwing.runtime.interrupt import noted_interrupts
+from lapwing.runtime.layout import nothing, owner_layout
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
 from lapwing.runtime.patience import patience_seconds
 from lapwing.runtime.program import rank_program
@@ -398,10 +399,14 @@ def _distribute(
     stores = stores_of(bound, plan, array, size)
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
+        source.settle()
         layout = owner_layout(bound, array.name, plan.partition, size) if written else source.layout
         if layout is not None:
             return replace(source.localise([s.box for s in stores], layout, exported), array=array)
-        source = source.whole  # only read, and not distributed by any nest so far
+        # Only read, and not distributed by any nest so far.
+        if source.initial is not None:
+            return replace(source.part_to_read([s.box for s in stores]), array=array)
+        source = source.whole
 
     own = stores[comm.Get_rank()]
     local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))
@@ -430,6 +435,24 @@ def scatter_stores(
         scatter_regions(whole, [_region(shear, s, s.box, everything) for s in stores], local, comm, holders)
     else:
         scatter(whole, [s.box for s in stores], local, comm, holders)
+
+
+def take_stores(bound: BoundNest, stores: Sequence[Storage], source: DistributedArray, local: LocalArray) -> None:
+    """Give every rank what it keeps of a distributed array, sheared boxes among it. Collective."""
+    everything = tuple((0, n) for n in local.array.shape)
+    shear = shear_of(bound, local.array.name)
+    regions = [list(_region(shear, s, s.box, everything).pieces()) for s in stores]
+    none = nothing(local.array)
+    part = source.part([_around([plain for plain, _ in region], none) for region in regions])
+    for plain, own in regions[source.comm.Get_rank()]:
+        local.view(own)[...] = part.view(plain)
+
+
+def _around(boxes: Sequence[Box], none: Box) -> Box:
+    """The box around boxes."""
+    if not boxes:
+        return none
+    return tuple((min(low for low, _ in spans), max(high for _, high in spans)) for spans in zip(*boxes, strict=True))
 
 
 def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime.communicator import agree
-from lapwing.runtime.distributed import nothing
-from lapwing.runtime.execute import exports, scatter_stores, stores_of
+from lapwing.runtime.distributed import DistributedArray
+from lapwing.runtime.execute import exports, scatter_stores, stores_of, take_stores
+from lapwing.runtime.layout import nothing
 from lapwing.runtime.shear import Box
 from lapwing.runtime.storage import LocalArray, Storage, allocate
 from lapwing.runtime.transfer import difference, intersection, scatter
@@ -19,22 +20,28 @@ from lapwing.tiling.skewing import skewed_nest
 
 
 class StartingValues:
-    """The arrays of a nest before its runs. Rank 0 has them whole; elements go to another rank once, when a plan first needs
-    them there.
+    """The arrays of a nest before its runs. Rank 0 has them whole, or they are distributed; elements go to another rank once,
+    when a plan first needs them there.
 
     What is kept of one array on one rank are boxes that do not meet. Sheared boxes of skewed nests are kept one for each
     partition.
     """
 
-    def __init__(self, bound: BoundNest, sources: Mapping[str, npt.NDArray[Any] | None], comm: Any) -> None:
-        """bound: as the user wrote it. sources: the arrays by name on rank 0, None elsewhere; nobody writes to them."""
+    def __init__(
+        self, bound: BoundNest, sources: Mapping[str, npt.NDArray[Any] | DistributedArray | None], comm: Any
+    ) -> None:
+        """bound: as the user wrote it. sources: the arrays by name on rank 0, None elsewhere, or distributed ones; nobody
+        writes to them."""
         self._bound, self._sources, self._comm = bound, sources, comm
         self._kept: dict[str, list[list[Box]]] = {}  # by name, for every rank
         self._values: dict[tuple[str, Box], npt.NDArray[Any]] = {}
         self._sheared: dict[tuple[str, tuple[Storage, ...]], LocalArray] = {}
         for name, whole in sources.items():
             everything = tuple((0, n) for n in bound.array(name).shape)
-            self._kept[name] = [[everything], *([] for _ in range(comm.Get_size() - 1))]
+            self._kept[name] = [[] for _ in range(comm.Get_size())]
+            if isinstance(whole, DistributedArray):
+                continue
+            self._kept[name][0].append(everything)
             if whole is not None:
                 self._values[name, everything] = whole
 
@@ -55,7 +62,11 @@ class StartingValues:
             key = (array.name, tuple(stores))
             if key not in self._sheared:
                 kept = agree(self._comm, lambda: allocate(array, own.box, shear=own.shear))
-                scatter_stores(bound, stores, self._sources[array.name], kept, self._comm)
+                source = self._sources[array.name]
+                if isinstance(source, DistributedArray):
+                    take_stores(bound, stores, source, kept)
+                else:
+                    scatter_stores(bound, stores, source, kept, self._comm)
                 self._sheared[key] = kept
             local.values[...] = self._sheared[key].values
             return local
@@ -73,9 +84,12 @@ class StartingValues:
         none = nothing(array)
         for turn in range(max(map(len, missing))):
             boxes = [lacking[turn] if turn < len(lacking) else none for lacking in missing]
-            own = boxes[self._comm.Get_rank()]
-            local = agree(self._comm, lambda own=own: allocate(array, own))  # type: ignore[misc]
-            scatter(self._sources[array.name], boxes, local, self._comm)
+            own, source = boxes[self._comm.Get_rank()], self._sources[array.name]
+            if isinstance(source, DistributedArray):
+                local = source.part(boxes)
+            else:
+                local = agree(self._comm, lambda own=own: allocate(array, own))  # type: ignore[misc]
+                scatter(source, boxes, local, self._comm)
             if own != none:
                 self._values[array.name, own] = local.values
         for rank, lacking in enumerate(missing):

@@ -228,17 +228,17 @@ def _without(box: Box, other: Box) -> Iterator[Box]:
                 yield (*common[:axis], part, *box[axis + 1 :])
 
 
-def pieces(box: Box, itemsize: int) -> Iterator[Box]:
-    """A box cut into parts small enough to copy and send at once, in order; nothing for an empty box."""
+def pieces(box: Box, itemsize: int, at_once: int = CHUNK_BYTES) -> Iterator[Box]:
+    """A box cut into parts of so many bytes, small enough to copy and send at once, in order; nothing for an empty box."""
     sizes = sides(box)
     if not all(sizes):
         return
-    if len(box) > 1 and itemsize * math.prod(sizes[1:]) > CHUNK_BYTES:
+    if len(box) > 1 and itemsize * math.prod(sizes[1:]) > at_once:
         for at in range(*box[0]):
-            for rest in pieces(box[1:], itemsize):
+            for rest in pieces(box[1:], itemsize, at_once):
                 yield ((at, at + 1), *rest)
         return
-    rows = max(1, CHUNK_BYTES // (itemsize * math.prod(sizes[1:])))
+    rows = max(1, at_once // (itemsize * math.prod(sizes[1:])))
     low, high = box[0]
     for at in range(low, high, rows):
         yield ((at, min(at + rows, high)), *box[1:])

@@ -1,0 +1,136 @@
+"""Arrays that are distributed from the start: every rank makes its own part, and none passes through another.
+
+A rank makes what it needs when a nest first says what that is: until then an array is its shape and the rule for its
+elements. Only ``from_local`` holds elements from the start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.errors import RefusedError
+from lapwing.runtime.distributed import DistributedArray, InitialValues, OwnBlock, agreement_put_off
+from lapwing.runtime.meeting import Call, agree_on
+from lapwing.runtime.shear import Box
+from lapwing.runtime.transfer import sides, slices
+
+Result = TypeVar("Result")
+
+
+def zeros(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float64, *, comm: Any = None) -> DistributedArray:
+    """A DistributedArray of zeros, as numpy.zeros. Arguments and errors are those of ``full``."""
+    return full(shape, 0, dtype, comm=comm)
+
+
+def full(
+    shape: int | Sequence[int], value: Any, dtype: npt.DTypeLike | None = None, *, comm: Any = None
+) -> DistributedArray:
+    """A DistributedArray with the same value everywhere, as numpy.full.
+
+    dtype: None for the value's own. comm: the ranks, as for DistributedArray. Collective over them. Raises RefusedError where
+    ranks ask for different arrays or the shape is none.
+    """
+    found = np.asarray(value)
+    if found.ndim:
+        raise RefusedError(f"full: the value has shape {found.shape}, expected one number. from_function gives many.")
+    element = found.astype(found.dtype if dtype is None else dtype)
+
+    def fill(box: Box) -> npt.NDArray[Any]:
+        return np.broadcast_to(element, sides(box))
+
+    return _created(f"full({element.item()!r})", shape, element.dtype, fill, comm)
+
+
+def from_function(
+    function: Callable[..., Any], shape: int | Sequence[int], dtype: npt.DTypeLike = np.float64, *, comm: Any = None
+) -> DistributedArray:
+    """A DistributedArray whose elements a function gives from their indices, as numpy.fromfunction.
+
+    function: called with an int64 array of indices for every axis, shaped so that they broadcast against each other, for
+    parts of the array at a time; it gives the elements there, or what broadcasts to them. It may be called more than once for
+    an element, and must give the same then. Collective, comm and errors as for ``full``.
+    """
+    kind = np.dtype(dtype)
+
+    def fill(box: Box) -> npt.NDArray[Any]:
+        indices = np.ogrid[tuple(slice(low, high) for low, high in box)]
+        return np.broadcast_to(np.asarray(function(*indices)).astype(kind, copy=False), sides(box))
+
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return _created(f"from_function({name})", shape, kind, fill, comm)
+
+
+def from_local(block: npt.NDArray[Any], start: Sequence[int] | None = None, *, comm: Any = None) -> DistributedArray:
+    """A DistributedArray of blocks, one of every rank, which owns a copy of it from then on.
+
+    block: this rank's, of the same dtype on all ranks. start: the index of its first element in the whole array; the blocks
+    are then those of a grid, in any order. Without it they lie behind each other along the first axis, in the order of the
+    ranks. Collective, comm as for ``full``. Raises RefusedError, on every rank, where the blocks make up no array.
+    """
+    if not isinstance(block, np.ndarray) or isinstance(block, np.ma.MaskedArray) or block.ndim == 0:
+        raise RefusedError(
+            f"from_local: the block is {type(block).__name__}, expected a NumPy array of one or more axes."
+        )
+    return DistributedArray(OwnBlock(block, None if start is None else tuple(map(int, start))), comm=comm)
+
+
+def load(path: str | os.PathLike[str], *, comm: Any = None) -> DistributedArray:
+    """A DistributedArray from a .npy file that every rank can read: each reads its own part, when a nest says which.
+
+    The file must stay as it is until then. Collective, comm as for ``full``. Raises RefusedError where the file is none that
+    can be loaded.
+    """
+    name = os.fspath(path)
+    values = _mapped(name)
+
+    def fill(box: Box) -> npt.NDArray[Any]:
+        again = _mapped(name)  # opened for every part, so that the file does not stay in this process's memory
+        if (again.shape, again.dtype) != (shape, dtype):
+            raise RefusedError(
+                f"load: {name}: has become a {again.dtype} array of shape {again.shape} since it was loaded."
+            )
+        return again[slices(box)]
+
+    shape, dtype = values.shape, values.dtype
+    return _created(f"load({name})", shape, dtype, fill, comm)
+
+
+def _mapped(name: str) -> npt.NDArray[Any]:
+    try:
+        values = np.load(name, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise RefusedError(f"load: {name}: {error}. Expected a .npy file of numbers.") from error
+    if not isinstance(values, np.ndarray):
+        raise RefusedError(f"load: {name}: holds several arrays. Expected a .npy file.")
+    return values
+
+
+def created_by(action: Callable[[], Result]) -> tuple[Result, list[DistributedArray]]:
+    """What an action gives, and the arrays it creates without a word to other ranks: ``agree_on_created`` must follow."""
+    with agreement_put_off() as arrays:
+        return action(), arrays
+
+
+def agree_on_created(arrays: Sequence[DistributedArray], what: str, comm: Any) -> None:
+    """See that all ranks have created the same arrays. Collective. Raises RefusedError as creating them would.
+
+    what: created them, for messages.
+    """
+    call = Call(what, values=(("arrays it creates", str(len(arrays))),))
+    agree_on(call, "Every rank calls it, with the same arguments.", comm)
+    for array in arrays:
+        array.agree()
+
+
+def _created(
+    text: str, shape: int | Sequence[int], dtype: np.dtype[Any], fill: Callable[[Box], npt.NDArray[Any]], comm: Any
+) -> DistributedArray:
+    extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if not extents or not all(isinstance(n, int | np.integer) and n >= 0 for n in extents):
+        raise RefusedError(f"{text}: shape {shape!r}: expected one or more lengths of axes, none of them negative.")
+    return DistributedArray(InitialValues(text, tuple(map(int, extents)), np.dtype(dtype.name), fill), comm=comm)
