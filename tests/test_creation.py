@@ -180,6 +180,9 @@ def what_ranks_create_differently_is_refused() -> None:
     assert "shape (3, 4) on rank 0, full(0.0) of float64, shape (4, 4)" in refusal(lambda: lw.zeros((3 + rank % 2, 4)))
     assert "shape" in refusal(lambda: lw.zeros((3, -4)))
     assert "one number" in refusal(lambda: lw.full((3, 4), [1, 2]))
+    assert "expected numbers" in refusal(lambda: lw.zeros((3, 4), str))
+    flat = lw.from_function(lambda i, j: np.ones(7), (9, 5))
+    assert "gave shape (7,) for indices that broadcast to (" in refusal(lambda: smooth(flat, 1))
 
     def short(i: Any, j: Any) -> Any:
         if i.max() > 10:

@@ -55,14 +55,19 @@ def from_function(
     parts of the array at a time; it gives the elements there, or what broadcasts to them. It may be called more than once for
     an element, and must give the same then. Collective, comm and errors as for ``full``.
     """
-    kind = np.dtype(dtype)
+    kind, text = np.dtype(dtype), f"from_function({getattr(function, '__qualname__', type(function).__name__)})"
 
     def fill(box: Box) -> npt.NDArray[Any]:
-        indices = np.ogrid[tuple(slice(low, high) for low, high in box)]
-        return np.broadcast_to(np.asarray(function(*indices)).astype(kind, copy=False), sides(box))
+        found = np.asarray(function(*np.ogrid[slices(box)]))
+        try:
+            return np.broadcast_to(found.astype(kind, copy=False), sides(box))
+        except ValueError:
+            raise RefusedError(
+                f"{text}: gave shape {found.shape} for indices that broadcast to {sides(box)}: expected that shape, or one "
+                "that broadcasts to it. It is called with arrays of indices, as by numpy.fromfunction."
+            ) from None
 
-    name = getattr(function, "__qualname__", type(function).__name__)
-    return _created(f"from_function({name})", shape, kind, fill, comm)
+    return _created(text, shape, kind, fill, comm)
 
 
 def from_local(block: npt.NDArray[Any], start: Sequence[int] | None = None, *, comm: Any = None) -> DistributedArray:
@@ -133,4 +138,6 @@ def _created(
     extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     if not extents or not all(isinstance(n, int | np.integer) and n >= 0 for n in extents):
         raise RefusedError(f"{text}: shape {shape!r}: expected one or more lengths of axes, none of them negative.")
+    if dtype.kind not in "biufc":
+        raise RefusedError(f"{text}: dtype {dtype}: expected numbers.")
     return DistributedArray(InitialValues(text, tuple(map(int, extents)), np.dtype(dtype.name), fill), comm=comm)

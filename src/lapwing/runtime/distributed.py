@@ -183,6 +183,8 @@ class DistributedArray:
     def _owned_box(self) -> Box:
         if self._comm is None:
             return self._everything
+        if self._block is not None:
+            raise RefusedError("DistributedArray: blocks are laid out once the problem has returned on every rank.")
         self._make()
         if self._layout is not None:
             return self._layout.owned[self._comm.Get_rank()]

@@ -24,7 +24,7 @@ class SavedFile:
 
     def __init__(self, name: str, first: bool, part: LocalArray) -> None:
         self._name, self._first, self._part = name, first, part
-        self._beside = f"{name}.part"
+        self._beside = f"{os.path.realpath(name)}.part"
 
     def begin(self) -> None:
         if self._first:
@@ -46,7 +46,7 @@ class SavedFile:
     def end(self) -> None:
         if self._first:
             with self._saying():
-                os.replace(self._beside, self._name)
+                os.replace(self._beside, os.path.realpath(self._name))
 
     @contextmanager
     def _saying(self) -> Iterator[None]:
