@@ -46,13 +46,15 @@ RAISES = object()  # what is expected of a nest whose plain loop raises
 @dataclass(frozen=True)
 class Manner:
     """How a run is carried out beyond how it is cut. ``without_segments``: ranks whose memory others cannot map; ``kept``:
-    the nest is called twice, on arrays that stay distributed in between; ``everywhere``: every rank passes the arrays.
+    the nest is called twice, on arrays that stay distributed in between; ``everywhere``: every rank passes the arrays;
+    ``created``: every rank makes its part of those that stay distributed.
     """
 
     tuning: Tuning
     without_segments: tuple[int, ...]
     kept: bool
     everywhere: bool
+    created: bool
 
 
 @st.composite
@@ -65,7 +67,8 @@ def manners(draw: st.DrawFn, ranks: int) -> Manner:
         slice_seconds=draw(st.sampled_from([1e-6, 75e-6, 1.0])),
     )
     without = draw(st.sampled_from([(), (), tuple(range(ranks)), (ranks - 1,)]))
-    return Manner(tuning, without, draw(st.sampled_from([False, False, True])), tuning.split_bytes in (0, 64))
+    kept, everywhere = draw(st.sampled_from([False, False, True])), tuning.split_bytes in (0, 64)
+    return Manner(tuning, without, kept, everywhere, kept and everywhere and draw(st.booleans()))
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,12 @@ def carry_out(order: Order, module: ModuleType, rank: int, arrays: dict[str, Any
         storage.export_segment = export
 
 
+def distributed(values: Any, manner: Manner) -> lw.DistributedArray:
+    if manner.created:
+        return lw.from_function(lambda *at: values[at], values.shape, values.dtype)
+    return lw.DistributedArray(values)
+
+
 def follow(comm: Any) -> None:
     """The other ranks: obey until told to stop. They sleep while they wait, for cores are few."""
     module, known = None, ""
@@ -113,7 +122,7 @@ def follow(comm: Any) -> None:
         assert module is not None
         arrays: dict[str, Any] = dict(order.copies or dict.fromkeys(order.arrays))
         if order.manner.kept:
-            arrays = {name: lw.DistributedArray(values) for name, values in arrays.items()}
+            arrays = {name: distributed(values, order.manner) for name, values in arrays.items()}
         with contextlib.suppress(lw.LapwingError):  # rank 0 sees the same error and judges it
             carry_out(order, module, comm.Get_rank(), arrays)
         if order.manner.kept:
@@ -166,7 +175,7 @@ class Leader:
             if manner.kept and twice is not None:
                 self.together(case, module, path, (cuts[k - 1][0], choice), manner, (twice, None))
             else:
-                self.together(case, module, path, (choice,), replace(manner, kept=False), expected)
+                self.together(case, module, path, (choice,), replace(manner, kept=False, created=False), expected)
 
     def expectation(self, case: Case, module: ModuleType) -> tuple[dict[str, object], dict[str, object]] | None:
         """Arguments and reductions after the plain loop; None where it raises or casts what does not fit."""
@@ -240,7 +249,7 @@ class Leader:
         order = Order(str(path), case.scalars, names, choices, manner, copies)
         for rank in range(1, size):
             self.comm.send(order, dest=rank)
-        arrays = {name: lw.DistributedArray(arguments[name]) if manner.kept else arguments[name] for name in names}
+        arrays = {name: distributed(arguments[name], manner) if manner.kept else arguments[name] for name in names}
         refusal, value, raised = None, None, None
         try:
             value = carry_out(order, module, 0, arrays)
@@ -268,6 +277,7 @@ class Leader:
             return
         self.count["collective runs"] += 1
         self.count["kept"] += manner.kept
+        self.count["created"] += manner.created
         plan = module.nest.using(tile=choices[-1].tile, grid=choices[-1].grid).plan(**case.arguments(), ranks=size)
         self.count["along time"] += plan.mapping is None
         self.count["skewed"] += plan.skew is not None
