@@ -67,6 +67,19 @@ class Roll:
         return [rank for rank, number in self.heard.items() if number >= self.since]
 
 
+class _Stopwatch:
+    """Counts a rank's waiting. One that was suspended, or is debugged, has not waited: no look counts for more than a second."""
+
+    def __init__(self) -> None:
+        self._counted, self._last = 0.0, time.monotonic()
+
+    def seconds(self) -> float:
+        look = time.monotonic()
+        self._counted += min(look - self._last, 1.0)
+        self._last = look
+        return self._counted
+
+
 def wait_for_all(request: Any, roll: Roll, what: str) -> None:
     """Wait for a collective request of all ranks (mpi4py), for as long as patience_seconds says; then end the run.
 
@@ -75,12 +88,10 @@ def wait_for_all(request: Any, roll: Roll, what: str) -> None:
     if _is_soon_done(request.Test):
         return
     patience = patience_seconds(MEETING_SECONDS)
-    waited, last_look, noticed = 0.0, time.monotonic(), False
+    stopwatch, noticed = _Stopwatch(), False
     while not request.Test():
         time.sleep(_NAP_SECONDS)  # MPI would wait by spinning
-        # A rank that was suspended, or is debugged, has not waited: no look counts for more than a second.
-        waited += min(time.monotonic() - last_look, 1.0)
-        last_look = time.monotonic()
+        waited = stopwatch.seconds()
         if roll.listen() or (roll.private and waited > NOTICE_SECONDS):
             roll.speak()
         if not noticed and waited > NOTICE_SECONDS + _ROLL_SECONDS:
@@ -100,24 +111,21 @@ def wait_in_call(test: Callable[[], bool], roll: Roll, awaited: int | None = Non
     if _is_soon_done(test):
         return
     patience = patience_seconds(RUN_SECONDS)
-    waited, last_look = 0.0, time.monotonic()
+    stopwatch = _Stopwatch()
     while not test():
         if naps:
             time.sleep(_NAP_SECONDS)
         else:
             os.sched_yield()
-        look = time.monotonic()
-        waited += min(look - last_look, 1.0)  # as above
-        last_look = look
         if roll.listen():
             roll.speak()
-        if patience and waited > patience:
+        if stopwatch.seconds() > patience > 0:
             if _call_roll(test, roll) and (awaited is None or awaited in roll.missing()):
                 if awaited is None and roll.comm.Get_rank() != roll.waiting()[0]:
                     time.sleep(_OTHERS_SECONDS)
                     abort(roll.comm)
                 _end_in_call(roll, patience, roll.missing() if awaited is None else [awaited])
-            waited = 0.0
+            stopwatch = _Stopwatch()
 
 
 def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
@@ -126,15 +134,12 @@ def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
     Ends the run where all of them wait here, or after it, and nothing comes: messages can be lost between them.
     """
     patience = patience_seconds(RUN_SECONDS)
-    waited, last_look = 0.0, time.monotonic()
+    stopwatch = _Stopwatch()
     while not test():
         os.sched_yield()
-        look = time.monotonic()
-        waited += min(look - last_look, 1.0)  # as above
-        last_look = look
         if roll.listen():
             roll.speak()
-        if patience and waited > patience:
+        if stopwatch.seconds() > patience > 0:
             if not _call_roll(test, roll) and not test():
                 if roll.comm.Get_rank() != 0:
                     time.sleep(_OTHERS_SECONDS)
@@ -143,7 +148,7 @@ def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
                     "MPI has lost a message between them. LAPWING_PATIENCE=SECONDS allows longer waits",
                     roll.comm,
                 )
-            waited = 0.0
+            stopwatch = _Stopwatch()
 
 
 def _is_soon_done(test: Callable[[], bool]) -> bool:
