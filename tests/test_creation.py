@@ -300,6 +300,7 @@ def test_blocks_make_up_an_array(starts: list[Any], shapes: list[Any]) -> None:
         ([(0, 0), (0, 3), (2, 0)], [(2, 3), (2, 2), (2, 3)]),  # a corner is missing
         ([(0, 0), (0, 0)], [(2, 3), (2, 3)]),  # twice
         ([(1, 0)], [(2, 3)]),  # not from the start
+        ([(-2, 0), (0, 0)], [(2, 3), (2, 3)]),  # before the start
     ],
 )
 def test_blocks_that_make_up_none(starts: list[Any], shapes: list[Any]) -> None:
@@ -336,31 +337,115 @@ def slanted(u, b, sweeps):
 
 @smooth.problem
 @slanted.problem
-def problem(n=24, whole=False):
+def problem(n=24, how=""):
     u = lw.from_function(wave, (n, n))
-    b = np.full((n, n), 0.125) if whole else lw.full((n, n), 0.125)
-    return dict(u=u, b=b, sweeps=3)
+    b = np.full((n, n), 0.125) if how == "whole" else lw.full((n, n), 0.125)
+    if how == "self":
+        b = lw.full((n, n), 0.125, comm=lw.SELF)
+    if how == "fewer" and rank() == 1:
+        b = np.full((n, n), 0.125)
+    if how == "local":
+        b.local[...] = 0.125
+    if how == "numpy":
+        b.numpy()
+    return dict(u=u, b=u if how == "alias" else b, sweeps=3)
+
+def rank():
+    from mpi4py import MPI
+    return MPI.COMM_WORLD.Get_rank()
 """
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("options", ["", "-p whole=yes", "--check"])
-@pytest.mark.parametrize("nest", ["smooth", "slanted"])
+@pytest.mark.parametrize(
+    ("nest", "options"),
+    [
+        ("smooth", "--repeat 2"),
+        ("slanted", "-p how=local"),
+        ("slanted", "-p how=whole --check"),
+        ("smooth", "-p how=self"),
+        *(pytest.param(nest, f"-p how={how} {check}", marks=pytest.mark.long) for nest in ("smooth", "slanted")
+          for how in ("whole", "self", "local") for check in ("", "--check")),
+    ],
+)  # fmt: skip
 def test_a_problem_of_distributed_arrays(nest: str, options: str, tmp_path: Path) -> None:
-    (tmp_path / "born.py").write_text(FILE)
-    mpiexec()
-    command = [sys.executable, "-m", "lapwing", "run", f"born.py:{nest}", "-n", "3", "--engine", "overlap,onesided"]
-    done = subprocess.run(
-        [*command, "--repeat", "2", *options.split(), "--json", "run.json"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    done = lapwing(tmp_path, "run", f"born.py:{nest}", "-n 3 --engine overlap,onesided --json run.json", options)
     assert done.returncode == 0, done.stderr
     runs = json.loads((tmp_path / "run.json").read_text())["runs"]
     names: dict[str, Any] = {}
     exec(FILE, names)
     arguments = {n: v.numpy() if n in "ub" else v for n, v in names["problem"]().items()}
     assert {run["results"]["top"] for run in runs} == {names[nest].python(**arguments)}
-    assert {run["identical"] for run in runs} == {True if options == "--check" else None}
+    assert {run["identical"] for run in runs} == {True if "--check" in options else None}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ("-p how=alias", "u and b are the same array, and it is written"),
+        ("-p how=alias --check", "arrays u and b share memory, and u is written"),
+        ("-p how=numpy", "the ranks agree on what a problem creates once it has returned on all of them"),
+        ("-p how=fewer --check", "what is distributed differs between ranks: ['u', 'b'] on rank 0, ['u'] on rank 1"),
+    ],
+)
+def test_problems_that_are_refused(options: str, text: str, tmp_path: Path) -> None:
+    done = lapwing(tmp_path, "run", "born.py:smooth", "-n 2", options)
+    assert done.returncode == 2
+    assert text in done.stderr
+
+
+@pytest.mark.mpi
+def test_a_program_with_the_data_of_distributed_arrays(tmp_path: Path) -> None:
+    done = lapwing(tmp_path, "export", "born.py:smooth", "-n 2 -o out", "")
+    assert done.returncode == 0, done.stderr
+
+
+def lapwing(folder: Path, command: str, target: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "born.py").write_text(FILE)
+    mpiexec()
+    return subprocess.run(
+        [sys.executable, "-m", "lapwing", command, target, *" ".join(options).split()],
+        cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_what_cannot_be_saved_or_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "u.npy", np.arange(12.0).reshape(3, 4))
+    monkeypatch.chdir(tmp_path)
+    u = lw.load("u.npy")
+    monkeypatch.chdir("/")
+    np.save(tmp_path / "u.npy", np.ones((3, 4)))
+    with pytest.raises(lw.RefusedError, match=r"u\.npy: has changed since it was loaded"):
+        u.numpy()
+    (tmp_path / "empty.npy").touch()
+    with pytest.raises(lw.RefusedError, match=r"empty\.npy"):
+        lw.load(tmp_path / "empty.npy")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(lw.RunError, match="No space left"):
+        lw.zeros((3, 4)).save(tmp_path / "v.npy")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.npy", "u.npy"]
+
+
+@pytest.mark.parametrize(
+    ("create", "text"),
+    [
+        (lambda: lw.zeros(2.5), "expected one or more lengths"),  # type: ignore[arg-type]
+        (lambda: lw.from_local(np.array(["a"])), "expected numbers"),
+        (lambda: lw.from_local(np.ones(3), start=2), "expected an index for every axis"),  # type: ignore[arg-type]
+        (lambda: lw.from_function(lambda i: "text", 3).numpy(), "gave <U4"),
+        (lambda: lw.from_function(lambda i: 1j * i, 3).numpy(), "gave complex128"),
+        (lambda: lw.from_function(lambda i: np.ones(2), 3).numpy(), r"gave shape \(2,\)"),
+        (lambda: lw.from_function(lambda i: {}[0], 3).numpy(), "KeyError: 0"),
+    ],
+)
+def test_what_cannot_be_created(create: Callable[[], Any], text: str) -> None:
+    with pytest.raises(lw.LapwingError, match=text):
+        create()
 
 
 if __name__ == "__main__":

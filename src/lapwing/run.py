@@ -103,7 +103,7 @@ def _run_collectively(
         try:
             bound = nest.bind(arguments)
             check_aliases(bound, {n: _whole(v) for n, v in values.items()})
-            _check_same_arrays(bound, distributed)
+            check_same_arrays(bound, distributed)
             stubs = stand_ins(nest, bound, arguments)
             free = nest.grid or find_skew(nest.loops, nest.dependences)
             given = None if free else _given_partition(bound, distributed, comm.Get_size())
@@ -231,7 +231,8 @@ def _given_partition(bound: BoundNest, distributed: Mapping[str, DistributedArra
     return None
 
 
-def _check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedArray]) -> None:
+def check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedArray]) -> None:
+    """As ``check_aliases``, for distributed arrays. Raises RefusedError."""
     names = list(distributed)
     for k, name in enumerate(names):
         for other in names[k + 1 :]:

@@ -53,6 +53,7 @@ def command(
     from lapwing.export.stand_alone import check_directory, export
     from lapwing.loopnest.binding import global_values
     from lapwing.run import check_aliases
+    from lapwing.runtime.creation import whole_arrays
 
     names = options.engine_names(engine)
     if len(names) > 1:
@@ -64,7 +65,7 @@ def command(
     options.check_grid_fits(nest, grid)
     check_directory(directory)
     nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
-    arguments = problem_arguments(nest, settings)
+    arguments = whole_arrays(problem_arguments(nest, settings))
     bound = nest.bind(arguments)
     values = {**global_values(nest.python), **arguments}
     check_aliases(bound, values)

@@ -28,9 +28,17 @@ from lapwing.machine.machine import Link
 from lapwing.planner.choose import grids
 from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
-from lapwing.run import agree_on_problem, arrays_of_first, bind_stand_ins, check_aliases, run, stand_ins
+from lapwing.run import (
+    agree_on_problem,
+    arrays_of_first,
+    bind_stand_ins,
+    check_aliases,
+    check_same_arrays,
+    run,
+    stand_ins,
+)
 from lapwing.runtime import communicator
-from lapwing.runtime.creation import agree_on_created, created_by
+from lapwing.runtime.creation import agree_on_created, created_by, whole_arrays
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
@@ -78,23 +86,20 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
 def _arguments(job: Job, nest: Nest, comm: Any | None) -> dict[str, Any]:
     """What the problem gives: on the first rank alone, or on all ranks where it creates distributed arrays. Collective."""
     if comm is None:
-        return _whole(problem_arguments(nest, job.settings))
+        return whole_arrays(problem_arguments(nest, job.settings))
     first = comm.Get_rank() == 0
     known = on_first(comm, lambda: created_by(lambda: problem_arguments(nest, job.settings)))
-    if not from_first(comm, lambda: len(known[1])):
-        return known[0] if first else {}
-    arguments, arrays = communicator.agree(
-        comm, lambda: known if first else created_by(lambda: problem_arguments(nest, job.settings))
-    )
-    agree_on_created(arrays, f"the problem of {nest.name}", comm)
-    if job.check:  # the plain loop takes whole arrays
-        return _whole(arguments) if first else _whole(arguments) and {}
-    return {n: v for n, v in arguments.items() if first or isinstance(v, DistributedArray)}
-
-
-def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with arrays that are whole on the first rank. Collective."""
-    return {n: v.numpy() if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
+    if from_first(comm, lambda: len(known[1])):
+        arguments, arrays = communicator.agree(
+            comm, lambda: known if first else created_by(lambda: problem_arguments(nest, job.settings))
+        )
+        agree_on_created(arrays, arguments, f"the problem of {nest.name}", comm)
+        if job.check:  # the plain loop takes whole arrays
+            arguments = whole_arrays(arguments)
+    else:
+        arguments = known[0] if first else {}
+    shared = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray) and v.comm is not None}
+    return whole_arrays({n: v for n, v in arguments.items() if n not in shared}) | shared if first else shared
 
 
 def _grids(job: Job, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
@@ -197,6 +202,7 @@ class _Bench:
                     f"the problem of {nest.name} gives {array.name} as {type(given).__name__}, expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
+        check_same_arrays(bound, {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)})
         tried = _grids(job, nest, bound, places[0])
         variants = _variants(job, nest, tried)
         decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_planning, emit), network)

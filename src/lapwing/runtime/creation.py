@@ -6,20 +6,23 @@ elements. Only ``from_local`` holds elements from the start.
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.errors import RefusedError
+from lapwing.errors import RefusedError, RunError
 from lapwing.runtime.distributed import DistributedArray, InitialValues, OwnBlock, agreement_put_off
 from lapwing.runtime.meeting import Call, agree_on
 from lapwing.runtime.shear import Box
 from lapwing.runtime.transfer import sides, slices
 
 Result = TypeVar("Result")
+
+_NUMBERS = "biufc"  # kinds of dtypes
 
 
 def zeros(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float64, *, comm: Any = None) -> DistributedArray:
@@ -58,7 +61,12 @@ def from_function(
     kind, text = np.dtype(dtype), f"from_function({getattr(function, '__qualname__', type(function).__name__)})"
 
     def fill(box: Box) -> npt.NDArray[Any]:
-        found = np.asarray(function(*np.ogrid[slices(box)]))
+        try:
+            found = np.asarray(function(*np.ogrid[slices(box)]))
+        except Exception as error:
+            raise RunError(f"{text}: {type(error).__name__}: {error}.") from error
+        if found.dtype.kind not in _NUMBERS or (found.dtype.kind == "c" and kind.kind != "c"):
+            raise RefusedError(f"{text}: gave {found.dtype}, expected what fits an array of {kind}.")
         try:
             return np.broadcast_to(found.astype(kind, copy=False), sides(box))
         except ValueError:
@@ -81,34 +89,48 @@ def from_local(block: npt.NDArray[Any], start: Sequence[int] | None = None, *, c
         raise RefusedError(
             f"from_local: the block is {type(block).__name__}, expected a NumPy array of one or more axes."
         )
-    return DistributedArray(OwnBlock(block, None if start is None else tuple(map(int, start))), comm=comm)
+    if block.dtype.kind not in _NUMBERS:
+        raise RefusedError(f"from_local: the block is of {block.dtype}: expected numbers.")
+    try:
+        first = None if start is None else tuple(map(operator.index, start))
+    except TypeError:
+        raise RefusedError(
+            f"from_local: start={start!r}: expected an index for every axis, such as (0, 100)."
+        ) from None
+    return DistributedArray(OwnBlock(block, first), comm=comm)
 
 
 def load(path: str | os.PathLike[str], *, comm: Any = None) -> DistributedArray:
     """A DistributedArray from a .npy file that every rank can read: each reads its own part, when a nest says which.
 
-    The file must stay as it is until then. Collective, comm as for ``full``. Raises RefusedError where the file is none that
-    can be loaded.
+    The file must stay as it is until a nest has written to the array. Collective, comm as for ``full``. Raises RefusedError
+    where the file is none that can be loaded, also later where it has changed.
     """
-    name = os.fspath(path)
-    values = _mapped(name)
+    name = os.path.abspath(path)
+    values, version = _mapped(name), _version(name)
+    shape, dtype = values.shape, values.dtype
+    del values
 
     def fill(box: Box) -> npt.NDArray[Any]:
-        again = _mapped(name)  # opened for every part, so that the file does not stay in this process's memory
-        if (again.shape, again.dtype) != (shape, dtype):
-            raise RefusedError(
-                f"load: {name}: has become a {again.dtype} array of shape {again.shape} since it was loaded."
-            )
-        return again[slices(box)]
+        part = _mapped(name)[
+            slices(box)
+        ]  # opened for every part, so that the file does not stay in this process's memory
+        if _version(name) != version:
+            raise RefusedError(f"load: {name}: has changed since it was loaded, and parts of it are still to be read.")
+        return part
 
-    shape, dtype = values.shape, values.dtype
-    return _created(f"load({name})", shape, dtype, fill, comm)
+    return _created(f"load({os.fspath(path)})", shape, dtype, fill, comm)
+
+
+def _version(name: str) -> tuple[int, int, int]:
+    found = os.stat(name)
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _mapped(name: str) -> npt.NDArray[Any]:
     try:
         values = np.load(name, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise RefusedError(f"load: {name}: {error}. Expected a .npy file of numbers.") from error
     if not isinstance(values, np.ndarray):
         raise RefusedError(f"load: {name}: holds several arrays. Expected a .npy file.")
@@ -121,23 +143,43 @@ def created_by(action: Callable[[], Result]) -> tuple[Result, list[DistributedAr
         return action(), arrays
 
 
-def agree_on_created(arrays: Sequence[DistributedArray], what: str, comm: Any) -> None:
+def agree_on_created(arrays: Sequence[DistributedArray], arguments: Mapping[str, Any], what: str, comm: Any) -> None:
     """See that all ranks have created the same arrays. Collective. Raises RefusedError as creating them would.
 
-    what: created them, for messages.
+    what: created them, for messages, and gave these arguments.
     """
-    call = Call(what, values=(("arrays it creates", str(len(arrays))),))
+    given = [
+        name for name, value in arguments.items() if isinstance(value, DistributedArray) and value.comm is not None
+    ]
+    call = Call(
+        what, values=(("the number of arrays it creates", str(len(arrays))), ("what is distributed", repr(given)))
+    )
     agree_on(call, "Every rank calls it, with the same arguments.", comm)
     for array in arrays:
         array.agree()
 
 
+def whole_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with arrays that are whole on the first rank, None elsewhere. Collective."""
+    found: dict[int, Any] = {}
+    for value in arguments.values():
+        if isinstance(value, DistributedArray) and id(value) not in found:
+            found[id(value)] = value.numpy()
+    return {
+        name: found.get(id(value), value) if isinstance(value, DistributedArray) else value
+        for name, value in arguments.items()
+    }
+
+
 def _created(
     text: str, shape: int | Sequence[int], dtype: np.dtype[Any], fill: Callable[[Box], npt.NDArray[Any]], comm: Any
 ) -> DistributedArray:
-    extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    if not extents or not all(isinstance(n, int | np.integer) and n >= 0 for n in extents):
+    try:
+        extents = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        extents = ()
+    if not extents or min(extents) < 0:
         raise RefusedError(f"{text}: shape {shape!r}: expected one or more lengths of axes, none of them negative.")
-    if dtype.kind not in "biufc":
+    if dtype.kind not in _NUMBERS:
         raise RefusedError(f"{text}: dtype {dtype}: expected numbers.")
-    return DistributedArray(InitialValues(text, tuple(map(int, extents)), np.dtype(dtype.name), fill), comm=comm)
+    return DistributedArray(InitialValues(text, extents, np.dtype(dtype.name), fill), comm=comm)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,7 @@ class DistributedArray:
 
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
         self._comm: Any = _ranks(comm)
+        self._name: str | None = None  # once all ranks have agreed on the array
         # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
         self._whole: npt.NDArray[Any] | None = None
         self._initial: InitialValues | None = None
@@ -79,8 +80,12 @@ class DistributedArray:
         else:
             self._whole = values.values if isinstance(values, OwnBlock) else values
         given = self._initial or self._whole
+        self._unfit: str | None = None  # what was passed in place of an array
         if isinstance(given, InitialValues | np.ndarray):
             self.dtype, self.shape = np.dtype(given.dtype.name), given.shape
+        else:
+            self._unfit = type(given).__name__
+        self._described = self._in_words()
         if self._comm is None:
             self._refuse(self._unfit)
         elif _awaiting is not None:
@@ -88,15 +93,15 @@ class DistributedArray:
         else:
             self.agree()
 
-    @property
-    def _unfit(self) -> str | None:
-        """What was passed in place of an array."""
-        given = self._initial or self._whole
-        return None if isinstance(given, InitialValues | np.ndarray) else type(given).__name__
-
     def _refuse(self, unfit: str | None) -> None:
         if unfit is not None:
             raise RefusedError(f"DistributedArray: rank 0 passed {unfit}, expected a NumPy array.")
+
+    def _refuse_for_now(self) -> NoReturn:
+        raise RefusedError(
+            "DistributedArray: the ranks agree on what a problem creates once it has returned on all of them. Until then there "
+            "are only local and owned, but not of from_local."
+        )
 
     def __repr__(self) -> str:
         return f"<DistributedArray {self.dtype} of shape {self.shape}, {self._place()}>"
@@ -123,15 +128,15 @@ class DistributedArray:
         """See that all ranks create the same array. Collective; the constructor's last step, unless that is put off."""
         known = communicator.known(self._comm)
         number = known.arrays + 1
-        self._name = f"DistributedArray {number}"
         call = Call(
-            self._name,
-            values=(("values", self._described()),),
+            f"DistributedArray {number}",
+            values=(("values", self._described),),
             copies=frozenset({"values"} if is_plain(self._whole) else ()),
         )
         holders = agree_on(call, _WAYS_OUT, self._comm)
         known.arrays = number
         check_same_elements(call, {"values": self._whole}, holders, _WAYS_OUT, self._comm)
+        self._name = call.name
         if self._block is not None:
             self._take_block(self._block)
             return
@@ -140,7 +145,7 @@ class DistributedArray:
         self.dtype, self.shape, unfit = self._comm.bcast((self.dtype, self.shape, self._unfit), root=0)
         self._refuse(unfit)
 
-    def _described(self) -> str | None:
+    def _in_words(self) -> str | None:
         if self._initial is not None:
             return f"{self._initial.text} of {self.dtype}, shape {self.shape}"
         if self._block is not None:
@@ -184,7 +189,7 @@ class DistributedArray:
         if self._comm is None:
             return self._everything
         if self._block is not None:
-            raise RefusedError("DistributedArray: blocks are laid out once the problem has returned on every rank.")
+            self._refuse_for_now()
         self._make()
         if self._layout is not None:
             return self._layout.owned[self._comm.Get_rank()]
@@ -218,7 +223,7 @@ class DistributedArray:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
         if self._comm is None:
             return self.whole
-        agree_on(Call(f"{self._name}.numpy()"), "", self._comm)
+        agree_on(Call(f"{self.name}.numpy()"), "", self._comm)
         return self._gathered()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -233,7 +238,7 @@ class DistributedArray:
                 step()
             return
         same = "Save to the same file from every rank."
-        agree_on(Call(f"{self._name}.save()", values=(("path", repr(name)),)), same, self._comm)
+        agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
         communicator.agree(self._comm, self._make)
         self._may_differ = False
         part = LocalArray(self._type, self._owned_box(), self.local)
@@ -247,7 +252,7 @@ class DistributedArray:
         if self._initial is not None:
             return communicator.agree(self._comm, lambda: self._made_whole() if first else None)
         if self._layout is not None:
-            whole = np.empty(self.shape, self.dtype) if first else None
+            whole = communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype) if first else None)
             assert self._local is not None
             gather(self._local, self._layout.owned, whole, self._comm)
             return whole
@@ -267,9 +272,16 @@ class DistributedArray:
         return self._comm
 
     @property
+    def name(self) -> str:
+        """By what the ranks know the array. Raises RefusedError where they have yet to agree on it."""
+        if self._name is None:
+            self._refuse_for_now()
+        return self._name
+
+    @property
     def identity(self) -> str:
         """What tells the array from the others of its ranks, the same on all of them."""
-        return f"{self._name} of {self.dtype}, shape {self.shape}"
+        return f"{self.name} of {self.dtype}, shape {self.shape}"
 
     @property
     def layout(self) -> Layout | None:

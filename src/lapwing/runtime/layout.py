@@ -50,7 +50,7 @@ def layout_of_blocks(starts: Sequence[tuple[int, ...] | None], shapes: Sequence[
     ]
     cuts = tuple(tuple(sorted({0, *(end for span in spans for end in span)})) for spans in zip(*owned, strict=True))
     cells = set(itertools.product(*(itertools.pairwise(c) for c in cuts)))
-    if cells != set(owned) or len(cells) != len(owned):
+    if cells != set(owned) or len(cells) != len(owned) or any(along[0] < 0 for along in cuts):
         raise RefusedError(f"from_local: blocks {_boxes_text(owned)} are not the parts of a grid, each once.")
     return Layout(cuts, tuple(owned))
 

@@ -35,6 +35,8 @@ class SavedFile:
                         np.save(stream, np.empty(array.shape, array.dtype))
                 else:
                     open_memmap(self._beside, "w+", array.dtype, array.shape)
+                    with open(self._beside, "r+b") as stream:  # a full disk is an error here, not a signal later
+                        os.posix_fallocate(stream.fileno(), 0, os.path.getsize(self._beside))
 
     def write(self) -> None:
         with self._saying():
