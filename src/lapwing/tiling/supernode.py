@@ -7,6 +7,7 @@ Everything is exact. Sets of points and tiles are isl sets, so that what is said
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -228,8 +229,10 @@ class Supernode:
         found: set[Vector] = set()
         for dependence in dependences:
             moved = _shift(dependence)
-            between = self.map.reverse().apply_range(moved).apply_range(self.map)
-            found.update(_points(between.deltas()))
+            between = self.map.reverse().apply_range(moved).apply_range(self.map).deltas()
+            # floor(x + s) - floor(x) is floor(s) or ceil(s): isl has a few points to look for instead of a set to enumerate.
+            rounded = [sorted({math.floor(share), math.ceil(share)}) for share in self.shares(dependence)]
+            found.update(v for v in itertools.product(*rounded) if not between.intersect(_point(v)).is_empty())
         return tuple(sorted(vector for vector in found if any(vector)))
 
     # -- volumes
@@ -358,6 +361,10 @@ def _names(letter: str, n: int) -> str:
 def _shift(vector: Sequence[int]) -> isl.Map:
     moved = ", ".join(f"j{k} + {int(x)}" for k, x in enumerate(vector))
     return isl.Map(f"{{ [{_names('j', len(vector))}] -> [{moved}] }}")
+
+
+def _point(vector: Sequence[int]) -> isl.Set:
+    return isl.Set(f"{{ [{', '.join(map(str, vector))}] }}")
 
 
 def _points(points: isl.Set) -> list[Vector]:

@@ -36,8 +36,7 @@ public:
         if (remote_ != MPI_WIN_NULL) {
             MPI_Win_unlock_all(remote_);
             MPI_Win_free(&remote_);
-            // With MPICH 5.0 over TCP, two ranks to a node, a nonblocking collective straight after this hung once in
-            // ten thousand times; with a blocking one between them, never in two hundred thousand.
+            // MPICH 5.0 can lose the first nonblocking collective after this (docs/architecture.md, Ranks).
             MPI_Barrier(comm_);
         }
         MPI_Comm_free(&node_);
