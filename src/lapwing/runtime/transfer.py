@@ -228,8 +228,9 @@ def _without(box: Box, other: Box) -> Iterator[Box]:
                 yield (*common[:axis], part, *box[axis + 1 :])
 
 
-def pieces(box: Box, itemsize: int, at_once: int = CHUNK_BYTES) -> Iterator[Box]:
-    """A box cut into parts of so many bytes, small enough to copy and send at once, in order; nothing for an empty box."""
+def pieces(box: Box, itemsize: int, at_once: int | None = None) -> Iterator[Box]:
+    """A box cut into parts of so many bytes, CHUNK_BYTES if none are given, in order; nothing for an empty box."""
+    at_once = CHUNK_BYTES if at_once is None else at_once
     sizes = sides(box)
     if not all(sizes):
         return
