@@ -285,13 +285,13 @@ def join(comm: Any, naps: bool = True) -> None:
     wait_in_call(comm.Ibarrier().Test, meeting_roll(comm, in_call=True), naps=naps)
 
 
-def exchange(value: Result, comm: Any, finish: Callable[[Callable[[], bool]], None]) -> list[Result]:
-    """The values of all ranks, by rank. Collective. ``finish`` is given a test for each of two messages' arrival, to wait for."""
+def allgather(value: Result, comm: Any, wait: Callable[[Callable[[], bool]], None]) -> list[Result]:
+    """The values of all ranks, by rank. Collective. ``wait`` is given a test for the arrival of each of two messages."""
     packed = np.frombuffer(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), np.uint8)
     sizes = np.empty(comm.Get_size(), np.int64)
-    finish(comm.Iallgather(np.array([len(packed)], np.int64), sizes).Test)
+    wait(comm.Iallgather(np.array([len(packed)], np.int64), sizes).Test)
     everything = np.empty(sizes.sum(), np.uint8)
-    finish(comm.Iallgatherv(packed, (everything, sizes)).Test)
+    wait(comm.Iallgatherv(packed, (everything, sizes)).Test)
     return [pickle.loads(part.data) for part in np.split(everything, sizes.cumsum()[:-1])]
 
 

@@ -20,7 +20,7 @@ from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import agree, clock_offset, exchange, finish_work, first_ranks, host, join, meet
+from lapwing.runtime.communicator import agree, allgather, clock_offset, finish_work, first_ranks, host, join, meet
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.ending import abort, say_and_abort
 from lapwing.runtime.interrupt import noted_interrupts
@@ -334,7 +334,7 @@ class _End:
 def _tell_ends(own: _End, comm: Any) -> list[_End]:
     """Tell each other how the run ended: the ends of all ranks. Collective."""
 
-    def finish(arrived: Callable[[], bool]) -> None:
+    def wait(arrived: Callable[[], bool]) -> None:
         if own.trap is None:
             finish_work(arrived, comm)
             return
@@ -345,7 +345,7 @@ def _tell_ends(own: _End, comm: Any) -> list[_End]:
                 say_and_abort(f"rank {comm.Get_rank()}: {own.trap.text}", comm)
             time.sleep(1e-3)
 
-    return exchange(own, comm, finish)
+    return allgather(own, comm, wait)
 
 
 def _bare(trace: RankTrace) -> RankTrace:
