@@ -20,6 +20,8 @@ _NAP_SECONDS = 0.002
 _ROLL_SECONDS = 1.0  # for an answer of every rank that waits
 _OTHERS_SECONDS = 5.0  # for the rank that speaks to end all
 
+LOST = "all ranks have come there, and MPI has lost a message between them"
+
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -140,15 +142,20 @@ def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
         if roll.listen():
             roll.speak()
         if stopwatch.seconds() > patience > 0:
-            if not _call_roll(test, roll) and not test():
+            if all_wait(test, roll):
                 if roll.comm.Get_rank() != 0:
                     time.sleep(_OTHERS_SECONDS)
                 say_and_abort(
-                    f"rank {roll.comm.Get_rank()}: waited {patience:g} s at the end of the run, where all ranks have come: "
-                    "MPI has lost a message between them. LAPWING_PATIENCE=SECONDS allows longer waits",
+                    f"rank {roll.comm.Get_rank()}: waited {patience:g} s at the end of the run: {LOST}. "
+                    "LAPWING_PATIENCE=SECONDS allows longer waits",
                     roll.comm,
                 )
             stopwatch = _Stopwatch()
+
+
+def all_wait(test: Callable[[], bool], roll: Roll) -> bool:
+    """Whether all ranks wait in one call, or after it, for ``test`` to be true, and it is not."""
+    return not _call_roll(test, roll) and not test()
 
 
 def _is_soon_done(test: Callable[[], bool]) -> bool:

@@ -22,7 +22,7 @@ from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.notices import say
 from lapwing.runtime import native
-from lapwing.runtime.arrival import Roll, at_place, wait_for_all, wait_for_work, wait_in_call
+from lapwing.runtime.arrival import Roll, all_wait, at_place, wait_for_all, wait_for_work, wait_in_call
 from lapwing.runtime.ending import end_all_on_error
 from lapwing.runtime.launcher import launched_size, launched_together, launcher_rank
 from lapwing.runtime.mpi_memory import unname_mapped
@@ -301,6 +301,11 @@ def finish_work(arrived: Callable[[], bool], comm: Any) -> None:
     Ends the run where all have come and MPI still does not finish the call.
     """
     wait_for_work(arrived, meeting_roll(comm, in_call=True))
+
+
+def all_finished(arrived: Callable[[], bool], comm: Any) -> bool:
+    """Whether all ranks have come to the call at a run's end and MPI still does not finish it; takes up to a second."""
+    return all_wait(arrived, meeting_roll(comm, in_call=True))
 
 
 def meet(comm: Any) -> None:

@@ -20,7 +20,18 @@ from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
-from lapwing.runtime.communicator import agree, allgather, clock_offset, finish_work, first_ranks, host, join, meet
+from lapwing.runtime.arrival import LOST
+from lapwing.runtime.communicator import (
+    agree,
+    all_finished,
+    allgather,
+    clock_offset,
+    finish_work,
+    first_ranks,
+    host,
+    join,
+    meet,
+)
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.ending import abort, say_and_abort
 from lapwing.runtime.interrupt import noted_interrupts
@@ -342,7 +353,8 @@ def _tell_ends(own: _End, comm: Any) -> list[_End]:
         until = time.monotonic() + GRACE_SECONDS
         while not arrived():
             if time.monotonic() > until:
-                say_and_abort(f"rank {comm.Get_rank()}: {own.trap.text}", comm)
+                lost = f". At the end of the run {LOST}" if all_finished(arrived, comm) else ""
+                say_and_abort(f"rank {comm.Get_rank()}: {own.trap.text}{lost}", comm)
             time.sleep(1e-3)
 
     return allgather(own, comm, wait)

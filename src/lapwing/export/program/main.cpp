@@ -2,10 +2,12 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "options.hpp"
 #include "rank.hpp"
@@ -87,6 +89,8 @@ double run(Rank &rank, const lw_options &options) {
         // The other ranks may be waiting for this one's messages.
         const char *what = status == LW_TRAPPED ? lw_this_nest.trap[tile.trap - 1] : lw_failure();
         std::fprintf(stderr, "%s: rank %d: %s\n", lw_this_nest.name, rank_of(MPI_COMM_WORLD), what);
+        // What a launcher has not read when it ends is lost.
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
     double slowest = 0;
