@@ -60,6 +60,14 @@ def divided(u):
             u[i, j] = u[i - 1, j] + 7 // abs(i + j - 75)
 
 
+@lw.nest
+def swept_and_divided(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = u[i - 1, j] + u[i, j - 1] + u[i, j + 1] + 7 // abs(j - 20)
+
+
 def rank() -> int:
     from mpi4py import MPI
 
@@ -73,6 +81,15 @@ def check(nest: lw.Nest) -> None:
     smooth.python(expected, 3)
     nest(u, 3)
     assert rank() > 0 or u.tobytes() == expected.tobytes()
+    print("done", flush=True)
+
+
+@scenario
+def stops_together(engine: str) -> None:
+    """The first rank meets an error of the plain loop when many messages are still to come; every rank raises it."""
+    nest = swept_and_divided.using(engine=engine, tile=4)
+    with pytest.raises(lw.RunError, match="division by zero"):
+        nest(np.ones((40, 60)), 5)
     print("done", flush=True)
 
 
@@ -292,6 +309,15 @@ class TestInMidRun:
         assert "test_faults.py" in done.stderr
         assert "division by zero" in done.stderr
         assert "done" not in done.stdout
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("engine", ENGINES)
+def test_all_raise_what_the_plain_loop_would_raise(engine: str) -> None:
+    over_tcp = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "MPIR_CVAR_CH4_NETMOD": "ofi"}
+    done = start(4, "stops_together", engine, **over_tcp)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("done") == 4
 
 
 @pytest.mark.mpi
