@@ -314,7 +314,12 @@ class TestInMidRun:
 @pytest.mark.mpi
 @pytest.mark.parametrize("engine", ENGINES)
 def test_all_raise_what_the_plain_loop_would_raise(engine: str) -> None:
-    over_tcp = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "MPIR_CVAR_CH4_NETMOD": "ofi"}
+    over_tcp = {
+        "MPIR_CVAR_ODD_EVEN_CLIQUES": "1",
+        "FI_PROVIDER": "tcp",
+        "FI_TCP_IFACE": "lo",
+        "MPIR_CVAR_CH4_NETMOD": "ofi",
+    }
     done = start(4, "stops_together", engine, **over_tcp)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("done") == 4

@@ -13,13 +13,40 @@ from lapwing.planner.prediction import Prediction
 from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.partition import Partition
-from lapwing.units import duration
+from lapwing.units import duration, size
 
 _VALUES_AT = len("  dependences  ")  # where the values stand in the lines of str(plan)
 
 # Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
 # (docs/performance.md).
 SLICE_SECONDS = 75e-6
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How a nest runs out of core: ``arrays`` are read and written slab by slab, in every one of ``passes`` passes, each of
+    ``pass_sweeps`` sweeps. ``ring`` is 3 where a slab is read and one written while others are computed on, 1 where nothing
+    happens at the same time. ``memory`` is what a rank needs at most, ``limit`` what all of a node may take (None: no limit),
+    both in bytes; ``seconds`` are predicted.
+    """
+
+    arrays: tuple[str, ...]
+    pass_sweeps: int
+    passes: int
+    ring: int
+    memory: int
+    limit: int | None
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "arrays": list(self.arrays)}
+
+    def __str__(self) -> str:
+        sweeps = f"{self.pass_sweeps} sweeps a pass, " if self.pass_sweeps > 1 else ""
+        passes = f"{self.passes} passes" if self.passes > 1 else "one pass"
+        limit = "" if self.limit is None else f"; at most {size(self.limit)} for a node"
+        ring = "" if self.ring == 3 else f", ring {self.ring}"
+        return f"{', '.join(self.arrays)}: {sweeps}{passes}{ring}, {size(self.memory)} a rank in memory{limit}"
 
 
 @dataclass(frozen=True)
@@ -32,7 +59,8 @@ class Plan:
     own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and ``notes``
     what in the nest's text costs much time. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
     channel may be under way at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
-    ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine.
+    ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine. ``streaming`` is None where
+    all is in memory.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.
@@ -56,6 +84,7 @@ class Plan:
     idle: int = 0
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS
+    streaming: Streaming | None = None
     prediction: Prediction | None = None
     pipeline: Pipeline | None = field(default=None, repr=False, compare=False)
 
@@ -94,6 +123,7 @@ class Plan:
             "message_bytes": self.message_bytes,
             "buffers": self.buffers,
             "slice_seconds": self.slice_seconds,
+            "streaming": None if self.streaming is None else self.streaming.to_json(),
             "predicted": None if self.prediction is None else self.prediction.to_json(),
             "reasons": list(self.reasons),
             "notes": list(self.notes),
@@ -115,6 +145,9 @@ class Plan:
         if self.message_bytes:
             lines.append(f"  messages     about {self.message_bytes} bytes a step from one rank to the next")
         lines.append(f"  engine       {self._engine_text()}")
+        if self.streaming is not None:
+            lines.append(f"  out of core  {self.streaming}")
+            lines.append(f"  predicted    {duration(self.streaming.seconds)}")
         if self.prediction is not None:
             lines.append(f"  predicted    {self.prediction}")
         lines += [f"  because      {reason}" for reason in self.reasons]

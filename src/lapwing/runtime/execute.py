@@ -42,6 +42,7 @@ from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
 from lapwing.runtime.stopping import StopSignal
 from lapwing.runtime.storage import LocalArray, Storage, allocate, storage_of
+from lapwing.runtime.streaming import StreamedArray
 from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
 from lapwing.runtime.workspace import Reductions, Workspace
@@ -49,7 +50,7 @@ from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
-from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
+from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace, RunTrace
 from lapwing.units import duration
 
 GRACE_SECONDS = 5.0  # for the ranks to agree that the plain loop raises; then the run is ended everywhere
@@ -111,17 +112,23 @@ class Trap:
 class Runner:
     """One rank's share of a plan, ready to run: module loaded, local arrays allocated.
 
-    bound: in the plan's coordinates (``skewed_nest``).
+    bound: in the plan's coordinates (``skewed_nest``). pass_sweeps: how many sweeps share a pass over the steps.
     """
 
     def __init__(
-        self, bound: BoundNest, plan: Plan, rank: int, library: ctypes.CDLL, arrays: Mapping[str, LocalArray]
+        self,
+        bound: BoundNest,
+        plan: Plan,
+        rank: int,
+        library: ctypes.CDLL,
+        arrays: Mapping[str, LocalArray | StreamedArray],
+        pass_sweeps: int = 1,
     ) -> None:
         self.bound, self.plan, self.rank = bound, plan, rank
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
         self.module = native.module_of(library)
         self.workspace = Workspace(bound, library, arrays)
-        self.program = rank_program(self.faces, rank, plan.ranks)
+        self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps)
         self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 
@@ -544,11 +551,15 @@ def tile_library(bound: BoundNest, form: InnerForm, announce: native.Announce) -
 
 
 def _by_name(times: native.Times) -> dict[str, float]:
-    """lw_times by name; transfers are not the rank's own time."""
+    """lw_times by name."""
     found = {
-        name: getattr(times, name) for name in ("total", "fill", "drain", "exposed", "cpu_lost", "messages", "bytes")
+        name: getattr(times, name)
+        for name in (
+            *("total", "fill", "drain", "exposed", "cpu_lost"),
+            *("messages", "bytes", "read_bytes", "written_bytes"),
+        )
     }
-    return {**found, **{name: times.phase[k] for k, name in enumerate(PHASES) if name != "transfer"}}
+    return {**found, **{name: times.phase[k] for k, name in enumerate(PHASES) if name not in UNDER_WAY}}
 
 
 def _max() -> Any:

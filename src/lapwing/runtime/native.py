@@ -79,6 +79,7 @@ class Channel(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("peer", "lag", "depth", "largest", "first_message", "messages")),
         ("there", ctypes.c_void_p),
+        ("pass_sweep", ctypes.c_int64),
     ]
 
 
@@ -100,6 +101,49 @@ class Program(ctypes.Structure):
         ("outgoing_channels", ctypes.POINTER(Channel)),
         ("messages", ctypes.POINTER(Message)),
         ("parts", ctypes.POINTER(Part)),
+        ("pass_sweeps", ctypes.c_int64),
+        ("pass_skew", ctypes.c_int64),
+    ]
+
+
+class Extent(ctypes.Structure):
+    _fields_ = [
+        *(
+            (name, ctypes.c_int64)
+            for name in ("file", "array", "offset", "row", "column", "run_bytes", "group", "dims")
+        ),
+        *((name, ctypes.c_int64 * MAX_LOOPS) for name in ("count", "file_stride", "memory_stride")),
+    ]
+
+
+class Generation(ctypes.Structure):
+    _fields_ = [
+        ("files", ctypes.POINTER(ctypes.c_char_p)),
+        ("first_extent", ctypes.POINTER(ctypes.c_int64)),
+        ("extents", ctypes.POINTER(Extent)),
+    ]
+
+
+class Streamed(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("position", "ring_rows", "row_bytes", "turn", "origin")),
+        ("first_rows", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class Disk(ctypes.Structure):
+    """See lw_disk in lapwing.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("streamed", "slabs", "slots")),
+        ("arrays", ctypes.POINTER(Streamed)),
+        ("slabs_before", ctypes.POINTER(ctypes.c_int64)),
+        ("slabs_after", ctypes.POINTER(ctypes.c_int64)),
+        ("frontiers", ctypes.POINTER(Generation)),
+        ("passes", ctypes.c_int64),
+        ("reads", ctypes.POINTER(Generation)),
+        ("writes", ctypes.POINTER(Generation)),
+        *((name, ctypes.c_int64) for name in ("threads", "request_bytes", "direct")),
     ]
 
 
@@ -113,8 +157,7 @@ class Times(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "cpu_lost")),
         ("phase", ctypes.c_double * len(PHASES)),
-        ("messages", ctypes.c_int64),
-        ("bytes", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("messages", "bytes", "read_bytes", "written_bytes")),
     ]
 
 
@@ -124,6 +167,7 @@ class Options(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("engine", "comm", "dry", "split_bytes", "helper_cpu", "spin")),
         *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds", "grace_seconds")),
+        ("disk", ctypes.POINTER(Disk)),
     ]
 
 

@@ -16,6 +16,7 @@ from lapwing.tiling.faces import Channel, Faces, Message
 from lapwing.tiling.inner import MOST_LANES
 
 MOST_SWEEPS = 10_000_000  # each has its place in a table
+_AHEAD = 4  # messages by which a sender may be ahead of what its receiver needs
 LARGEST_MESSAGE = 2**31 - 64  # MPI counts bytes in an int, and the runtime adds a few
 
 
@@ -32,8 +33,8 @@ class RankProgram:
         return sum(memoryview(table).nbytes for table in self.keep)
 
 
-def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
-    """The steps, channels, messages and parts of one rank."""
+def rank_program(faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1) -> RankProgram:
+    """The steps, channels, messages and parts of one rank. pass_sweeps: how many sweeps share a pass over the steps."""
     nest, domain = faces.bound.nest, faces.bound.domain
     depth = nest.sweep_depth
     sweeps = list(islice(domain.points(depth), MOST_SWEEPS + 1))
@@ -48,6 +49,8 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
     received = faces.incoming(rank) if ranks > 1 else ()
     incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in received]
     outgoing = [tables.channel(c, c.target, lambda m: m.made) for c in (faces.outgoing(rank) if ranks > 1 else ())]
+    pass_sweeps = max(1, min(pass_sweeps, len(sweeps)))
+    incoming, outgoing = (_of_all_sweeps(side, pass_sweeps, faces.sweep_skew) for side in (incoming, outgoing))
     if len(sweeps) < 2:
         incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
     arrays = {
@@ -62,16 +65,36 @@ def rank_program(faces: Faces, rank: int, ranks: int) -> RankProgram:
         sweeps=len(sweeps),
         steps=len(steps),
         batch=faces.batch,
-        apart=int(faces.is_apart(rank, received)),
+        # In a pass of several sweeps the next step may be one of another sweep.
+        apart=int(pass_sweeps == 1 and faces.is_apart(rank, received)),
         slice_grain=MOST_LANES if depth == len(nest.loops) - 2 else 1,
         slice_loop=depth,
         sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
         step_boxes=boxes,
         incoming=len(incoming),
         outgoing=len(outgoing),
+        pass_sweeps=pass_sweeps,
+        pass_skew=faces.sweep_skew,
         **arrays,
     )
     return RankProgram(program, [points, boxes, *arrays.values()])
+
+
+def _of_all_sweeps(channels: Sequence[native.Channel], pass_sweeps: int, skew: int) -> list[native.Channel]:
+    """The channels of every sweep of a pass: none of them waits for another's messages.
+
+    Old values for a sweep of the same pass are needed at most ``skew`` steps after they were sent; those for the next pass
+    all have to find room.
+    """
+    found = []
+    for channel in channels:  # old values are still put in place first
+        for sweep in range(pass_sweeps):
+            copy = native.Channel.from_buffer_copy(channel)
+            copy.pass_sweep = sweep
+            if copy.lag and sweep < pass_sweeps - 1:
+                copy.depth = min(copy.depth, skew + _AHEAD)
+            found.append(copy)
+    return found
 
 
 class _Tables:

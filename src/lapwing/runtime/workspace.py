@@ -18,6 +18,7 @@ from lapwing.loopnest.promotion import scalar_type
 from lapwing.loopnest.rounding import nearest_ratio
 from lapwing.runtime import native
 from lapwing.runtime.storage import LocalArray
+from lapwing.runtime.streaming import StreamedArray
 
 EXACT_HEADER = 4
 _UNITS = 2**1074  # in which words are counted: the least float64 is one
@@ -27,7 +28,9 @@ class Workspace:
     """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words; ``scalars`` are in the order of
     the nest's parameters."""
 
-    def __init__(self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray]) -> None:
+    def __init__(
+        self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray | StreamedArray]
+    ) -> None:
         self.bound = bound
         self.arrays = dict(arrays)
         self.library = library

@@ -101,6 +101,14 @@ class Faces:
         """How far, per space loop, a block's accesses and its neighbours' writes can be apart."""
         return reach_of(self.bound)
 
+    @property
+    def sweep_skew(self) -> int:
+        """How many steps sweeps of one pass are behind each other; 0 where time is the mapping dimension."""
+        if self.mapping is None:
+            return 0
+        low, high = self.reach[self.mapping]
+        return sweep_skew(max(-low, high), self.tile, self.partition.ranks)
+
     def steps(self, rank: int) -> tuple[Box, ...]:
         """What a rank does in a sweep, in order: its block, cut along the mapping loop into tiles."""
         return tuple(self.step(rank, k) for k in range(self.step_count(rank)))
@@ -238,6 +246,15 @@ class Faces:
             )
             if all(low < high for low, high in points):
                 yield points
+
+
+def sweep_skew(reach: int, tile: int, ranks: int) -> int:
+    """How many steps a sweep stays behind the one before where both are at work in one pass (time skewing).
+
+    Iterations of different sweeps that touch the same element are at most ``reach`` apart along the mapping loop. With one
+    step more old values come from another rank before they are needed.
+    """
+    return max(1, -(-reach // tile)) + (ranks > 1)
 
 
 def _meet(a: Sequence[Range], b: Sequence[Range]) -> bool:

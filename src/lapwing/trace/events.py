@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 # In the order of lw_phase in lapwing.h. "transfer" is a message on its way: from when its sender sent it to when this rank
-# saw that it had arrived. The others are what the rank itself did.
-PHASES = ("compute", "pack", "unpack", "post", "wait", "poll", "transfer")
+# saw that it had arrived, "read" and "write" are slabs of arrays on their way from the disk and to it. The others are what
+# the rank itself did: "disk" is a wait for it.
+PHASES = ("compute", "pack", "unpack", "post", "wait", "poll", "transfer", "disk", "read", "write")
+UNDER_WAY = ("transfer", "read", "write")  # phases that are not the rank's own time
 
 # lw_event of lapwing.h. begin and end are seconds of one clock for all ranks. seconds is the time spent: less than
 # end - begin where a step's slices and polls alternate. thread is 0 for the computing thread, 1 for the helper. peer is the
@@ -38,8 +40,8 @@ class RankTrace:
     """One rank of one run.
 
     ``events`` has dtype EVENT, in order of their ends; ``dropped`` says how many more there were than room.
-    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, fill, drain, exposed,
-    cpu_lost), and messages and bytes received; they count every event, dropped ones too. ``begin`` is when the run began on
+    ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, disk, fill, drain, exposed,
+    cpu_lost), messages and bytes sent, and bytes read and written; they count every event, dropped ones too. ``begin`` is when the run began on
     this rank.
     """
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lapwing.trace.events import PHASES, RankTrace
 
-COMPUTE, PACK, UNPACK, POST, WAIT, POLL, TRANSFER = range(len(PHASES))
+COMPUTE, PACK, UNPACK, POST, WAIT, POLL, TRANSFER, DISK, READ, WRITE = range(len(PHASES))
 
 _CLOCK_SECONDS = 1e-6  # by so much may a sender's and a receiver's record of the same moment differ
 

@@ -65,7 +65,9 @@ public:
                     incoming_.data(),
                     outgoing_.data(),
                     messages_.data(),
-                    parts_.data()};
+                    parts_.data(),
+                    1,
+                    0};
     }
 
     void load(const std::string &folder) {

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "delays.hpp"
+#include "order.hpp"
 #include "progress.hpp"
 
 namespace lapwing {
@@ -47,8 +48,8 @@ public:
     // end.
     HelperThread(const lw_program &program, Transport &transport, Trace &trace, Trace &helper_trace,
                  const WaitingRules &rules, std::int64_t cpu)
-        : program_(program), transport_(transport), trace_(trace), helper_trace_(helper_trace), rules_(rules),
-          cpu_(cpu), steps_(program.sweeps * program.steps) {}
+        : program_(program), order_(program), transport_(transport), trace_(trace), helper_trace_(helper_trace),
+          rules_(rules), cpu_(cpu), steps_(program.sweeps * program.steps) {}
 
     ~HelperThread() override {
         stop_.store(true, std::memory_order_release);
@@ -66,7 +67,7 @@ public:
     void hurry(double seconds) override { rules_.patience_seconds = seconds; } // the helper does not look at it
 
     void before_step(Position at) override {
-        const std::int64_t step = number(at);
+        const std::int64_t step = computing_;
         if (!may_compute(step)) {
             waiting_.store(true, std::memory_order_relaxed);
             bell_.ring();
@@ -84,7 +85,7 @@ public:
     void after_step(Position at) override {
         if (!program_.apart) transport_.pack(at, trace_);
         dawdle();
-        computed_.store(number(at) + 1, std::memory_order_release);
+        computed_.store(++computing_, std::memory_order_release);
         bell_.ring();
     }
 
@@ -101,8 +102,6 @@ public:
     }
 
 private:
-    std::int64_t number(Position at) const { return at.sweep * program_.steps + at.step; }
-    Position position(std::int64_t number) const { return {number / program_.steps, number % program_.steps}; }
     bool has_failed() const { return failed_.load(std::memory_order_acquire); }
 
     // The step's messages are in place. When the helper packs, it lags one step behind at most, so that no step
@@ -129,27 +128,29 @@ private:
             helper_trace_.restart();
             transport_.start(helper_trace_);
             std::int64_t ready = 0, sent = 0;
+            Position to_prepare{0, 0}, to_send{0, 0};
             while (sent < steps_) {
                 if (stop_.load(std::memory_order_acquire)) return;
                 const std::int64_t computed = computed_.load(std::memory_order_acquire);
                 bool idle = true;
-                if (sent < computed && !looks_away() && send(position(sent))) {
+                if (sent < computed && !looks_away() && send(to_send)) {
                     sent_.store(++sent, std::memory_order_release);
+                    if (sent < steps_) order_.advance(to_send);
                     idle = false;
                 }
-                if (may_prepare(ready, computed) && !looks_away() && prepare(position(ready), ready)) {
+                if (may_prepare(ready, computed) && !looks_away() && prepare(to_prepare, ready)) {
                     ready_.store(++ready, std::memory_order_release);
+                    if (ready < steps_) order_.advance(to_prepare);
                     idle = false;
                 }
                 if (idle) {
-                    missing_.store(transport_.missing(position(std::min(ready, steps_ - 1))),
-                                   std::memory_order_relaxed);
-                    rest(position(std::min(sent, steps_ - 1)));
+                    missing_.store(transport_.missing(to_prepare), std::memory_order_relaxed);
+                    rest(to_send);
                 }
             }
             while (!transport_.has_finished(helper_trace_)) {
                 if (stop_.load(std::memory_order_acquire)) return;
-                rest(position(steps_ - 1));
+                rest(to_send);
             }
             finished_.store(true, std::memory_order_release);
         } catch (...) {
@@ -214,10 +215,12 @@ private:
     }
 
     const lw_program &program_;
+    Order order_;
     Transport &transport_;
     Trace &trace_, &helper_trace_;
     WaitingRules rules_;
     std::int64_t cpu_, steps_;
+    std::int64_t computing_ = 0; // the step at hand, or the next one
     std::thread thread_;
     Bell bell_;
     // Counted in steps of the whole run; each written by one thread only.

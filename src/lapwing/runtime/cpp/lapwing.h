@@ -74,6 +74,7 @@ typedef struct lw_channel {
     int64_t largest; /* bytes of the largest message of a sweep */
     int64_t first_message, messages;
     const lw_array *there;
+    int64_t pass_sweep; /* which of the sweeps that share a pass its messages come from */
 } lw_channel;
 
 /* All a rank does in one run. Step boxes cover the rank's block in order; the ranges of sweep loops in them are filled
@@ -81,7 +82,10 @@ typedef struct lw_channel {
  *
  * A message carries the values of `batch` sweeps: each sweep's are captured right after it and applied right before it,
  * since the next sweep overwrites them in place. With batch > 1 time is the mapping dimension and batch the tile height
- * (P4); there are no channels of lag 1 then. */
+ * (P4); there are no channels of lag 1 then.
+ *
+ * pass_sweeps sweeps are done in one pass over the steps, each pass_skew steps behind the one before; every one of them
+ * has channels of its own. Otherwise pass_sweeps is 1. */
 typedef struct lw_program {
     int64_t loops, sweep_depth, sweeps, steps, batch;
     int64_t apart;       /* whether a step neither reads nor writes the elements of its neighbours' messages */
@@ -93,10 +97,53 @@ typedef struct lw_program {
     const lw_channel *incoming_channels, *outgoing_channels;
     const lw_message *messages;
     const lw_part *parts;
+    int64_t pass_sweeps, pass_skew;
 } lw_program;
 
+/* Runs of bytes of an array that lie in a file, or in memory that stays: `count` of them along every one of `dims`
+ * dimensions. `group` of them lie behind each other in the file without a gap. */
+typedef struct lw_extent {
+    int64_t file;   /* its number; -1: memory, from the address `offset` on */
+    int64_t array;  /* its number among the streamed arrays */
+    int64_t offset; /* of the first run, in bytes */
+    int64_t row, column; /* where the first run lies in the array: an index of the first axis, and bytes from its first */
+    int64_t run_bytes, group, dims;
+    int64_t count[LW_MAX_LOOPS];
+    int64_t file_stride[LW_MAX_LOOPS], memory_stride[LW_MAX_LOOPS]; /* bytes */
+} lw_extent;
+
+/* Where the slabs of the streamed arrays are, before a pass or after it. first_extent has an entry a slab and one more. */
+typedef struct lw_generation {
+    const char *const *files;
+    const int64_t *first_extent;
+    const lw_extent *extents;
+} lw_generation;
+
+/* An array of which only some slabs, ranges of its first axis, are in memory. Row r of pass p lies at row
+ * (r + p * turn) mod ring_rows of a ring that is mapped twice, one behind the other. */
+typedef struct lw_streamed {
+    int64_t position; /* among the tile's arrays */
+    int64_t ring_rows, row_bytes, turn;
+    int64_t origin;            /* bytes from the beginning of row 0 in memory to element (0, ..., 0) */
+    const int64_t *first_rows; /* of every step, the first row that it touches */
+} lw_streamed;
+
+/* The disk ring (P3): slabs are read, computed on and written back at the same time. There is a slab a step. At most
+ * `slots` of them are in memory. */
+typedef struct lw_disk {
+    int64_t streamed, slabs, slots;
+    const lw_streamed *arrays;
+    const int64_t *slabs_before; /* a step: how many slabs must have been read before it */
+    const int64_t *slabs_after;  /* a step: how many slabs no later step of the sweep touches */
+    const lw_generation *frontiers; /* what of the slabs stays in memory */
+    int64_t passes;
+    const lw_generation *reads, *writes; /* a pass */
+    int64_t threads, request_bytes, direct;
+} lw_disk;
+
 /* What a rank did in an interval of its time; LW_TRANSFER is a message on its way, from when it was sent to when this
- * rank saw that it had come. */
+ * rank saw that it had come. LW_DISK is a wait for the disk, LW_READ and LW_WRITE are slabs on their way from it and to
+ * it. */
 typedef enum lw_phase {
     LW_COMPUTE = 0,
     LW_PACK = 1,
@@ -105,7 +152,10 @@ typedef enum lw_phase {
     LW_WAIT = 4,
     LW_POLL = 5,
     LW_TRANSFER = 6,
-    LW_PHASES = 7
+    LW_DISK = 7,
+    LW_READ = 8,
+    LW_WRITE = 9,
+    LW_PHASES = 10
 } lw_phase;
 
 /* Times are seconds of one clock for all ranks. seconds is what was spent: less than end - begin where slices of a step
@@ -125,11 +175,11 @@ typedef struct lw_trace {
 
 /* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
  * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
- * those that were sent. cpu_lost is the part of total in which the computing thread, which never sleeps, had no CPU. */
+ * those that were sent, read_bytes and written_bytes those that came from the disk and went there. cpu_lost is the part of total in which the computing thread, which never sleeps, had no CPU. */
 typedef struct lw_times {
     double begin, total, fill, drain, exposed, cpu_lost;
     double phase[LW_PHASES];
-    int64_t messages, bytes;
+    int64_t messages, bytes, read_bytes, written_bytes;
 } lw_times;
 
 /* What to do next: go on, stop at once, or compute no more but go on sending what is owed to the other ranks. */
@@ -154,6 +204,7 @@ typedef struct lw_options {
     double clock_offset;     /* added to this rank's clock to agree with the others' */
     double patience_seconds; /* a wait this long is an error; 0: never */
     double grace_seconds;    /* for the other ranks to come to their end after this one has met an error of the loop */
+    const lw_disk *disk;     /* null where all is in memory */
 } lw_options;
 
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;

@@ -67,7 +67,7 @@ public:
 
 private:
     int peer() const { return static_cast<int>(ring.channel().peer); }
-    int tag() const { return static_cast<int>(ring.channel().lag); }
+    int tag() const { return message_tag(ring.channel()); }
 
     std::vector<MPI_Request> &requests(std::int64_t number) {
         return requests_[static_cast<std::size_t>(number % ring.depth())];

@@ -5,18 +5,20 @@
 
 #include "courier.hpp"
 #include "delays.hpp"
+#include "order.hpp"
 #include "progress.hpp"
 #include "simulated.hpp"
 #include "slicer.hpp"
+#include "storage.hpp"
 
 namespace lapwing {
 
 class Pipeline {
 public:
     Pipeline(const lw_program &program, const lw_module &module, lw_tile &tile, const Courier &courier,
-             Progress &progress, Trace &trace, lw_progress report, double grace_seconds)
-        : program_(program), module_(module), tile_(tile), courier_(courier), progress_(progress), trace_(trace),
-          report_(report), grace_seconds_(grace_seconds) {}
+             Progress &progress, Storage &storage, Trace &trace, lw_progress report, double grace_seconds)
+        : program_(program), module_(module), tile_(tile), courier_(courier), progress_(progress), storage_(storage),
+          trace_(trace), report_(report), grace_seconds_(grace_seconds) {}
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
     //
@@ -30,28 +32,36 @@ public:
         bool started = false;
         next_report_ = begin + report_interval;
         progress_.start();
-        for (Position at{0, 0}; at.sweep < program_.sweeps; ++at.sweep) {
-            progress_.before_sweep({at.sweep, 0});
-            for (at.step = 0; at.step < program_.steps; ++at.step) {
-                progress_.before_step(at);
-                if (!started) {
-                    started = true;
-                    first = trace_.mark();
-                    exposed_before = trace_.times().exposed;
-                }
-                if (tile_.trap != 0) {
-                    const double left = trapped_at_ + grace_seconds_ - now();
-                    if (left <= 0) return LW_TRAPPED;
-                    progress_.hurry(left);
-                } else if (!passes_on_ && (!dry || simulated)) {
-                    if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
-                }
-                last = trace_.mark();
-                exposed_until_last = trace_.times().exposed;
-                progress_.after_step(at);
+        storage_.start();
+        const Order order(program_);
+        Position at{0, 0}, end_of_all{0, 0};
+        for (bool more = true; more; more = order.advance(at), ++done_) {
+            if (at.step == 0) progress_.before_sweep(at);
+            if (const int status = wait_for_disk(at); status != LW_DONE) return status;
+            progress_.before_step(at);
+            if (!started) {
+                started = true;
+                first = trace_.mark();
+                exposed_before = trace_.times().exposed;
             }
+            if (tile_.trap != 0) {
+                const double left = trapped_at_ + grace_seconds_ - now();
+                if (left <= 0) return LW_TRAPPED;
+                progress_.hurry(left);
+            } else if (!passes_on_ && (!dry || simulated)) {
+                if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
+            }
+            if (tile_.trap != 0 || passes_on_) storage_.abandon();
+            last = trace_.mark();
+            exposed_until_last = trace_.times().exposed;
+            progress_.after_step(at);
+            storage_.release(at);
+            end_of_all = at;
         }
-        progress_.finish({program_.sweeps - 1, program_.steps - 1});
+        progress_.finish(end_of_all);
+        if (const int status = wait_for([&] { return storage_.has_finished(trace_); }, end_of_all); status != LW_DONE) {
+            return status;
+        }
         const double end = now(), cpu = cpu_now() - cpu_begin;
         lw_times &times = trace_.times();
         times.begin = began_at;
@@ -67,6 +77,26 @@ private:
     static constexpr double report_interval = 0.1;
     static constexpr double quiet_slice_seconds = 20e-3; // only progress reports and interrupts are served in between
 
+    // The library progresses while the disk is waited for, and interrupts are served.
+    template <class Done>
+    int wait_for(Done done, Position at) {
+        if (done()) return LW_DONE;
+        const double begin = trace_.mark();
+        double seconds = 0;
+        do {
+            storage_.rest();
+            seconds += trace_.lap();
+            if (progress_.slices_steps()) progress_.between_slices(at);
+            if (stop_requested()) return LW_STOPPED;
+        } while (!done());
+        trace_.record(LW_DISK, {at}, begin, trace_.mark(), seconds, 0);
+        return LW_DONE;
+    }
+
+    int wait_for_disk(Position at) {
+        return wait_for([&] { return storage_.is_ready(at); }, at);
+    }
+
     int compute(Position at, Slicer &slicer, bool dry) {
         const lw_box box = courier_.in_sweep(program_.step_boxes[at.step], at.sweep);
         const double begin = trace_.mark();
@@ -79,7 +109,7 @@ private:
             const double spent = trace_.lap();
             seconds += spent;
             if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
-            goes_on = tile_.trap == 0 && !stop_requested(at);
+            goes_on = tile_.trap == 0 && !stop_requested();
             return goes_on && !passes_on_ ? spent : Slicer::stop;
         });
         trace_.record(LW_COMPUTE, {at}, begin, trace_.mark(), seconds, 0);
@@ -94,10 +124,10 @@ private:
         return goes_on ? LW_DONE : LW_STOPPED;
     }
 
-    bool stop_requested(Position at) {
+    bool stop_requested() {
         if (report_ == nullptr || trace_.mark() < next_report_) return false;
         next_report_ = trace_.mark() + report_interval;
-        const int answer = report_(at.sweep * program_.steps + at.step, program_.sweeps * program_.steps);
+        const int answer = report_(done_, program_.sweeps * program_.steps);
         passes_on_ = answer == LW_PASS_ON;
         return answer == LW_STOP;
     }
@@ -107,9 +137,11 @@ private:
     lw_tile &tile_;
     const Courier &courier_;
     Progress &progress_;
+    Storage &storage_;
     Trace &trace_;
     lw_progress report_;
     double grace_seconds_;
+    std::int64_t done_ = 0; // steps
     double next_report_ = 0, trapped_at_ = 0;
     bool passes_on_ = false; // another rank has met an error
 };

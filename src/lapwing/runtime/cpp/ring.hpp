@@ -1,7 +1,8 @@
 // The messages of one channel over a whole run, and the buffers they take turns in.
 //
 // Messages are numbered batch by batch: number = batch * messages + index. A batch is `program.batch` sweeps, and a
-// message holds a slab for each of them. Message n lives in slot n % depth.
+// message holds a slab for each of them. Message n lives in slot n % depth. Where sweeps share a pass the channel has one
+// sweep of each, and passes take the place of batches.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,9 @@
 #include "trace.hpp"
 
 namespace lapwing {
+
+// Tags from 2 to 7 above each of these are for other uses.
+inline int message_tag(const lw_channel &channel) { return static_cast<int>(channel.lag + 8 * channel.pass_sweep); }
 
 class Ring {
 public:
@@ -52,8 +56,10 @@ public:
 
     // How many messages there are in the run: old values of the last sweep are not needed.
     std::int64_t count() const {
-        const std::int64_t batches = (program_->sweeps + program_->batch - 1) / program_->batch;
-        return std::max<std::int64_t>(0, batches - channel_->lag) * channel_->messages;
+        if (program_->batch > 1) return (program_->sweeps + program_->batch - 1) / program_->batch * channel_->messages;
+        const std::int64_t sent = program_->sweeps - channel_->lag - channel_->pass_sweep;
+        const std::int64_t together = program_->pass_sweeps;
+        return std::max<std::int64_t>(0, (sent + together - 1) / together) * channel_->messages;
     }
 
     struct Numbers {
@@ -89,8 +95,9 @@ private:
     static std::int64_t round_up(std::int64_t bytes) { return (bytes + line - 1) / line * line; }
 
     Numbers of_step(std::int64_t sweep, std::int64_t step) const {
-        if (sweep + channel_->lag >= program_->sweeps) return {0, 0};
-        const std::int64_t base = (program_->batch == 1 ? sweep : sweep / program_->batch) * channel_->messages;
+        const std::int64_t together = program_->pass_sweeps;
+        if (sweep + channel_->lag >= program_->sweeps || sweep % together != channel_->pass_sweep) return {0, 0};
+        const std::int64_t base = sweep / std::max(program_->batch, together) * channel_->messages;
         const std::int64_t *before = &before_step_[static_cast<std::size_t>(step)];
         return {base + before[0], base + before[1]};
     }

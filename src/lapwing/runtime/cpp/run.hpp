@@ -4,6 +4,9 @@
 #include <string>
 
 #include "pipeline.hpp"
+#ifndef LAPWING_SIMULATED
+#include "disk_ring.hpp"
+#endif
 
 namespace lapwing {
 
@@ -24,7 +27,19 @@ struct Run {
     WaitingRules rules() const { return {options.spin != 0, options.patience_seconds}; }
 
     int execute(const Courier &courier, Progress &progress, Trace &trace) const {
-        Pipeline pipeline(program, module, tile, courier, progress, trace, report, options.grace_seconds);
+#ifndef LAPWING_SIMULATED
+        if (options.disk != nullptr && options.dry == 0) {
+            DiskRing ring(*options.disk, program, const_cast<lw_array *>(tile.arrays));
+            return execute(courier, progress, ring, trace);
+        }
+#endif
+        Storage memory;
+        return execute(courier, progress, memory, trace);
+    }
+
+private:
+    int execute(const Courier &courier, Progress &progress, Storage &storage, Trace &trace) const {
+        Pipeline pipeline(program, module, tile, courier, progress, storage, trace, report, options.grace_seconds);
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);
         times = trace.times();

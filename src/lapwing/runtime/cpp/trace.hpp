@@ -82,6 +82,8 @@ public:
         times_.exposed += other.times_.exposed;
         times_.messages += other.times_.messages;
         times_.bytes += other.times_.bytes;
+        times_.read_bytes += other.times_.read_bytes;
+        times_.written_bytes += other.times_.written_bytes;
         const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, capacity_ - kept()));
         const auto more = std::min(room, other.events_.size());
         events_.insert(events_.end(), other.events_.begin(), other.events_.begin() + static_cast<std::ptrdiff_t>(more));

@@ -163,17 +163,17 @@ private:
         return address + (line - number % line) % line;
     }
 
-    // Every end tells the other where it keeps what the other writes. Tags: 0 and 1 are the lags of messages.
+    // Every end tells the other where it keeps what the other writes.
     void exchange_places() {
         constexpr int of_inbound = 2, of_outbound = 4;
         std::vector<MPI_Request> requests;
         const auto swap = [&](std::vector<End> &ends, int own_tag, int other_tag) {
             for (End &end : ends) {
                 const int peer = static_cast<int>(end.ring.channel().peer);
-                const int lag = static_cast<int>(end.ring.channel().lag);
-                MPI_Irecv(&end.there, sizeof end.there, MPI_BYTE, peer, other_tag + lag, comm_,
+                const int tag = message_tag(end.ring.channel());
+                MPI_Irecv(&end.there, sizeof end.there, MPI_BYTE, peer, other_tag + tag, comm_,
                           &requests.emplace_back());
-                MPI_Isend(&end.here, sizeof end.here, MPI_BYTE, peer, own_tag + lag, comm_, &requests.emplace_back());
+                MPI_Isend(&end.here, sizeof end.here, MPI_BYTE, peer, own_tag + tag, comm_, &requests.emplace_back());
             }
         };
         swap(inbound_, of_inbound, of_outbound);

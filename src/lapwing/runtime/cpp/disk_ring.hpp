@@ -1,0 +1,252 @@
+// The disk ring: while one slab is computed, later ones are read and earlier ones written back (P3, section 2).
+//
+// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order, and
+// takes the memory of the one `slots` before it:
+//
+//     written <= released <= computed + ... <= loaded <= opened for reading <= written + slots
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "delays.hpp"
+#include "disk_request.hpp"
+#include "mirrored_memory.hpp"
+#include "storage.hpp"
+
+namespace lapwing {
+
+class DiskRing final : public Storage {
+public:
+    // arrays: the tile's; the bases of the streamed ones are set before every step.
+    DiskRing(const lw_disk &disk, const lw_program &program, lw_array *arrays)
+        : disk_(disk), program_(program), arrays_(arrays), total_(disk.passes * disk.slabs) {
+        for (std::int64_t k = 0; k < disk.streamed; ++k) {
+            const lw_streamed &array = disk.arrays[k];
+            memory_.emplace_back(static_cast<std::size_t>(array.ring_rows * array.row_bytes));
+        }
+    }
+    DiskRing(const DiskRing &) = delete;
+    DiskRing &operator=(const DiskRing &) = delete;
+
+    ~DiskRing() override {
+        {
+            const std::lock_guard lock(mutex_);
+            stopped_ = true;
+        }
+        work_.notify_all();
+        for (std::thread &thread : threads_) thread.join();
+    }
+
+    void start() override {
+        for (std::int64_t k = 0; k < disk_.threads; ++k) threads_.emplace_back([this] { work(); });
+    }
+
+    bool is_ready(Position at) override {
+        const std::int64_t pass = at.sweep / program_.pass_sweeps;
+        const std::int64_t needed = pass * disk_.slabs + disk_.slabs_before[at.step];
+        if (!abandoned_ && reading_.done.load(std::memory_order_acquire) < needed) {
+            rethrow();
+            return false;
+        }
+        for (std::int64_t k = 0; k < disk_.streamed; ++k) {
+            const lw_streamed &array = disk_.arrays[k];
+            const std::int64_t row = array.first_rows[at.step];
+            arrays_[array.position].base = place(k, pass, row) - row * array.row_bytes + array.origin;
+        }
+        return true;
+    }
+
+    void rest() override {
+        std::unique_lock lock(mutex_);
+        progress_.wait_for(lock, std::chrono::microseconds(200));
+    }
+
+    void release(Position at) override {
+        const std::int64_t pass = at.sweep / program_.pass_sweeps;
+        const std::int64_t last = std::min((pass + 1) * program_.pass_sweeps, program_.sweeps) - 1;
+        if (at.sweep < last) return;
+        dawdle();
+        {
+            const std::lock_guard lock(mutex_);
+            released_ = pass * disk_.slabs + disk_.slabs_after[at.step];
+        }
+        work_.notify_all();
+    }
+
+    void abandon() override {
+        abandoned_ = true;
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+        work_.notify_all();
+    }
+
+    bool has_finished(Trace &trace) override {
+        if (abandoned_) return true;
+        rethrow();
+        if (writing_.done.load(std::memory_order_acquire) < total_) return false;
+        const std::lock_guard lock(mutex_);
+        for (const Slab &slab : moved_) {
+            const Position at{slab.number / disk_.slabs * program_.pass_sweeps, slab.number % disk_.slabs};
+            const bool in = slab.direction == Direction::reading;
+            trace.record(in ? LW_READ : LW_WRITE, {at, -1, slab.bytes}, slab.begin, slab.end);
+            (in ? trace.times().read_bytes : trace.times().written_bytes) += slab.bytes;
+        }
+        moved_.clear();
+        return true;
+    }
+
+private:
+    // A slab that is being moved, or has been.
+    struct Slab {
+        Direction direction;
+        std::int64_t number;
+        std::vector<DiskRequest> requests = {};
+        std::size_t taken = 0, finished = 0;
+        std::int64_t bytes = 0;
+        double begin = 0, end = 0;
+        const char *const *files = nullptr;
+    };
+
+    // All slabs that go one way, in order.
+    struct Flow {
+        const Direction direction;
+        std::deque<Slab> moving = {}; // opened, and not yet moved with all before it
+        std::atomic<std::int64_t> done{0};
+        std::int64_t opened = 0;
+    };
+
+    struct Task {
+        Slab *slab;
+        DiskRequest request;
+    };
+
+    void work() {
+        Mover mover(disk_.direct != 0);
+        std::unique_lock lock(mutex_);
+        try {
+            while (!stopped_ && writing_.done.load(std::memory_order_relaxed) < total_) {
+                const std::optional<Task> task = next();
+                if (!task) {
+                    work_.wait(lock);
+                    continue;
+                }
+                lock.unlock();
+                dawdle();
+                const lw_extent &extent = *task->request.extent;
+                mover.move(task->request, place(extent.array, task->slab->number / disk_.slabs, extent.row),
+                           task->slab->direction, task->slab->files);
+                lock.lock();
+                ++task->slab->finished;
+                settle(task->slab->direction == Direction::reading ? reading_ : writing_);
+            }
+        } catch (...) {
+            if (!lock.owns_lock()) lock.lock();
+            if (!failure_) failure_ = std::current_exception();
+            failed_.store(true, std::memory_order_release);
+            stopped_ = true;
+        }
+        lock.unlock();
+        work_.notify_all();
+        progress_.notify_all();
+    }
+
+    // Reading comes first: computing waits for it. Writing has its turn when the ring is full.
+    std::optional<Task> next() {
+        for (Flow *flow : {&reading_, &writing_}) {
+            for (;;) {
+                if (!flow->moving.empty()) {
+                    Slab &last = flow->moving.back();
+                    if (last.taken < last.requests.size()) return Task{&last, last.requests[last.taken++]};
+                }
+                if (!may_open(*flow)) break;
+                open_next(*flow);
+            }
+        }
+        return std::nullopt;
+    }
+
+    bool may_open(const Flow &flow) const {
+        if (flow.direction == Direction::writing) return flow.opened < released_;
+        const std::int64_t written = writing_.done.load(std::memory_order_relaxed);
+        return flow.opened < std::min(total_, written + std::min(disk_.slots, disk_.slabs));
+    }
+
+    void open_next(Flow &flow) {
+        Slab slab{flow.direction, flow.opened++};
+        const std::int64_t pass = slab.number / disk_.slabs, at = slab.number % disk_.slabs;
+        const bool in = flow.direction == Direction::reading;
+        const lw_generation &generation = (in ? disk_.reads : disk_.writes)[pass];
+        slab.files = generation.files;
+        for (const lw_generation *part : {&generation, disk_.frontiers}) {
+            for (std::int64_t k = part->first_extent[at]; k < part->first_extent[at + 1]; ++k) {
+                cut(part->extents[k], disk_.request_bytes, slab.requests);
+            }
+            if (part == &generation) {
+                for (const DiskRequest &request : slab.requests) slab.bytes += request.bytes;
+            }
+        }
+        slab.begin = now();
+        flow.moving.push_back(std::move(slab));
+        settle(flow); // it may have nothing to move
+    }
+
+    // Slabs that are moved make way.
+    void settle(Flow &flow) {
+        std::int64_t done = flow.done.load(std::memory_order_relaxed);
+        bool moved = false;
+        while (!flow.moving.empty() && flow.moving.front().finished == flow.moving.front().requests.size()) {
+            Slab &slab = flow.moving.front();
+            slab.end = now();
+            slab.requests.clear();
+            moved_.push_back(std::move(slab));
+            flow.moving.pop_front();
+            ++done;
+            moved = true;
+        }
+        if (!moved) return;
+        flow.done.store(done, std::memory_order_release);
+        work_.notify_all();
+        progress_.notify_all();
+    }
+
+    void rethrow() {
+        if (!failed_.load(std::memory_order_acquire)) return;
+        const std::lock_guard lock(mutex_);
+        std::rethrow_exception(failure_);
+    }
+
+    // Where a row of a pass lies.
+    char *place(std::int64_t array, std::int64_t pass, std::int64_t row) const {
+        const lw_streamed &streamed = disk_.arrays[array];
+        std::int64_t in_ring = (row + pass * streamed.turn) % streamed.ring_rows;
+        if (in_ring < 0) in_ring += streamed.ring_rows;
+        return memory_[static_cast<std::size_t>(array)].base() + in_ring * streamed.row_bytes;
+    }
+
+    const lw_disk &disk_;
+    const lw_program &program_;
+    lw_array *arrays_;
+    std::int64_t total_;
+    std::vector<MirroredMemory> memory_;
+    std::vector<std::thread> threads_;
+    bool abandoned_ = false;
+
+    std::mutex mutex_; // of all that follows, but for what is atomic
+    std::condition_variable work_, progress_;
+    Flow reading_{Direction::reading}, writing_{Direction::writing};
+    std::int64_t released_ = 0;
+    std::vector<Slab> moved_;
+    bool stopped_ = false;
+    std::exception_ptr failure_;
+    std::atomic<bool> failed_{false};
+};
+
+} // namespace lapwing

@@ -1,0 +1,42 @@
+// The order in which a rank comes to its tiles.
+//
+// Sweep by sweep, or, where `pass_sweeps` sweeps share a pass over the data, as a wavefront of them: wave w of a pass
+// has step w of its first sweep, step w - skew of its second, and so on (time skewing).
+#pragma once
+
+#include <algorithm>
+
+#include "lapwing.h"
+#include "trace.hpp"
+
+namespace lapwing {
+
+class Order {
+public:
+    explicit Order(const lw_program &program)
+        : sweeps_(program.sweeps), steps_(program.steps), together_(program.pass_sweeps), skew_(program.pass_skew) {}
+
+    // Whether there is a tile after this one; moves to it then.
+    bool advance(Position &at) const {
+        const std::int64_t pass = at.sweep / together_, first = pass * together_;
+        const std::int64_t count = std::min(together_, sweeps_ - first);
+        std::int64_t sweep = at.sweep - first;
+        for (std::int64_t wave = at.step + skew_ * sweep; wave <= steps_ - 1 + skew_ * (count - 1); ++wave) {
+            while (++sweep < count) {
+                const std::int64_t step = wave - skew_ * sweep;
+                if (step < 0) break;
+                if (step >= steps_) continue;
+                at = {first + sweep, step};
+                return true;
+            }
+            sweep = -1;
+        }
+        at = {first + count, 0};
+        return at.sweep < sweeps_;
+    }
+
+private:
+    std::int64_t sweeps_, steps_, together_, skew_;
+};
+
+} // namespace lapwing
