@@ -71,8 +71,10 @@ def _header(stream: io.BufferedReader, path: str) -> tuple[tuple[int, ...], bool
         # Version 3.0 differs from 2.0 in the letters that names of fields may have.
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         shape, column_major, dtype = read(stream)
-    # What a damaged header makes of NumPy's reading of it.
-    except (ValueError, TypeError, KeyError, SyntaxError, OverflowError, MemoryError, RecursionError) as error:
+    except RefusedError:
+        raise
+    # NumPy hands the header to Python's tokenizer and parser, which complain of a damaged one in many ways.
+    except Exception as error:
         reason = str(error).partition("\n")[0]
         raise RefusedError(f"{path}: its header is damaged: {reason}. Expected a .npy file.") from error
     if not all(isinstance(n, int) and n >= 0 for n in shape):

@@ -69,7 +69,8 @@ def create(
 
     path: must not exist. chunks: their shape; one number is for all axes; by default whole rows of together about 8 MiB, or
     less than a row where one is longer. fill_value: of all elements until they are written. A Zarr array takes no room on
-    the disk until then (``prepare`` takes it); a .npy file takes all of it.
+    the disk until then (``prepare`` takes it). A .npy file takes all of it, and does not record the value: to it, and where
+    ``prepare`` makes another one, it is 0 from then on.
 
     One process creates it, others open it. xarray, Dask and zarr read it, too. Raises RefusedError where something is there
     already or the arguments describe no array, RunError where the system cannot write.
