@@ -96,7 +96,7 @@ def _copied_by(ranks: int) -> _Copied:
         pool = ProcessPoolExecutor(ranks, get_context("spawn"), _begin, (os.getpid(),))
         pending: set[Future[int]] = set()
         try:
-            with _interrupts_ignored():  # processes inherit that: Ctrl-C is for this one, which ends them
+            with _interrupts_held_back():  # from the processes for good: Ctrl-C is for this one, which ends them
                 pending.add(pool.submit(copy, source, made, next(boxes)))
             for box in boxes:
                 pending.add(pool.submit(copy, source, made, box))
@@ -122,12 +122,12 @@ def _begin(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _interrupts_held_back() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
