@@ -120,7 +120,7 @@ def test_a_distributed_array() -> None:
 
 
 def test_the_public_names() -> None:
-    assert dir(lw) == sorted(lw.__all__)
+    assert dir(lw) == sorted([*lw.__all__, "open"])
     for name in dir(lw):
         assert getattr(lw, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'nets'"):

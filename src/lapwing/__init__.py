@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from lapwing.runtime.communicator import SELF
     from lapwing.runtime.creation import from_function, from_local, full, load, zeros
     from lapwing.runtime.distributed import DistributedArray
+    from lapwing.store.array import StoredArray
+    from lapwing.store.opening import create
+    from lapwing.store.opening import open as open
 
 __version__ = "0.1.0"
 
+# Without open: `from lapwing import *` leaves Python's own alone.
 __all__ = [
     "SELF",
     "BuildError",
@@ -35,7 +39,9 @@ __all__ = [
     "Refusal",
     "RefusedError",
     "RunError",
+    "StoredArray",
     "__version__",
+    "create",
     "from_function",
     "from_local",
     "full",
@@ -56,11 +62,14 @@ _HOMES = {
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",
     "SELF": "lapwing.runtime.communicator",
+    "StoredArray": "lapwing.store.array",
+    "create": "lapwing.store.opening",
     "from_function": "lapwing.runtime.creation",
     "from_local": "lapwing.runtime.creation",
     "full": "lapwing.runtime.creation",
     "load": "lapwing.runtime.creation",
     "nest": "lapwing.api",
+    "open": "lapwing.store.opening",
     "zeros": "lapwing.runtime.creation",
 }
 
@@ -72,4 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOMES})
