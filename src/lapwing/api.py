@@ -14,6 +14,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.source import FunctionSource
 from lapwing.memo import Memo
 from lapwing.runtime.ending import end_all_on_error
+from lapwing.units import parsed_size
 
 if TYPE_CHECKING:
     from lapwing.decide import PlannedCalls
@@ -51,6 +52,9 @@ class Nest:
         self.grid: tuple[int, ...] | None = None
         self.tuning: Tuning | None = None
         self.comm: Any = None
+        self.memory: int | None = None
+        self.pass_sweeps: int | None = None
+        self.ring = 3
         self._parsed: tuple[ir.LoopNest, Meanings] | None = None
         self._bound: Memo[BoundNest] = Memo()
         self._planned: Memo[PlannedCalls] = Memo()
@@ -174,6 +178,9 @@ class Nest:
         grid: tuple[int, ...] | None = None,
         tuning: Tuning | None = None,
         comm: Any = None,
+        memory: int | str | None = None,
+        pass_sweeps: int | None = None,
+        ring: int | None = None,
     ) -> Nest:
         """The same nest with choices made by hand.
 
@@ -181,6 +188,11 @@ class Nest:
         grid: parts along each space loop but the pipelined one, or along all of them, which asks for time to be pipelined
         where that is legal; tuning: lapwing.runtime.tuning.Tuning; comm: the ranks that call the nest, an mpi4py communicator
         (disjoint ones may be at work at the same time), or ``lw.SELF`` for each rank by itself.
+
+        For arrays on disk: memory, bytes that all ranks of a node take together, a number or a text such as ``"4GB"``;
+        pass_sweeps, how many sweeps are done each time the data is read and written; ring, how many slabs are on their way
+        beside those computed on and one: 3 where reading, computing and writing go on at the same time, 1 where nothing does.
+        Raises RefusedError for a memory that is no size.
         """
         other = Nest.__new__(Nest)
         other.__dict__.update(self.__dict__)
@@ -189,6 +201,9 @@ class Nest:
         other.grid = grid if grid is not None else self.grid
         other.tuning = tuning if tuning is not None else self.tuning
         other.comm = comm if comm is not None else self.comm
+        other.memory = parsed_size(memory) if isinstance(memory, str) else self.memory if memory is None else memory
+        other.pass_sweeps = pass_sweeps if pass_sweeps is not None else self.pass_sweeps
+        other.ring = ring if ring is not None else self.ring
         return other
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_pla
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
 from lapwing.planner.explain import chosen, reasons
-from lapwing.planner.inner import InnerChoice, choice_by_measurement
+from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
 from lapwing.planner.optimise import (
     Candidate,
     Problem,
@@ -37,6 +37,7 @@ from lapwing.planner.optimise import (
 )
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape
+from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition
@@ -252,6 +253,26 @@ class Decider:
         if self.ranks == 1 or seconds < WORTH_PLANNING_SECONDS:
             return replace(plan, inner=inner)
         return self._decision(wishes, partition, inner).plan
+
+    def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, bool]) -> Plan:
+        """A plan for arrays on disk (``streaming_plan``)."""
+        estimated = EstimatedRates.of(self.bound, self.machine)
+        kernel = self._kernel(choice_by_rule(self.bound, self.dependences).form)
+        points = tuple(high - low for low, high in self.bound.domain.box[self.bound.nest.sweep_depth :])
+        shape = Shape(points, 0, ROWS_TOGETHER)
+        rates: Rates = estimated if kernel is None else KernelRates(self.bound, kernel)
+        seconds = rates.seconds_per_point(shape) if rates.knows(shape) else estimated.seconds_per_point(shape)
+        return streaming_plan(
+            self.bound,
+            self.dependences,
+            self.ranks,
+            self.placement.ranks_a_node,
+            wishes,
+            streaming,
+            on_disk,
+            seconds,
+            DiskRates.of(self.machine.disk),
+        )
 
     def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
         """The plan with what it was chosen from. partition: blocks that are given."""

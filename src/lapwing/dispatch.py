@@ -26,6 +26,7 @@ from lapwing.runtime import communicator
 from lapwing.runtime.alone import PreparedRun
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.execute import idle_results
+from lapwing.store.array import StoredArray
 
 if TYPE_CHECKING:
     from lapwing.api import Nest
@@ -84,7 +85,7 @@ class Dispatcher:
     def _values(self, nest: Nest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """All a call depends on: arguments in the order of the signature, then what comes from outside the function.
 
-        None where an array is distributed over other ranks.
+        None where an array is distributed over other ranks, or on disk.
         """
         values = list(args)
         if kwargs or len(args) != len(self._parameters) or not self._in_any_form:
@@ -94,6 +95,8 @@ class Dispatcher:
                 values = list(nest.arguments(*args, **kwargs).values())
         if self._outside.names:
             values += self._outside.values()
+        if StoredArray in map(type, values):
+            return None
         if DistributedArray in map(type, values):
             distributed = [value for value in values if type(value) is DistributedArray]
             if any(array.comm is not None for array in distributed):

@@ -13,15 +13,17 @@ from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.loopnest.refusals import Refusals
+from lapwing.out_of_core import WorkOnDisk, check_different, loaded_arrays, out_of_core_plan, stored_arrays
 from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
-from lapwing.runtime.alone import run_alone
+from lapwing.runtime.alone import run_alone, run_alone_on_disk
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome, Report, run_on_ranks
 from lapwing.runtime.layout import partition_of, write_offsets
 from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.tuning import place_of
+from lapwing.store.array import StoredArray
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import find_skew
 
@@ -50,6 +52,11 @@ def run(
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = bound_alone(nest, arguments)
         arrays, announce = _all_arrays(nest, bound, arguments), communicator.announcer(True)
+        if stored := stored_arrays(arguments):
+            check_different(bound, stored)
+            plan = plan or out_of_core_plan(nest, bound, arguments, 1, 1, 1)
+            loaded = loaded_arrays(plan, arrays)
+            return run_alone_on_disk(bound, plan, loaded, WorkOnDisk(bound, plan, stored), announce, report, measure)
         if plan is not None:
             return run_alone(bound, plan, arrays, announce, report, measure)
         calls = nest.planned(bound, 1, 1, 1, arguments)
@@ -96,6 +103,7 @@ def _run_collectively(
     holders = agree_on(call, ways_out, comm)
     rank, node, place = comm.Get_rank(), communicator.ranks_of_node(comm), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
+    stored = stored_arrays(arguments)
     message: Any = None
     calls: PlannedCalls | None = None  # on the first rank, where the plan is not given
     unexpected: Exception | None = None
@@ -104,9 +112,12 @@ def _run_collectively(
             bound = nest.bind(arguments)
             check_aliases(bound, {n: _whole(v) for n, v in values.items()})
             check_same_arrays(bound, distributed)
+            check_different(bound, stored)
             stubs = stand_ins(nest, bound, arguments)
             free = nest.grid or find_skew(nest.loops, nest.dependences)
-            given = None if free else _given_partition(bound, distributed, comm.Get_size())
+            given = None if free or stored else _given_partition(bound, distributed, comm.Get_size())
+            if plan is None and stored:
+                plan = out_of_core_plan(nest, bound, arguments, comm.Get_size(), len(node), place.ranks)
             if plan is None:
                 calls = nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
                 plan = calls.plan
@@ -135,9 +146,14 @@ def _run_collectively(
         # Several write offsets leave the last values of some elements with other ranks than their owners, and a skewed
         # nest leaves every rank with a parallelogram of elements.
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
+    on_disk = None
+    if stored:
+        on_disk = WorkOnDisk(bound, plan, stored)
+        loaded = communicator.agree(comm, lambda: loaded_arrays(plan, stored) if rank == 0 else {})
+        sources.update(loaded)
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
-    outcome = run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning)
+    outcome = run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning, on_disk)
     if calls is not None:
         calls.note_run(outcome.seconds)
     return outcome
@@ -148,8 +164,9 @@ def _call(nest: Nest, arguments: Mapping[str, Any], values: Mapping[str, Any]) -
     loops = nest.loops
     names = [n for n, v in values.items() if n not in arguments and (n in loops.arrays or scalar_type(v) is not None)]
     given = {name: values.get(name) for name in (*loops.parameters, *sorted(names))}
-    texts = {n: v.identity if isinstance(v, DistributedArray) else described(v) for n, v in given.items()}
+    texts = {n: v.identity if isinstance(v, DistributedArray | StoredArray) else described(v) for n, v in given.items()}
     choices = {"engine": nest.engine, "tile": nest.tile, "grid": nest.grid, "tuning": nest.tuning}
+    choices |= {"memory": nest.memory, "pass_sweeps": nest.pass_sweeps, "ring": nest.ring}
     return Call(
         loops.name,
         loops.where(loops.line),
@@ -175,7 +192,7 @@ def _whole(value: Any) -> Any:
 def _stub(value: Any) -> Any:
     from lapwing.api import ArrayShape
 
-    known = isinstance(value, np.ndarray | DistributedArray)
+    known = isinstance(value, np.ndarray | DistributedArray | StoredArray)
     return ArrayShape(value.dtype.name, value.shape) if known else value
 
 
@@ -245,7 +262,7 @@ def check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedArr
 
 
 def _check_plain_array(bound: BoundNest, name: str, values: Any, refusals: Refusals) -> None:
-    if isinstance(values, DistributedArray):
+    if isinstance(values, DistributedArray | StoredArray):
         return
     if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
         kind = f"{type(values).__module__}.{type(values).__name__}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from lapwing.errors import RefusedError
 
 NOT_KNOWN = "–"
 
@@ -98,3 +101,16 @@ def _rounded(value: float, digits: int) -> float:
 def _no_less(seconds: float | None) -> float | None:
     """Seconds, nothing where it is less than any clock can tell."""
     return 0.0 if seconds is not None and abs(seconds) < 0.5e-12 else seconds
+
+
+def parsed_size(text: str) -> int:
+    """Bytes of a size as people write it: "4GB", "512 MiB", "1.5g", "4096". K, M, G and T alone are powers of 1024.
+
+    Raises RefusedError for anything else.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?b)?|b)?\s*", text.lower(), re.ASCII)
+    if found is None:
+        raise RefusedError(f"{text!r}: expected a size, such as 4GB, 512MiB or a number of bytes.")
+    number, unit, ending = found.groups()
+    base = 1000 if ending == "b" else 1024
+    return int(float(number) * base ** (" kmgt".index(unit) if unit else 0))

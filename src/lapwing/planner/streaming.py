@@ -81,10 +81,10 @@ def streaming_plan(
     _check(streaming)
     if bound.domain.is_empty:
         return make_plan(bound, dependences, ranks, Wishes(wishes.engine, wishes.tile))
-    if (skew := find_skew(bound.nest, tuple(dependences))) is not None:
+    if find_skew(bound.nest, tuple(dependences)) is not None:
         raise RefusedError(
-            f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} is skewed ({skew}): slabs of a skewed nest are no rows of its "
-            "arrays, and out of core is not supported for it. Load the arrays: lw.load, or numpy()."
+            f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} has to be skewed, and slabs of a skewed nest are no rows of "
+            "its arrays: it cannot run out of core. Load the arrays into memory: lw.load, or numpy()."
         )
     mapping, names = _stream(bound, on_disk)
     grid = _grid(bound, dependences, ranks, wishes, mapping)

@@ -13,11 +13,13 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.execute import (
     Measure,
+    OnDisk,
     Outcome,
     Report,
     Runner,
     idle_outcome,
     outcome_of,
+    streams,
     tile_library,
     written_boxes,
 )
@@ -145,4 +147,41 @@ def run_alone(
     arrays = [arguments[array.name] for array in bound.arrays]
     prepared = PreparedRun(bound, plan, arrays, announce)
     results, seconds, trace = prepared.run_observed(arrays, report, measure.events if measure else 0)
+    return outcome_of(plan, results, seconds, [trace], None)
+
+
+def run_alone_on_disk(
+    bound: BoundNest,
+    plan: Plan,
+    arguments: Mapping[str, Any],
+    on_disk: OnDisk,
+    announce: native.Announce,
+    report: Report | None = None,
+    measure: Measure | None = None,
+) -> Outcome:
+    """Run on this process alone where some arrays are on disk; all are as they were after a run that raises."""
+    if bound.domain.is_empty:
+        return idle_outcome(bound, plan)
+    runtime, library = native.serial_runtime(announce), tile_library(bound, plan.inner.form, announce)
+    block = bound.domain.box[bound.nest.sweep_depth :]
+    places: dict[str, LocalArray] = {}
+    for array in bound.arrays:
+        if not streams(plan, array.name):
+            places[array.name] = allocate(array, needed_box(bound, array.name, block))
+            places[array.name].values[...] = arguments[array.name][slices(places[array.name].box)]
+    on_disk.begin()
+    try:
+        runner = Runner(bound, plan, 0, library, {**places, **on_disk.arrays(0)}, on_disk.tables(0))
+        start = time.perf_counter()
+        options = native.Options(slice_seconds=1.0)
+        trace = runner.run(runtime, options, report, measure.events if measure else 0)
+        seconds = time.perf_counter() - start
+        on_disk.end()
+    except BaseException:
+        on_disk.give_up()
+        raise
+    for name, place in places.items():
+        for box in written_boxes(bound, name, block) if name in bound.nest.written else ():
+            arguments[name][slices(box)] = place.view(box)
+    results = Reductions(bound).merged([runner.workspace.words])
     return outcome_of(plan, results, seconds, [trace], None)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, Shear, element_box, shear_of
 from lapwing.runtime.stopping import StopSignal
 from lapwing.runtime.storage import LocalArray, Storage, allocate, storage_of
-from lapwing.runtime.streaming import StreamedArray
+from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
 from lapwing.runtime.workspace import Reductions, Workspace
@@ -97,6 +97,16 @@ class Outcome:
         return table(f"run of {self.plan.nest}", rows)
 
 
+class OnDisk(Protocol):
+    """The arrays of a run that stream: what each rank has of them. One rank begins and ends for all."""
+
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+    def give_up(self) -> None: ...
+    def arrays(self, rank: int) -> dict[str, StreamedArray]: ...
+    def tables(self, rank: int) -> DiskTables: ...
+
+
 @dataclass(frozen=True, order=True)
 class Trap:
     """Where a rank met an error of the plain loop: sweep, its block's place in the loops' order, and step. None that is less
@@ -112,7 +122,7 @@ class Trap:
 class Runner:
     """One rank's share of a plan, ready to run: module loaded, local arrays allocated.
 
-    bound: in the plan's coordinates (``skewed_nest``). pass_sweeps: how many sweeps share a pass over the steps.
+    bound: in the plan's coordinates (``skewed_nest``). disk: of the arrays that stream, where there are some.
     """
 
     def __init__(
@@ -122,15 +132,22 @@ class Runner:
         rank: int,
         library: ctypes.CDLL,
         arrays: Mapping[str, LocalArray | StreamedArray],
-        pass_sweeps: int = 1,
+        disk: DiskTables | None = None,
     ) -> None:
         self.bound, self.plan, self.rank = bound, plan, rank
         self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
         self.module = native.module_of(library)
         self.workspace = Workspace(bound, library, arrays)
+        self.disk = disk
+        pass_sweeps = 1 if plan.streaming is None else plan.streaming.pass_sweeps
         self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps)
         self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
+
+    @property
+    def local_arrays(self) -> dict[str, LocalArray]:
+        """The arrays that are in memory."""
+        return {name: array for name, array in self.workspace.arrays.items() if isinstance(array, LocalArray)}
 
     def run(
         self,
@@ -215,6 +232,8 @@ class Runner:
     def _run_arguments(
         self, options: native.Options, progress: Any, trace: native.Trace, times: native.Times
     ) -> tuple[Any, ...]:
+        if self.disk is not None:
+            options.disk = ctypes.pointer(self.disk.c)
         return (
             ctypes.byref(self.program.c), ctypes.byref(self.module), ctypes.byref(self.workspace.tile),
             ctypes.byref(options), progress, ctypes.byref(trace), ctypes.byref(times),
@@ -239,12 +258,13 @@ def run_on_ranks(
     report: Report | None = None,
     measure: Measure | None = None,
     tuning: Tuning | None = None,
+    on_disk: OnDisk | None = None,
 ) -> Outcome:
     """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same bound nest and plan.
 
     sources: per array a DistributedArray; a NumPy array on its holders (rank 0 where none are named; None elsewhere), which
     help themselves and get the result; or a LocalArray, this rank's part, which the run works on and leaves where it is
-    (runtime.start). place: this rank's. Ranks beyond the plan's idle.
+    (runtime.start). place: this rank's. Ranks beyond the plan's idle. on_disk: the arrays that stream, where the plan has some.
     Raises the same error on every rank where preparation fails or the plain loop would raise; any other error in mid-run
     ends all ranks.
     """
@@ -272,10 +292,21 @@ def run_on_ranks(
             comm,
         )
         for a in bound.arrays
+        if not streams(plan, a.name)
     }
-    stays = [name for name in bound.nest.written if isinstance(sources[name], DistributedArray)]
+    if on_disk is not None:
+        agree(comm, lambda: on_disk.begin() if rank == 0 else None)
+    stays = [name for name in bound.nest.written if isinstance(sources.get(name), DistributedArray)]
     before = agree(comm, lambda: {n: arrays[n].values.copy() for n in stays} if bound.body.traps else {})
-    runner = agree(comm, lambda: None if working is None else Runner(bound, plan, rank, library, arrays))
+
+    def prepare() -> Runner | None:
+        if working is None:
+            return None
+        if on_disk is None:
+            return Runner(bound, plan, rank, library, arrays)
+        return Runner(bound, plan, rank, library, {**arrays, **on_disk.arrays(rank)}, on_disk.tables(rank))
+
+    runner = agree(comm, prepare)
     share = None
     if runner is not None:
         share = _carry_out(runner, working, runtime, options, report, measure)
@@ -287,16 +318,25 @@ def run_on_ranks(
     if share.stopped is not None:
         for name, values in before.items():
             arrays[name].values[...] = values
+        if on_disk is not None and rank == 0:
+            on_disk.give_up()
         raise RunError(share.stopped)
-    for name in bound.nest.written:
-        if not isinstance(sources[name], DistributedArray | LocalArray):
+    if on_disk is not None:
+        agree(comm, lambda: on_disk.end() if rank == 0 else None)
+    for name in arrays:
+        if name in bound.nest.written and not isinstance(sources[name], DistributedArray | LocalArray):
             collect(bound, plan, arrays[name], sources[name], comm, holders.get(name, FIRST_RANK))
     return outcome_of(plan, share.results, share.seconds, share.traces, share.transfer)
 
 
+def streams(plan: Plan, name: str) -> bool:
+    """Whether an array is read and written slab by slab."""
+    return plan.streaming is not None and name in plan.streaming.arrays
+
+
 def exports(plan: Plan, comm: Any) -> bool:
     """Whether written arrays lie in memory that other ranks can map. Collective."""
-    return plan.engine == "onesided" and any_share_memory(comm)
+    return plan.engine == "onesided" and plan.streaming is None and any_share_memory(comm)
 
 
 @dataclass(frozen=True)
@@ -317,8 +357,8 @@ def _carry_out(
     runner: Runner, comm: Any, runtime: ctypes.CDLL, options: native.Options, report: Report | None, measure: Measure
 ) -> _Share:
     """Run on the ranks at work, which comm (mpi4py) is of. Collective over them."""
-    if runner.plan.engine == "onesided":
-        runner.neighbours = join_neighbours(runner.program, runner.workspace.arrays, runner.bound.nest.written, comm)
+    if runner.plan.engine == "onesided" and runner.disk is None:
+        runner.neighbours = join_neighbours(runner.program, runner.local_arrays, runner.bound.nest.written, comm)
     options.clock_offset = clock_offset(comm)
     join(comm, naps=False)  # all begin as soon as the last has come
     start = time.perf_counter()

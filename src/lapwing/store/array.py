@@ -72,6 +72,11 @@ class StoredArray:
         return self._content
 
     @property
+    def identity(self) -> str:
+        """In words that tell it from other arrays."""
+        return repr(self)
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)
 

@@ -141,8 +141,8 @@ private:
                 lock.unlock();
                 dawdle();
                 const lw_extent &extent = *task->request.extent;
-                mover.move(task->request, place(extent.array, task->slab->number / disk_.slabs, extent.row),
-                           task->slab->direction, task->slab->files);
+                char *const row = place(extent.array, task->slab->number / disk_.slabs, extent.row);
+                mover.move(task->request, row + extent.column, task->slab->direction, task->slab->files);
                 lock.lock();
                 ++task->slab->finished;
                 settle(task->slab->direction == Direction::reading ? reading_ : writing_);
