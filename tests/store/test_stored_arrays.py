@@ -6,6 +6,7 @@ import os
 import pickle
 import resource
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -296,6 +297,26 @@ def test_another_array_in_a_files_place_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(lw.RunError, match="holds another array than when it was opened"):
         stored.write(((0, 2), (0, 3)), 1)
     assert (np.load(tmp_path / "u.npy") == 0).all()
+
+
+def test_several_write_to_a_chunk_that_is_not_there(tmp_path: Path) -> None:
+    """Each its own elements: none is lost because another has made the file at the same moment."""
+    rows = 4
+    for turn in range(30):
+        stored = lw.create(tmp_path / f"{turn}.zarr", (rows + 1, 1000), fill_value=9)
+        together = threading.Barrier(rows)
+
+        def write(row: int, stored: lw.StoredArray = stored, together: threading.Barrier = together) -> None:
+            together.wait()
+            stored.write(((row, row + 1), (0, 1000)), row)
+
+        writers = [threading.Thread(target=write, args=(row,)) for row in range(rows)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert (stored.numpy() == np.array([*range(rows), 9])[:, None]).all()
+        assert os.listdir(tmp_path / f"{turn}.zarr/c/0") == ["0"]
 
 
 @contextmanager

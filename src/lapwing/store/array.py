@@ -162,7 +162,7 @@ class StoredArray:
         folder: holds all chunk files, as ``prepare(folder)`` makes them, in the folder of the Zarr array or, for a .npy file, on
         the same file system. It is gone afterwards. Whoever reads meanwhile, or after the machine has stopped, finds all old
         chunks or all new ones. Raises RefusedError where files are missing or the folder is elsewhere, RunError where the
-        system cannot write; the array is as it was then.
+        system cannot write; the array then has all old chunks, or all new ones where only the last wait for the disk failed.
         """
         content = self._raw("be written")
         new = _absolute(folder)
