@@ -7,6 +7,7 @@ import pickle
 import resource
 import tempfile
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -297,6 +298,26 @@ def test_another_array_in_a_files_place_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(lw.RunError, match="holds another array than when it was opened"):
         stored.write(((0, 2), (0, 3)), 1)
     assert (np.load(tmp_path / "u.npy") == 0).all()
+
+
+@pytest.mark.parametrize("name", ["u.zarr", "u.npy"])
+def test_little_memory_besides_the_box(tmp_path: Path, name: str) -> None:
+    side, columns, mebibyte = 2048, 12, 1 << 20
+    stored = lw.create(tmp_path / name, (side, side))  # 32 MiB
+    stored.prepare()
+    values = np.zeros((side, side), "float32").T  # converted, and in another order
+    tracemalloc.start()
+    try:
+        stored.write(whole(stored.shape), values)
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * file_io.BUFFER_BYTES
+        tracemalloc.reset_peak()
+        assert not stored.read(((0, side), (5, 5 + columns))).any()
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * file_io.BUFFER_BYTES
+        tracemalloc.reset_peak()
+        whole_array = stored.numpy()
+        assert tracemalloc.get_traced_memory()[1] < whole_array.nbytes + mebibyte
+    finally:
+        tracemalloc.stop()
 
 
 def test_several_write_to_a_chunk_that_is_not_there(tmp_path: Path) -> None:
