@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     np.save(tmp_path / "there.npy", VALUES[:3])
     lw.create(tmp_path / "there.zarr", 3).prepare()
     (tmp_path / "link.npy").symlink_to("u.npy")
+    (tmp_path / "hard.npy").hardlink_to(tmp_path / "u.npy")
+    zarr.create_group(tmp_path / "group.zarr").create_array("u", shape=3, dtype="f8")
     before = contents(tmp_path)
     yield tmp_path
     assert contents(tmp_path) == before
@@ -212,6 +215,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         (("u.npy", "none/new.zarr"), "none/new.zarr: there is no folder none. Make it, or name another."),
         (("u.npy", "u.npy", "--force"), "u.npy: is, or lies in, what is to be read"),
         (("u.npy", "link.npy", "--force"), "link.npy: is, or lies in, what is to be read"),
+        (("u.npy", "hard.npy", "--force"), "hard.npy: is, or lies in, what is to be read"),
+        (("group.zarr/u", "group.zarr", "--force"), "group.zarr: is, or lies in, what is to be read"),
         (("there.zarr", "there.zarr", "--force"), "is, or lies in, what is to be read"),
         (("there.zarr", "there.zarr/new.zarr"), "is, or lies in, what is to be read"),
     ],
@@ -225,10 +230,8 @@ def test_wrong_use(folder: Path, arguments: tuple[str, ...], words: str) -> None
 
 def test_force_replaces_arrays_only(folder: Path) -> None:
     with contextlib.ExitStack() as stack:
-        for name in ("group.zarr", "photos.zarr"):
-            (folder / name).mkdir()
-            stack.callback(shutil.rmtree, folder / name)
-        zarr.create_group(folder / "group.zarr", overwrite=True).create_array("u", shape=3, dtype="f8")
+        (folder / "photos.zarr").mkdir()
+        stack.callback(shutil.rmtree, folder / "photos.zarr")
         (folder / "photos.zarr/holiday").touch()
         (folder / "text.npy").write_text("notes")
         stack.callback((folder / "text.npy").unlink)
@@ -238,6 +241,23 @@ def test_force_replaces_arrays_only(folder: Path) -> None:
             assert status == 2
             assert f"{name}: --force replaces arrays only, and that is none: " in said
         assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", ["new.zarr", "new.npy"])
+def test_what_has_come_meanwhile_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    np.save(tmp_path / "u.npy", VALUES)
+    real = converting._copy
+
+    def copy(*arguments: Any) -> None:
+        real(*arguments)
+        (tmp_path / name).write_text("somebody's")
+
+    monkeypatch.setattr(converting, "_copy", copy)
+    status, said = convert(tmp_path, "u.npy", name)
+    assert status == 1
+    assert f"{name} cannot be written: File exists." in said
+    assert (tmp_path / name).read_text() == "somebody's"
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name, "u.npy"]
 
 
 @pytest.mark.parametrize("exchanges", [True, False])
@@ -298,6 +318,29 @@ def test_an_interrupted_conversion_leaves_nothing(tmp_path: Path, number: int, s
     assert process.returncode == status, said
     assert "Traceback" not in said
     assert [p.name for p in tmp_path.iterdir()] == ["u.zarr"]
+
+
+def test_ctrl_c_waits_until_processes_have_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise those that are half started would complain, and it would be lost where it is ignored meanwhile."""
+    np.save(tmp_path / "u.npy", VALUES)
+    array = open_for_conversion(tmp_path / "u.npy")
+    made = conversion.create_like(array, str(tmp_path / "new.zarr"))
+    submit, started = ProcessPoolExecutor.submit, []
+
+    def interrupted(pool: Any, *arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        started.append(submit(pool, *arguments))
+        return started[0]
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(converting._copied_by(2)(array.path, made.path, conversion.boxes_of(array, (10, 40))))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(started) == 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_help_teaches(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import os
 import pickle
 import resource
 import tempfile
+import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -296,6 +298,46 @@ def test_another_array_in_a_files_place_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(lw.RunError, match="holds another array than when it was opened"):
         stored.write(((0, 2), (0, 3)), 1)
     assert (np.load(tmp_path / "u.npy") == 0).all()
+
+
+@pytest.mark.parametrize("name", ["u.zarr", "u.npy"])
+def test_little_memory_besides_the_box(tmp_path: Path, name: str) -> None:
+    side, columns, mebibyte = 2048, 12, 1 << 20
+    stored = lw.create(tmp_path / name, (side, side))  # 32 MiB
+    stored.prepare()
+    values = np.zeros((side, side), "float32").T  # converted, and in another order
+    tracemalloc.start()
+    try:
+        stored.write(whole(stored.shape), values)
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * file_io.BUFFER_BYTES
+        tracemalloc.reset_peak()
+        assert not stored.read(((0, side), (5, 5 + columns))).any()
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * file_io.BUFFER_BYTES
+        tracemalloc.reset_peak()
+        whole_array = stored.numpy()
+        assert tracemalloc.get_traced_memory()[1] < whole_array.nbytes + mebibyte
+    finally:
+        tracemalloc.stop()
+
+
+def test_several_write_to_a_chunk_that_is_not_there(tmp_path: Path) -> None:
+    """Each its own elements: none is lost because another has made the file at the same moment."""
+    rows = 4
+    for turn in range(30):
+        stored = lw.create(tmp_path / f"{turn}.zarr", (rows + 1, 1000), fill_value=9)
+        together = threading.Barrier(rows)
+
+        def write(row: int, stored: lw.StoredArray = stored, together: threading.Barrier = together) -> None:
+            together.wait()
+            stored.write(((row, row + 1), (0, 1000)), row)
+
+        writers = [threading.Thread(target=write, args=(row,)) for row in range(rows)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert (stored.numpy() == np.array([*range(rows), 9])[:, None]).all()
+        assert os.listdir(tmp_path / f"{turn}.zarr/c/0") == ["0"]
 
 
 @contextmanager

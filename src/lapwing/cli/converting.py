@@ -127,6 +127,9 @@ def _interrupts_held_back() -> Iterator[None]:
 
     They inherit the mask of this thread; other threads of this process may get the signal meanwhile.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # they inherit that, too
+        yield
+        return
     came = []
     handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])

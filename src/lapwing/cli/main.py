@@ -29,7 +29,7 @@ _PURPOSES = {
     "simulate": "Simulate a loop nest's run on a cluster that is not here.",
     "export": "Write a loop nest as a stand-alone C++ program.",
     "calibrate": "Measure this machine, for plans to rest on.",
-    "convert": "Convert an array on disk, .npy or Zarr, to the other or to chunks of plain numbers.",
+    "convert": "Copy an array on disk to another format: .npy or Zarr, of any encoding, to plain chunks or .npy.",
     "overlap": "Rewrite an MPI program so that its communication overlaps with computation.",
     "trace": "Run any MPI program and show where communication is exposed, and why.",
 }

@@ -164,10 +164,11 @@ class StoredArray:
     def replace_chunks(self, folder: Folder) -> None:
         """Make a folder's chunk files the array's in one step, and remove the old ones. One process does so, for all.
 
-        folder: holds all chunk files, as ``prepare(folder)`` makes them, in the folder of the Zarr array or, for a .npy file, on
-        the same file system. It is gone afterwards. Whoever reads meanwhile, or after the machine has stopped, finds all old
-        chunks or all new ones. Raises RefusedError where files are missing or the folder is elsewhere, RunError where the
-        system cannot write; the array is as it was then.
+        folder: holds all chunk files, as ``prepare(folder)`` makes them, in the folder of the Zarr array or, for a .npy file,
+        on the same file system. It is gone afterwards. Whoever looks, at any moment or after the machine has stopped, finds
+        all old chunks or all new ones; a ``read`` that is under way meanwhile may get some of each. Raises RefusedError where
+        files are missing or the folder is elsewhere, RunError where the system cannot write; the array then has all old
+        chunks, or all new ones where only the last wait for the disk failed.
         """
         content = self._raw("be written")
         new = _absolute(folder)

@@ -23,7 +23,7 @@ _OLD = ".lapwing-old-"
 
 def replace_folder(chunks: str, folder: str, names: Iterable[str]) -> None:
     """Make ``folder`` the folder called ``chunks``, and remove the old one. names: the files in it, which reach the disk
-    before. Raises OSError; until the folders change places nothing has changed then."""
+    before. Raises OSError, when all chunks are old or all are new."""
     _sync_files(folder, names)
     root = os.path.dirname(chunks)
     with contextlib.suppress(FileExistsError):

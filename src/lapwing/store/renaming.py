@@ -27,10 +27,13 @@ def rename_new(old: str, new: str) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Wait until what a folder holds, by name, is on the disk. Raises OSError."""
+    """Wait until what a folder holds, by name, is on the disk, if the file system can do that. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _MISSING:
+            raise
     finally:
         os.close(descriptor)
 
