@@ -267,10 +267,10 @@ def test_force_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchang
     np.save(tmp_path / "u.npy", VALUES)
     lw.create(tmp_path / "new.zarr", 3, chunks=1).prepare()
     np.save(tmp_path / "new.npy", VALUES[:3])
-    for name in ("new.zarr", "new.npy"):
+    for name in ("new.zarr", "new.npy", "first.npy"):  # the last one is not there
         assert convert(tmp_path, "u.npy", name, "--force")[0] == 0
         assert (lw.open(tmp_path / name).numpy() == VALUES).all()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["new.npy", "new.zarr", "u.npy"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["first.npy", "new.npy", "new.zarr", "u.npy"]
 
 
 @pytest.mark.parametrize("name", ["new.zarr", "new.npy"])

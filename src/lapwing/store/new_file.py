@@ -15,9 +15,8 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 def make_file(name: str, size: int, fill: Callable[[int], None], permissions: int | None = None) -> None:
     """Make a file of ``size`` bytes that the disk has room for, unless there is one by now; its folder, too.
 
-    fill: called with the file's descriptor, to write what is not zero. permissions: None for those that new files have. Raises
-    OSError: no room is an error here, not when
-    something is written.
+    fill: called with the file's descriptor, to write what is not zero. permissions: None for those that new files have.
+    Raises OSError: no room is an error here, not when something is written.
     """
     os.makedirs(os.path.dirname(name), exist_ok=True)
     beside = f"{name}.{secrets.token_hex(6)}.part"
