@@ -254,7 +254,7 @@ class Decider:
             return replace(plan, inner=inner)
         return self._decision(wishes, partition, inner).plan
 
-    def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, bool]) -> Plan:
+    def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
         """A plan for arrays on disk (``streaming_plan``)."""
         estimated = EstimatedRates.of(self.bound, self.machine)
         kernel = self._kernel(choice_by_rule(self.bound, self.dependences).form)

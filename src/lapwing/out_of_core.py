@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from lapwing.decide import Decider
@@ -19,6 +20,7 @@ from lapwing.planner.plan import Plan
 from lapwing.planner.streaming import StreamingWishes
 from lapwing.runtime.shear import Box
 from lapwing.runtime.streaming import DiskTables, StreamedArray, disk_tables, streamed_array
+from lapwing.runtime.transfer import slices
 from lapwing.store.array import StoredArray
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.slabs import slabs_of
@@ -43,6 +45,15 @@ class _Generation:
     def read(self, box: Box) -> npt.NDArray[Any]:
         return self.stored.read(box)
 
+    def values(self) -> npt.NDArray[Any]:
+        """All of it in memory."""
+        found = np.empty(self.stored.shape, self.stored.dtype)
+        for piece in self.pieces(tuple((0, n) for n in self.stored.shape)):
+            part = found[slices(piece.box)]
+            file = np.memmap(piece.file, np.uint8, "r")
+            part[...] = np.ndarray(part.shape, found.dtype, file, piece.offset, piece.strides)
+        return found
+
 
 def stored_arrays(arguments: Mapping[str, Any]) -> dict[str, StoredArray]:
     """The arguments that are arrays on disk, by name."""
@@ -65,22 +76,11 @@ def streaming_wishes(nest: Nest) -> StreamingWishes:
     return StreamingWishes(memory, nest.pass_sweeps, nest.ring)
 
 
-def out_of_core_plan(
-    nest: Nest,
-    bound: BoundNest,
-    arguments: Mapping[str, Any],
-    ranks: int,
-    ranks_a_node: int,
-    ranks_on_cores: int,
-) -> Plan:
+def out_of_core_plan(nest: Nest, decide: Decider, stored: Mapping[str, StoredArray]) -> Plan:
     """The plan of a run on these arrays. Raises RefusedError."""
-    stored = stored_arrays(arguments)
     for name, array in stored.items():
-        _check(bound, name, array)
-    # A read-only array may be loaded whole.
-    on_disk = {name: name not in bound.nest.written for name in stored}
-    decide = Decider.here(bound, nest.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
-    return decide.streaming(nest.wishes(), streaming_wishes(nest), on_disk)
+        _check(decide.bound, name, array)
+    return decide.streaming(nest.wishes(), streaming_wishes(nest), {n: array.chunks for n, array in stored.items()})
 
 
 def _check(bound: BoundNest, name: str, array: StoredArray) -> None:
@@ -108,14 +108,26 @@ def check_different(bound: BoundNest, stored: Mapping[str, StoredArray]) -> None
                 )
 
 
+@dataclass(frozen=True)
+class Ending:
+    """What becomes of what a run wrote. keep: whether it takes the place of what the arrays were; examine: is given it before,
+    by name, on the first rank."""
+
+    keep: bool = True
+    examine: Callable[[Mapping[str, npt.NDArray[Any]]], None] | None = None
+
+
 class WorkOnDisk:
     """The arrays on disk of one run: the generations its passes read and write, and what each rank has of them in memory.
 
     ``begin`` and ``end`` are for one process, for all ranks; the others wait meanwhile.
     """
 
-    def __init__(self, bound: BoundNest, plan: Plan, stored: Mapping[str, StoredArray]) -> None:
+    def __init__(
+        self, bound: BoundNest, plan: Plan, stored: Mapping[str, StoredArray], ending: Ending | None = None
+    ) -> None:
         assert plan.streaming is not None
+        self._ending = ending or Ending()
         self._bound, self._plan, self._streaming = bound, plan, plan.streaming
         self._stored = {name: stored[name] for name in self._streaming.arrays}
         self.written = [name for name in self._stored if name in bound.nest.written]
@@ -137,10 +149,12 @@ class WorkOnDisk:
 
     def end(self) -> None:
         """What the last pass wrote takes the place of the arrays' chunks."""
-        for name in self.written:
-            last = self._folder(name, self._streaming.passes)
-            assert last is not None
-            self._stored[name].replace_chunks(last)
+        last = {name: self._generation(name, self._streaming.passes) for name in self.written}
+        if self._ending.examine is not None:
+            self._ending.examine({name: generation.values() for name, generation in last.items()})
+        for generation in last.values() if self._ending.keep else ():
+            assert generation.folder is not None
+            generation.stored.replace_chunks(generation.folder)
         self.give_up()
 
     def give_up(self) -> None:

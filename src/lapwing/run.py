@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.decide import Decider
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.loopnest.refusals import Refusals
-from lapwing.out_of_core import WorkOnDisk, check_different, loaded_arrays, out_of_core_plan, stored_arrays
+from lapwing.out_of_core import Ending, WorkOnDisk, check_different, loaded_arrays, out_of_core_plan, stored_arrays
 from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
@@ -39,11 +40,12 @@ def run(
     measure: Measure | None = None,
     plan: Plan | None = None,
     comm: Any = None,
+    ending: Ending | None = None,
 ) -> Outcome:
     """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
 
     plan: one that was made for these arguments before, on the first rank; None makes one. comm: the ranks that make this
-    call, as for ``Nest.using``; None takes the nest's, else the arrays', else all.
+    call, as for ``Nest.using``; None takes the nest's, else the arrays', else all. ending: of a run on arrays on disk.
 
     Raises RefusedError, BuildError or RunError, on every rank the same.
     """
@@ -54,16 +56,17 @@ def run(
         arrays, announce = _all_arrays(nest, bound, arguments), communicator.announcer(True)
         if stored := stored_arrays(arguments):
             check_different(bound, stored)
-            plan = plan or out_of_core_plan(nest, bound, arguments, 1, 1, 1)
-            loaded = loaded_arrays(plan, arrays)
-            return run_alone_on_disk(bound, plan, loaded, WorkOnDisk(bound, plan, stored), announce, report, measure)
+            decide = Decider.here(bound, nest.dependences, 1, 1, 1, arguments)
+            plan = plan or out_of_core_plan(nest, decide, stored)
+            loaded, on_disk = loaded_arrays(plan, arrays), WorkOnDisk(bound, plan, stored, ending)
+            return run_alone_on_disk(bound, plan, loaded, on_disk, announce, report, measure)
         if plan is not None:
             return run_alone(bound, plan, arrays, announce, report, measure)
         calls = nest.planned(bound, 1, 1, 1, arguments)
         outcome = run_alone(bound, calls.plan, arrays, announce, report, measure)
         calls.note_run(outcome.seconds)
         return outcome
-    return _run_collectively(nest, arguments, ranks, report, measure, plan)
+    return _run_collectively(nest, arguments, ranks, report, measure, plan, ending)
 
 
 def _ranks_of(nest: Nest, arguments: Mapping[str, Any], comm: Any) -> Any | None:
@@ -96,6 +99,7 @@ def _run_collectively(
     report: Report | None,
     measure: Measure | None,
     plan: Plan | None,
+    ending: Ending | None,
 ) -> Outcome:
     values = {**global_values(nest.python), **arguments}
     call = _call(nest, arguments, values)
@@ -117,7 +121,8 @@ def _run_collectively(
             free = nest.grid or find_skew(nest.loops, nest.dependences)
             given = None if free or stored else _given_partition(bound, distributed, comm.Get_size())
             if plan is None and stored:
-                plan = out_of_core_plan(nest, bound, arguments, comm.Get_size(), len(node), place.ranks)
+                decide = Decider.here(bound, nest.dependences, comm.Get_size(), len(node), place.ranks, arguments)
+                plan = out_of_core_plan(nest, decide, stored)
             if plan is None:
                 calls = nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
                 plan = calls.plan
@@ -148,7 +153,7 @@ def _run_collectively(
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     on_disk = None
     if stored:
-        on_disk = WorkOnDisk(bound, plan, stored)
+        on_disk = WorkOnDisk(bound, plan, stored, ending)
         loaded = communicator.agree(comm, lambda: loaded_arrays(plan, stored) if rank == 0 else {})
         sources.update(loaded)
     announce = communicator.announcer(rank == 0)

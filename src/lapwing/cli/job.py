@@ -28,6 +28,10 @@ class Job:
     check: bool
     timeline: str | None = None  # a file to write, .html or .json
     helper_cpu: str = "auto"  # as the user wrote it
+    memory: int | None = None  # bytes of all ranks of a node together
+    pass_sweeps: int | None = None
+    ring: int | None = None
+    scratch: str | None = None  # the folder for arrays that do not fit
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -70,6 +70,38 @@ GRID = click.option(
     help="Process grid: parts along each space loop but the pipelined one, in their order; or along all of them, which asks "
     "for time to be pipelined where that is legal. all: every grid for this number of ranks.",
 )
+
+
+def _memory(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    from lapwing.errors import RefusedError
+    from lapwing.units import parsed_size
+
+    try:
+        return None if text is None else parsed_size(text)
+    except RefusedError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
+
+
+MEMORY = click.option(
+    "--memory",
+    callback=_memory,
+    metavar="SIZE",
+    help="Memory for arrays, such as 4GB or 512MiB, of all ranks of a node together. A problem that takes more runs out of "
+    "core: its arrays are on disk, and parts of them come into memory while others are computed on.",
+)
+PASS_SWEEPS = click.option(
+    "--pass-sweeps",
+    type=click.IntRange(min=1),
+    metavar="T",
+    help="Out of core: how many sweeps are done each time the data is read and written. Default: what the model says.",
+)
+RING = click.option(
+    "--ring",
+    type=click.IntRange(min=1, max=3),
+    metavar="1|2|3",
+    help="Out of core: 3 (the default) reads a slab and writes another while computing, 2 does one of both, 1 nothing at the "
+    "same time.",
+)
 JSON = click.option(
     "--json",
     "json_path",

@@ -25,6 +25,7 @@ Examples:
   lapwing run smooth.py -p n=4096 -n 4 --check
   lapwing run waves.py:step -n 2 --engine blocking,overlap --repeat 5 --json out/waves.json
   lapwing run waves.py:step -n 8 --grid all --repeat 3
+  lapwing run smooth.py -n 4 -p n=65536 --memory 4GB --scratch /scratch
 """
 
 
@@ -79,6 +80,16 @@ def _helper_cpu(ctx: click.Context, parameter: click.Parameter, text: str) -> st
 @click.option(
     "--check", is_flag=True, help="Compare every element with the plain loop; the status is 1 if any bit differs."
 )
+@options.MEMORY
+@options.PASS_SWEEPS
+@options.RING
+@click.option(
+    "--scratch",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
+    help="Out of core: the folder, on a disk that all ranks see, for arrays that the problem makes in memory. They are removed "
+    "at the end. Default: the current folder.",
+)
 @click.option(
     "--timeline",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -99,6 +110,10 @@ def command(
     helper_cpu: str,
     repeat: int,
     check: bool,
+    memory: int | None,
+    pass_sweeps: int | None,
+    ring: int | None,
+    scratch: Path | None,
     timeline: Path | None,
 ) -> int:
     from lapwing.cli.job import Job
@@ -110,7 +125,11 @@ def command(
         raise click.BadParameter(f"{timeline} is what --json names, too. Name another file.", param_hint="--timeline")
     # The first rank writes it, wherever that is started.
     drawing = None if timeline is None else os.path.abspath(timeline)
-    return _run(Job(target, settings, names, tile, grid, repeat, check, drawing, helper_cpu), ranks, hosts, json_path)
+    job = Job(
+        target, settings, names, tile, grid, repeat, check, drawing, helper_cpu, memory, pass_sweeps, ring,
+        None if scratch is None else os.path.abspath(scratch),
+    )  # fmt: skip
+    return _run(job, ranks, hosts, json_path)
 
 
 def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None) -> int:

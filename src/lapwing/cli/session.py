@@ -19,12 +19,14 @@ from lapwing.cli.files import write_text
 from lapwing.cli.first import from_first, on_first
 from lapwing.cli.job import Emit, Job, Report, stopped_text
 from lapwing.cli.loading import problem_arguments
+from lapwing.cli.spilling import spilled
 from lapwing.cli.together import RunsTogether
 from lapwing.decide import Decider
 from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.dependences import distance_vectors
 from lapwing.machine.machine import Link
+from lapwing.out_of_core import Ending, check_different, out_of_core_plan, stored_arrays
 from lapwing.planner.choose import grids
 from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
@@ -42,6 +44,8 @@ from lapwing.runtime.creation import agree_on_created, created_by, whole_arrays
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
+from lapwing.store.array import StoredArray
+from lapwing.store.opening import open as open_stored
 from lapwing.trace.events import RankTrace
 from lapwing.trace.foreseen import foreseen
 from lapwing.trace.interference import warning
@@ -62,17 +66,42 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     """
     places = _places(comm)
     network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
-    arguments = _arguments(job, nest, comm)
+    given = _arguments(job, nest, comm)
+    wished = nest.using(memory=job.memory, pass_sweeps=job.pass_sweeps, ring=job.ring, engine=_first(job.engines))
+    writing = partial(_report_progress, emit)
+    with spilled(wished, given, comm, places, job.scratch, writing) as arguments:
+        return _run_all(job, nest, _in_memory(job, arguments, comm), places, network, comm, emit)
+
+
+def _first(engines: Sequence[Any]) -> Any:
+    return engines[0] if engines else None
+
+
+def _run_all(
+    job: Job,
+    nest: Nest,
+    arguments: dict[str, Any],
+    places: tuple[int, int, int],
+    network: Mapping[str, Link] | None,
+    comm: Any | None,
+    emit: Emit,
+) -> Report | None:
     bench = on_first(comm, lambda: _Bench.prepare(job, nest, arguments, places, network, emit))
     variants = _variants(job, nest, from_first(comm, lambda: bench.grids))
     measure = _measure(job, len(variants), comm)
-    together = None if comm is None else _together(nest, bench, arguments, comm)
+    on_disk = bool(stored_arrays(arguments))
+    together = None if comm is None or on_disk else _together(nest, bench, arguments, comm)
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
             label = "" if bench is None else bench.label(position)
             label += "" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}"
             report = partial(_report_progress, emit, label)
-            if together is None:
+            last = turn == job.repeat - 1 and position == len(variants) - 1
+            if on_disk:
+                plan = None if bench is None else bench.plans[position]
+                action = partial(_run_on_disk, bench, variant, arguments, report, measure, plan, last)
+                outcome, found = _run(bench, action)
+            elif together is None:
                 outcome, found = _run(bench, lambda: bench.run(position, report, measure))  # noqa: B023
             else:
                 outcome, found = _run(bench, lambda: together.run(position, variant.tuning, report, measure))  # noqa: B023
@@ -83,10 +112,31 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     return bench.report() if bench is not None else None
 
 
+def _run_on_disk(
+    bench: _Bench | None,
+    variant: Nest,
+    arguments: Mapping[str, Any],
+    report: Callable[[float], None],
+    measure: Measure,
+    plan: Plan | None,
+    last: bool,
+) -> tuple[Outcome, list[str]]:
+    """Run a variant on arrays on disk, which stay as they are but for the last run; what differs of its arrays."""
+    found: list[str] = []
+    reference = None if bench is None else bench.finished
+
+    def examine(arrays: Mapping[str, Any]) -> None:
+        assert reference is not None
+        found.extend(array_differences(reference, {**arguments, **arrays}))
+
+    ending = Ending(keep=last, examine=None if reference is None else examine)
+    return run(variant, arguments, report, measure, plan, ending=ending), found
+
+
 def _arguments(job: Job, nest: Nest, comm: Any | None) -> dict[str, Any]:
     """What the problem gives: on the first rank alone, or on all ranks where it creates distributed arrays. Collective."""
     if comm is None:
-        return whole_arrays(problem_arguments(nest, job.settings))
+        return problem_arguments(nest, job.settings)
     first = comm.Get_rank() == 0
     known = on_first(comm, lambda: created_by(lambda: problem_arguments(nest, job.settings)))
     if from_first(comm, lambda: len(known[1])):
@@ -94,12 +144,27 @@ def _arguments(job: Job, nest: Nest, comm: Any | None) -> dict[str, Any]:
             comm, lambda: known if first else created_by(lambda: problem_arguments(nest, job.settings))
         )
         agree_on_created(arrays, arguments, f"the problem of {nest.name}", comm)
-        if job.check:  # the plain loop takes whole arrays
-            arguments = whole_arrays(arguments)
     else:
         arguments = known[0] if first else {}
+    paths = from_first(comm, lambda: {name: array.path for name, array in stored_arrays(arguments).items()})
+    opened = communicator.agree(
+        comm, lambda: {name: open_stored(path) for name, path in paths.items() if name not in arguments}
+    )
+    if first:
+        return arguments
     shared = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray) and v.comm is not None}
-    return whole_arrays({n: v for n, v in arguments.items() if n not in shared}) | shared if first else shared
+    return {**opened, **stored_arrays(arguments), **shared}
+
+
+def _in_memory(job: Job, arguments: dict[str, Any], comm: Any | None) -> dict[str, Any]:
+    """The arguments with arrays that are whole on the first rank where nothing speaks for others. Collective."""
+    if comm is None or job.check:  # the plain loop takes whole arrays
+        arguments = whole_arrays(arguments)
+    shared = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray) and v.comm is not None}
+    stored = stored_arrays(arguments)
+    if comm is not None and comm.Get_rank() > 0:
+        return shared | stored
+    return whole_arrays({n: v for n, v in arguments.items() if n not in shared}) | shared
 
 
 def _grids(job: Job, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
@@ -111,7 +176,8 @@ def _variants(job: Job, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> 
     """The nest on each of the grids with each engine asked for; no engine is the planner's choice."""
     tuning = Tuning(helper_cpu=helper_cpus(job.helper_cpu))
     engines = job.engines or (nest.engine,)
-    return [nest.using(engine=e, tile=job.tile, grid=g, tuning=tuning) for g in grids for e in engines]
+    wished = nest.using(tile=job.tile, tuning=tuning, memory=job.memory, pass_sweeps=job.pass_sweeps, ring=job.ring)
+    return [wished.using(engine=e, grid=g) for g in grids for e in engines]
 
 
 def _label(job: Job, plan: Plan) -> str:
@@ -197,18 +263,24 @@ class _Bench:
         bound = nest.bind(arguments)
         for array in bound.arrays:
             given = arguments.get(array.name)
-            if given is not None and not isinstance(given, np.ndarray | DistributedArray):
+            if given is not None and not isinstance(given, np.ndarray | DistributedArray | StoredArray):
                 raise RefusedError(
                     f"the problem of {nest.name} gives {array.name} as {type(given).__name__}, expected a NumPy array."
                 )
         check_aliases(bound, {**global_values(nest.python), **arguments})
         check_same_arrays(bound, {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)})
+        stored = stored_arrays(arguments)
+        check_different(bound, stored)
         tried = _grids(job, nest, bound, places[0])
         variants = _variants(job, nest, tried)
         decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_planning, emit), network)
-        plans = [decide(variant.wishes()) for variant in variants]
+
+        def planned(variant: Nest) -> Plan:
+            return out_of_core_plan(variant, decide, stored) if stored else decide(variant.wishes())
+
+        plans = [planned(variant) for variant in variants]
         # Of many grids the one that would be chosen stands for all.
-        shown = [decide(variant.wishes()) for variant in _variants(job, nest, [None])] if job.grid == "all" else plans
+        shown = [planned(variant) for variant in _variants(job, nest, [None])] if job.grid == "all" else plans
         for text in _plan_texts(shown):
             emit("plan", text)
         if job.grid == "all":
@@ -216,7 +288,8 @@ class _Bench:
         reference = None
         if job.check:
             emit("progress", ["the plain loop", None])
-            reference = make_reference(nest.python, bound, arguments, communicator.announcer(True))
+            whole = {n: v.numpy() if isinstance(v, StoredArray) else v for n, v in arguments.items()}
+            reference = make_reference(nest.python, bound, whole, communicator.announcer(True))
             if reference.raises:
                 emit("stops", reference.raises)
         return _Bench(job, tried, variants, bound, arguments, plans, reference, decide.placement)

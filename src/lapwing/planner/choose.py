@@ -82,8 +82,9 @@ def make_plan(
         mapping, grid = wishes.cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
         partition = partition_of(bound, grid)
     else:
-        mapping = mapping_on(time, partition.grid, extents)
-        reasons.append("the arrays are distributed like this already")
+        mapping = mapping_on(time, partition.grid, extents) if wishes.cut is None else wishes.cut.mapping
+        if wishes.cut is None:
+            reasons.append("the arrays are distributed like this already")
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
     tile = wishes.tile
     if tile is None:

@@ -6,8 +6,9 @@ several arrays are read and written together; and where computing takes longer t
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,10 +18,10 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Disk
 from lapwing.planner.along_time import AlongTime
 from lapwing.planner.choose import Wishes, make_plan
-from lapwing.planner.cuts import Cut, communication_weights, fits
+from lapwing.planner.cuts import Cut, communication_weights, fits, partition_of
 from lapwing.planner.plan import Plan, Streaming
 from lapwing.tiling.faces import reach_of, sweep_skew
-from lapwing.tiling.partition import factorisations
+from lapwing.tiling.partition import Partition, factorisations
 from lapwing.tiling.skewing import find_skew
 from lapwing.tiling.slabs import streams_along
 from lapwing.units import duration, rate, size
@@ -33,6 +34,7 @@ TYPICAL_LATENCY = 1e-3  # seconds, of a request with no other under way
 MOST_PASS_SWEEPS = 512  # each has channels of its own
 FLAT = 1.01  # heights whose time is within this factor of the best are as good: the lowest is taken
 WORTHWHILE = 1.02  # one more sweep in a pass has to pay
+_DISK_BLOCK = 512  # bytes: what begins at a multiple of it is moved without a copy
 _ROW_UNIT = 1024  # bytes that padding adds to a row at most
 
 
@@ -70,11 +72,13 @@ def streaming_plan(
     ranks_a_node: int,
     wishes: Wishes,
     streaming: StreamingWishes,
-    on_disk: Mapping[str, bool],
+    on_disk: Mapping[str, tuple[int, ...]],
     seconds_per_point: float,
     disk: DiskRates,
 ) -> Plan:
-    """A plan for a nest some of whose arrays are on disk. on_disk: their names, and whether they may be kept whole instead.
+    """A plan for a nest some of whose arrays are on disk. on_disk: the shapes of their chunks, by name.
+
+    Blocks are cut where chunks are, as far as that goes. Arrays that are only read may be kept whole.
 
     Raises RefusedError where no loop can be streamed along, and where the memory is too small, as make_plan does otherwise.
     """
@@ -88,11 +92,13 @@ def streaming_plan(
         )
     mapping, names = _stream(bound, on_disk)
     grid = _grid(bound, dependences, ranks, wishes, mapping)
-    first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, 1, cut=Cut(mapping, grid)))
+    partition = _aligned(bound, partition_of(bound, grid), {name: on_disk[name] for name in names})
+    cut = Cut(mapping, grid)
+    first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, 1, cut=cut), partition)
     sweeps = AlongTime(bound, tuple(dependences)).sweeps
     problem = _Problem(bound, first, names, min(ranks_a_node, first.ranks), streaming, seconds_per_point, disk, sweeps)
     chosen = problem.choose(wishes.tile)
-    plan = make_plan(bound, dependences, ranks, Wishes(wishes.engine, chosen.tile, cut=Cut(mapping, grid)))
+    plan = make_plan(bound, dependences, ranks, Wishes(wishes.engine, chosen.tile, cut=cut), partition)
     return problem.finished(plan, chosen)
 
 
@@ -105,9 +111,9 @@ def _check(wishes: StreamingWishes) -> None:
         raise RefusedError(f"memory {wishes.memory!r}: expected a number of bytes.")
 
 
-def _stream(bound: BoundNest, on_disk: Mapping[str, bool]) -> tuple[int, tuple[str, ...]]:
+def _stream(bound: BoundNest, on_disk: Collection[str]) -> tuple[int, tuple[str, ...]]:
     """The loop to stream along, and the arrays that stream."""
-    wanted = [name for name in on_disk if not on_disk[name]]
+    wanted = [name for name in on_disk if name in bound.nest.written]
     against: dict[str, str] = {}
     for mapping, loop in enumerate(bound.nest.space_loops):
         bad = next((name for name in wanted if not streams_along(bound, name, mapping)), None)
@@ -147,6 +153,36 @@ def _grid(
                 fitting, key=lambda g: (sum(w * p / e for w, p, e in zip(weights, g, extents, strict=True)), g[::-1])
             )
     raise AssertionError("one rank always fits")
+
+
+def _aligned(bound: BoundNest, partition: Partition, chunks: Mapping[str, tuple[int, ...]]) -> Partition:
+    """The partition with cuts moved to where chunks of written arrays begin, or else to whole blocks of the disk."""
+    cuts = list(partition.cuts)
+    for store in bound.nest.stores:
+        array = store.target.array
+        if array not in chunks:
+            continue
+        for axis, affine in enumerate(store.target.affine):
+            assert affine is not None
+            (name, _), *_ = affine.terms
+            loop = next((k for k, one in enumerate(bound.nest.space_loops) if one.name == name), None)
+            if loop is None or axis == 0:
+                continue
+            block = _DISK_BLOCK // bound.array(array).itemsize if axis == len(store.target.affine) - 1 else 1
+            units = [chunks[array][axis], block] if chunks[array][axis] < bound.array(array).shape[axis] else [block]
+            moved = next((m for unit in units if (m := _moved(partition.cuts[loop], unit, affine.constant))), None)
+            cuts[loop] = moved or cuts[loop]
+    return replace(partition, cuts=tuple(cuts))
+
+
+def _moved(cuts: tuple[int, ...], unit: int, offset: int) -> tuple[int, ...] | None:
+    """Inner cuts, which are at multiples of a unit once the offset is added; None where some block would be empty, or twice as
+    wide as it was."""
+    inner = [round((cut + offset) / unit) * unit - offset for cut in cuts[1:-1]]
+    moved = (cuts[0], *inner, cuts[-1])
+    widths = [high - low for low, high in itertools.pairwise(moved)]
+    before = [high - low for low, high in itertools.pairwise(cuts)]
+    return moved if min(widths) > 0 and max(widths) < 2 * max(before) else None
 
 
 @dataclass(frozen=True)
