@@ -55,6 +55,7 @@ class Nest:
         self.memory: int | None = None
         self.pass_sweeps: int | None = None
         self.ring = 3
+        self.resume = False
         self._parsed: tuple[ir.LoopNest, Meanings] | None = None
         self._bound: Memo[BoundNest] = Memo()
         self._planned: Memo[PlannedCalls] = Memo()
@@ -181,6 +182,7 @@ class Nest:
         memory: int | str | None = None,
         pass_sweeps: int | None = None,
         ring: int | None = None,
+        resume: bool | None = None,
     ) -> Nest:
         """The same nest with choices made by hand.
 
@@ -191,7 +193,8 @@ class Nest:
 
         For arrays on disk: memory, bytes that all ranks of a node take together, a number or a text such as ``"4GB"``;
         pass_sweeps, how many sweeps are done each time the data is read and written; ring, how many slabs are on their way
-        beside those computed on and one: 3 where reading, computing and writing go on at the same time, 1 where nothing does.
+        beside those computed on and one: 3 where reading, computing and writing go on at the same time, 1 where nothing does;
+        resume, whether to go on from the last finished pass of an earlier run that did not come to its end.
         Raises RefusedError for a memory that is no size.
         """
         other = Nest.__new__(Nest)
@@ -204,6 +207,7 @@ class Nest:
         other.memory = parsed_size(memory) if isinstance(memory, str) else self.memory if memory is None else memory
         other.pass_sweeps = pass_sweeps if pass_sweeps is not None else self.pass_sweeps
         other.ring = ring if ring is not None else self.ring
+        other.resume = resume if resume is not None else self.resume
         return other
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from lapwing.decide import Decider
-from lapwing.errors import RefusedError
-from lapwing.loopnest.binding import BoundNest
+from lapwing.errors import RefusedError, RunError
+from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.memory import available_bytes
-from lapwing.planner.plan import Plan
+from lapwing.planner.plan import Plan, Streaming
 from lapwing.planner.streaming import StreamingWishes
+from lapwing.runtime import native
 from lapwing.runtime.shear import Box
+from lapwing.runtime.storage import LocalArray
 from lapwing.runtime.streaming import DiskTables, StreamedArray, disk_tables, streamed_array
-from lapwing.runtime.transfer import slices
+from lapwing.runtime.workspace import Reductions
 from lapwing.store.array import StoredArray
+from lapwing.store.manifest import (
+    MANIFEST,
+    Claim,
+    Manifest,
+    RankFile,
+    State,
+    make_ranks_folder,
+    old_ranks_folders,
+    reached,
+    read_manifest,
+)
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.slabs import slabs_of
 
@@ -43,16 +58,31 @@ class _Generation:
         return self.stored.pieces(box, self.folder)
 
     def read(self, box: Box) -> npt.NDArray[Any]:
-        return self.stored.read(box)
-
-    def values(self) -> npt.NDArray[Any]:
-        """All of it in memory."""
-        found = np.empty(self.stored.shape, self.stored.dtype)
-        for piece in self.pieces(tuple((0, n) for n in self.stored.shape)):
-            part = found[slices(piece.box)]
+        if self.folder is None:
+            return self.stored.read(box)
+        found = np.empty([high - low for low, high in box], self.stored.dtype)
+        whole = LocalArray(ArrayType("", self.stored.dtype.name, self.stored.shape), box, found)
+        for piece in self.pieces(box):
+            part = whole.view(piece.box)
             file = np.memmap(piece.file, np.uint8, "r")
             part[...] = np.ndarray(part.shape, found.dtype, file, piece.offset, piece.strides)
         return found
+
+    @property
+    def inode(self) -> int | None:
+        """Of what takes the place of the array's chunks; None where there is nothing."""
+        assert self.folder is not None
+        path = self.stored.path
+        try:
+            return os.stat(
+                self.folder if os.path.isdir(path) else os.path.join(self.folder, os.path.basename(path))
+            ).st_ino
+        except FileNotFoundError:
+            return None
+
+    def values(self) -> npt.NDArray[Any]:
+        """All of it in memory."""
+        return self.read(tuple((0, n) for n in self.stored.shape))
 
 
 def stored_arrays(arguments: Mapping[str, Any]) -> dict[str, StoredArray]:
@@ -117,50 +147,176 @@ class Ending:
     examine: Callable[[Mapping[str, npt.NDArray[Any]]], None] | None = None
 
 
+def task_of(nest: Nest, bound: BoundNest, stored: Mapping[str, StoredArray]) -> str:
+    """What tells a run from those that compute something else: nest, scalars, and which arrays there are."""
+    arrays = [(a.name, a.dtype, a.shape, stored[a.name].path if a.name in stored else None) for a in bound.arrays]
+    text = repr((nest.source.lines, sorted(bound.parameters.items()), arrays))
+    return xxhash.xxh3_128_hexdigest(text.encode())
+
+
+def state_of_earlier(nest: Nest, bound: BoundNest, plan: Plan, stored: Mapping[str, StoredArray]) -> State:
+    """How far an earlier run of the same task has come, where ``nest.resume`` asks for that; else the beginning.
+
+    Raises RefusedError where there is a run of something else, or one that cannot be told.
+    """
+    places = _places(bound, plan, stored)
+    if not nest.resume or not places:
+        return State()
+    folder = next(iter(places.values()))
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return State()
+    if manifest.task != task_of(nest, bound, stored):
+        raise RefusedError(
+            f"{folder}: is of a run of another nest, or with other arguments: there is nothing to go on from. Run without "
+            "--resume, which begins anew."
+        )
+    if kept := [name for name in bound.nest.written if name not in places]:
+        raise RefusedError(
+            f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} writes {', '.join(kept)}, which the earlier run had in "
+            "memory: it cannot be resumed. Run without --resume, which begins anew."
+        )
+    return reached(folder, manifest)
+
+
+def _places(bound: BoundNest, plan: Plan, stored: Mapping[str, StoredArray]) -> dict[str, str]:
+    """Where new generations of written arrays are, by name."""
+    streamed = plan.streaming.arrays if plan.streaming is not None else ()
+    return {
+        name: os.path.join(stored[name].path, _WORK) if os.path.isdir(stored[name].path) else stored[name].path + _WORK
+        for name in streamed
+        if name in bound.nest.written
+    }
+
+
 class WorkOnDisk:
     """The arrays on disk of one run: the generations its passes read and write, and what each rank has of them in memory.
 
-    ``begin`` and ``end`` are for one process, for all ranks; the others wait meanwhile.
+    ``begin`` and ``end`` are for one process, for all ranks; the others wait meanwhile. state: what an earlier run has done.
     """
 
     def __init__(
-        self, bound: BoundNest, plan: Plan, stored: Mapping[str, StoredArray], ending: Ending | None = None
+        self,
+        bound: BoundNest,
+        plan: Plan,
+        stored: Mapping[str, StoredArray],
+        task: str,
+        state: State,
+        ending: Ending | None = None,
     ) -> None:
         assert plan.streaming is not None
         self._ending = ending or Ending()
         self._bound, self._plan, self._streaming = bound, plan, plan.streaming
         self._stored = {name: stored[name] for name in self._streaming.arrays}
-        self.written = [name for name in self._stored if name in bound.nest.written]
+        self._places = _places(bound, plan, stored)
         self._faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+        self.state = state
+        self._task = task
+        left = max(0, self._streaming.sweeps - state.sweeps)
+        self._passes = -(-left // self._streaming.pass_sweeps)
+        self._claims: list[Claim] = []
+        self._manifest: Manifest | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the earlier run has done all sweeps."""
+        return self._passes == 0 or self.state.complete
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The reductions, of a run that is complete."""
+        return Reductions(self._bound).merged(self._earlier_words)
+
+    @property
+    def _earlier_words(self) -> list[npt.NDArray[np.int64]]:
+        return [np.array(row, np.int64) for row in self.state.words]
+
+    def finish(self) -> None:
+        """What is left of a run that is complete."""
+        self.begin()
+        self.end()
 
     def begin(self) -> None:
-        """Make room on the disk. Raises RunError where there is none."""
+        """Make room on the disk. Raises RunError where there is none, RefusedError where another run is at work."""
         try:
-            for name, array in self._stored.items():
+            for name, place in self._places.items():
+                self._claims.append(Claim(place, self._stored[name].path))
+            if self.is_complete:
+                return
+            for claim in self._claims:
+                claim.share()
+            for array in self._stored.values():
                 if array.writable:
                     array.prepare()
-                if name in self.written:
-                    for folder in self._folders(name):
-                        shutil.rmtree(folder, ignore_errors=True)
-                        array.prepare(folder)
+            for name in self._places:
+                for number in (1, 2)[: self._passes]:
+                    folder = self._folder(name, self.state.generation + number)
+                    assert folder is not None
+                    if folder == self._folder(name, self.state.generation):
+                        continue  # it is read first
+                    shutil.rmtree(folder, ignore_errors=True)
+                    self._stored[name].prepare(folder)
+            if self._main is not None:
+                self._manifest = Manifest(self._task, self._plan.ranks, self.state)
+                make_ranks_folder(self._main, self._manifest)
+                self._manifest.write(self._main)
+                for old in old_ranks_folders(self._main, self._manifest):
+                    shutil.rmtree(old, ignore_errors=True)
         except BaseException:
-            self.give_up()
+            self.leave()
             raise
 
     def end(self) -> None:
         """What the last pass wrote takes the place of the arrays' chunks."""
-        last = {name: self._generation(name, self._streaming.passes) for name in self.written}
+        number = self.state.generation + self._passes
+        last = {name: self._generation(name, number) for name in self._places}
         if self._ending.examine is not None:
             self._ending.examine({name: generation.values() for name, generation in last.items()})
-        for generation in last.values() if self._ending.keep else ():
-            assert generation.folder is not None
-            generation.stored.replace_chunks(generation.folder)
-        self.give_up()
+        if not self._ending.keep or self._main is None:
+            self.give_up()
+            return
+        if not self.state.complete:
+            words = self.state.words if self._manifest is None else reached(self._main, self._manifest).words
+            inodes = {name: inode for name, generation in last.items() if (inode := generation.inode) is not None}
+            self.state = State(number, self._streaming.sweeps, words, complete=True, inodes=inodes)
+            Manifest(self._task, self._plan.ranks, self.state).write(self._main)
+        for name, generation in last.items():
+            # Of a run that was ended here some arrays may have been replaced.
+            if generation.folder is not None and generation.inode == self.state.inodes.get(name, -1):
+                generation.stored.replace_chunks(generation.folder)
+        # The manifest stays: to go on from a run that is complete is to do nothing.
+        self._remove(keep=(MANIFEST,))
 
     def give_up(self) -> None:
         """Remove what was written."""
-        for name in self.written:
-            shutil.rmtree(self._work(name), ignore_errors=True)
+        self._remove()
+
+    def _remove(self, keep: Sequence[str] = ()) -> None:
+        for place in self._places.values():
+            for name in os.listdir(place) if keep and place == self._main else ():
+                if name not in keep:
+                    path = os.path.join(place, name)
+                    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+            if not keep or place != self._main:
+                shutil.rmtree(place, ignore_errors=True)
+        self._release()
+
+    def leave(self) -> None:
+        """Keep what was finished, for another run to go on from."""
+        manifest = None if self._main is None else read_manifest(self._main)
+        if manifest is None or self._main is None or reached(self._main, manifest).generation == 0:
+            self.give_up()
+        self._release()
+
+    def _release(self) -> None:
+        for claim in self._claims:
+            claim.release()
+        self._claims = []
+
+    @property
+    def _main(self) -> str | None:
+        """Where the manifest is; None where no array on disk is written."""
+        return next(iter(self._places.values()), None)
 
     def arrays(self, rank: int) -> dict[str, StreamedArray]:
         """What a rank has of the arrays."""
@@ -168,16 +324,23 @@ class WorkOnDisk:
 
     def tables(self, rank: int) -> DiskTables:
         """For the runtime. Reads frontiers."""
+        if rank > 0:
+            self._claims = [Claim(place, self._stored[name].path, shared=True) for name, place in self._places.items()]
         arrays = self._arrays(rank)
         passes = []
-        for number in range(self._streaming.passes):
+        for number in range(self.state.generation, self.state.generation + self._passes):
             read = [self._generation(a.array.name, number) for a in arrays]
             written = [
-                self._generation(a.array.name, number + 1) if a.array.name in self.written else None for a in arrays
+                self._generation(a.array.name, number + 1) if a.array.name in self._places else None for a in arrays
             ]
             passes.append((read, written))
         slabs, slots = self._slabs(rank)
-        return disk_tables(self._bound, slabs, arrays, slots, passes)
+        tables = disk_tables(self._bound, slabs, arrays, slots, passes)
+        tables.first_sweep, tables.earlier_words = self.state.sweeps, self._earlier_words
+        if self._main is not None and (manifest := read_manifest(self._main)) is not None:
+            file = RankFile(self._main, manifest, rank)
+            tables.log = PassLog(file, self.state, self._streaming, tables.written_files)
+        return tables
 
     def _slabs(self, rank: int) -> tuple[Any, int]:
         slabs = slabs_of(self._faces, rank, list(self._stored))
@@ -199,13 +362,54 @@ class WorkOnDisk:
 
     def _folder(self, name: str, number: int) -> str | None:
         """Where an array's chunks are after so many passes: the first are its own, then two folders take turns."""
-        if number == 0 or name not in self.written:
+        if number == 0 or name not in self._places:
             return None
-        return os.path.join(self._work(name), "even" if number % 2 == 0 else "odd")
+        return os.path.join(self._places[name], "even" if number % 2 == 0 else "odd")
 
-    def _folders(self, name: str) -> list[str]:
-        return [f for k in range(1, min(2, self._streaming.passes) + 1) if (f := self._folder(name, k)) is not None]
 
-    def _work(self, name: str) -> str:
-        path = self._stored[name].path
-        return os.path.join(path, _WORK) if os.path.isdir(path) else f"{path}{_WORK}"
+class PassLog:
+    """Says in a rank's file which passes are finished, and looks there whether others have finished theirs.
+
+    Called by the runtime with an event of a pass and the words of reductions. What a pass has written is on the disk before it
+    counts as finished; a thread waits for that.
+    """
+
+    def __init__(
+        self, file: RankFile, state: State, streaming: Streaming, written_files: Sequence[Sequence[str]]
+    ) -> None:
+        self._file, self._state, self._streaming, self._written_files = file, state, streaming, written_files
+        self._words: dict[int, list[int]] = {}
+        self._thread = ThreadPoolExecutor(1)
+        self._finishing: list[Future[None]] = []
+
+    def __call__(self, event: int, number: int, words: npt.NDArray[np.int64]) -> int:
+        """Whether a pass may be written; for other events it does not matter. Raises RunError where the system cannot write."""
+        generation = self._state.generation + number + 1  # that the pass writes
+        if event == native.PASS_COMPUTED:
+            self._words[number] = words.tolist()
+        elif event == native.PASS_WRITTEN:
+            self._finishing.append(self._thread.submit(self._finish, number))
+        else:
+            self._check()
+            # It takes the place of the one before the last, which other ranks may still have to go on from.
+            return int(generation <= 2 or self._file.all_have(generation - 1))
+        return 1
+
+    def close(self) -> None:
+        """Wait until all is written. Raises RunError."""
+        self._thread.shutdown()
+        self._check()
+
+    def _check(self) -> None:
+        while self._finishing and self._finishing[0].done():
+            self._finishing.pop(0).result()
+
+    def _finish(self, number: int) -> None:
+        for name in self._written_files[number]:
+            try:
+                with open(name, "rb") as stream:
+                    os.fdatasync(stream.fileno())
+            except OSError as error:
+                raise RunError(f"{name}: cannot be brought to the disk: {error.strerror}.") from error
+        sweeps = min(self._state.sweeps + (number + 1) * self._streaming.pass_sweeps, self._streaming.sweeps)
+        self._file.finished(self._state.generation + number + 1, sweeps, self._words.pop(number))

@@ -14,17 +14,27 @@ from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.binding import BoundNest, global_values
 from lapwing.loopnest.promotion import scalar_type
 from lapwing.loopnest.refusals import Refusals
-from lapwing.out_of_core import Ending, WorkOnDisk, check_different, loaded_arrays, out_of_core_plan, stored_arrays
+from lapwing.out_of_core import (
+    Ending,
+    WorkOnDisk,
+    check_different,
+    loaded_arrays,
+    out_of_core_plan,
+    state_of_earlier,
+    stored_arrays,
+    task_of,
+)
 from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.alone import run_alone, run_alone_on_disk
 from lapwing.runtime.distributed import DistributedArray
-from lapwing.runtime.execute import Measure, Outcome, Report, run_on_ranks
+from lapwing.runtime.execute import Measure, Outcome, Report, outcome_of, run_on_ranks
 from lapwing.runtime.layout import partition_of, write_offsets
 from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.tuning import place_of
 from lapwing.store.array import StoredArray
+from lapwing.store.manifest import State
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import find_skew
 
@@ -58,7 +68,12 @@ def run(
             check_different(bound, stored)
             decide = Decider.here(bound, nest.dependences, 1, 1, 1, arguments)
             plan = plan or out_of_core_plan(nest, decide, stored)
-            loaded, on_disk = loaded_arrays(plan, arrays), WorkOnDisk(bound, plan, stored, ending)
+            state = state_of_earlier(nest, bound, plan, stored)
+            on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
+            if on_disk.is_complete:
+                on_disk.finish()
+                return outcome_of(plan, on_disk.results, 0.0, [], None)
+            loaded = loaded_arrays(plan, arrays)
             return run_alone_on_disk(bound, plan, loaded, on_disk, announce, report, measure)
         if plan is not None:
             return run_alone(bound, plan, arrays, announce, report, measure)
@@ -109,6 +124,7 @@ def _run_collectively(
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     stored = stored_arrays(arguments)
     message: Any = None
+    state = State()
     calls: PlannedCalls | None = None  # on the first rank, where the plan is not given
     unexpected: Exception | None = None
     if rank == 0:
@@ -126,7 +142,9 @@ def _run_collectively(
             if plan is None:
                 calls = nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)
                 plan = calls.plan
-            message = (stubs, plan)
+            if stored:
+                state = state_of_earlier(nest, bound, plan, stored)
+            message = (stubs, plan, state)
         except LapwingError as error:
             message = error
         except Exception as error:  # the other ranks must not wait for a message that never comes
@@ -138,7 +156,7 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    stubs, plan = message
+    stubs, plan, state = message
     bound = bind_stand_ins(nest, stubs)
     copies = {n: values[n] for n in call.copies}
     if any(len(ranks) > 1 for ranks in holders.values()):
@@ -153,7 +171,10 @@ def _run_collectively(
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     on_disk = None
     if stored:
-        on_disk = WorkOnDisk(bound, plan, stored, ending)
+        on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
+        if on_disk.is_complete:
+            communicator.agree(comm, lambda: on_disk.finish() if rank == 0 else None)
+            return outcome_of(plan, on_disk.results, 0.0, [], None)
         loaded = communicator.agree(comm, lambda: loaded_arrays(plan, stored) if rank == 0 else {})
         sources.update(loaded)
     announce = communicator.announcer(rank == 0)

@@ -32,6 +32,7 @@ class Job:
     pass_sweeps: int | None = None
     ring: int | None = None
     scratch: str | None = None  # the folder for arrays that do not fit
+    resume: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -84,6 +84,12 @@ def _helper_cpu(ctx: click.Context, parameter: click.Parameter, text: str) -> st
 @options.PASS_SWEEPS
 @options.RING
 @click.option(
+    "--resume",
+    is_flag=True,
+    help="Out of core: go on from the last finished pass of a run of the same that was ended before its end, by whatever. "
+    "Without one, begin.",
+)
+@click.option(
     "--scratch",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     metavar="DIR",
@@ -113,6 +119,7 @@ def command(
     memory: int | None,
     pass_sweeps: int | None,
     ring: int | None,
+    resume: bool,
     scratch: Path | None,
     timeline: Path | None,
 ) -> int:
@@ -125,9 +132,13 @@ def command(
         raise click.BadParameter(f"{timeline} is what --json names, too. Name another file.", param_hint="--timeline")
     # The first rank writes it, wherever that is started.
     drawing = None if timeline is None else os.path.abspath(timeline)
+    if resume and (repeat > 1 or len(names) > 1 or grid == "all"):
+        raise click.BadParameter(
+            "there is one run to go on with: no --repeat, one engine and grid.", param_hint="--resume"
+        )
     job = Job(
         target, settings, names, tile, grid, repeat, check, drawing, helper_cpu, memory, pass_sweeps, ring,
-        None if scratch is None else os.path.abspath(scratch),
+        None if scratch is None else os.path.abspath(scratch), resume,
     )  # fmt: skip
     return _run(job, ranks, hosts, json_path)
 

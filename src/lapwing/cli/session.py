@@ -70,6 +70,11 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     wished = nest.using(memory=job.memory, pass_sweeps=job.pass_sweeps, ring=job.ring, engine=_first(job.engines))
     writing = partial(_report_progress, emit)
     with spilled(wished, given, comm, places, job.scratch, writing) as arguments:
+        if job.resume and not from_first(comm, lambda: bool(stored_arrays(given))):
+            raise RefusedError(
+                "--resume: the problem has no array on disk, so that there is no earlier run to go on from. Let the problem "
+                "return lw.open(PATH)."
+            )
         return _run_all(job, nest, _in_memory(job, arguments, comm), places, network, comm, emit)
 
 
@@ -176,7 +181,14 @@ def _variants(job: Job, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> 
     """The nest on each of the grids with each engine asked for; no engine is the planner's choice."""
     tuning = Tuning(helper_cpu=helper_cpus(job.helper_cpu))
     engines = job.engines or (nest.engine,)
-    wished = nest.using(tile=job.tile, tuning=tuning, memory=job.memory, pass_sweeps=job.pass_sweeps, ring=job.ring)
+    wished = nest.using(
+        tile=job.tile,
+        tuning=tuning,
+        memory=job.memory,
+        pass_sweeps=job.pass_sweeps,
+        ring=job.ring,
+        resume=job.resume,
+    )
     return [wished.using(engine=e, grid=g) for g in grids for e in engines]
 
 

@@ -25,12 +25,15 @@ SLICE_SECONDS = 75e-6
 @dataclass(frozen=True)
 class Streaming:
     """How a nest runs out of core: ``arrays`` are read and written slab by slab, in every one of ``passes`` passes, each of
-    ``pass_sweeps`` sweeps. ``ring`` is 3 where a slab is read and one written while others are computed on, 1 where nothing
-    happens at the same time. ``memory`` is what a rank needs at most, ``limit`` what all of a node may take (None: no limit),
-    both in bytes; ``seconds`` are predicted.
+    ``pass_sweeps`` of the ``sweeps`` sweeps.
+
+    ``ring`` is 3 where a slab is read and one written while others are computed on, 1 where nothing happens at the same time.
+    ``memory`` is what a rank needs at most, ``limit`` what all of a node may take (None: no limit), both in bytes; ``seconds``
+    are predicted.
     """
 
     arrays: tuple[str, ...]
+    sweeps: int
     pass_sweeps: int
     passes: int
     ring: int

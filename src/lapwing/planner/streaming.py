@@ -228,7 +228,14 @@ class _Problem:
             f"{rate(1 / self.disk.seconds_per_byte)}, computing {duration(computing)}; {longer} counts",
         )
         streaming = Streaming(
-            self.names, chosen.pass_sweeps, passes, self.wishes.ring, chosen.memory, self.wishes.memory, chosen.seconds
+            self.names,
+            self.sweeps,
+            chosen.pass_sweeps,
+            passes,
+            self.wishes.ring,
+            chosen.memory,
+            self.wishes.memory,
+            chosen.seconds,
         )
         return _with_streaming(plan, streaming, reasons)
 

@@ -170,6 +170,7 @@ def run_alone_on_disk(
             places[array.name] = allocate(array, needed_box(bound, array.name, block))
             places[array.name].values[...] = arguments[array.name][slices(places[array.name].box)]
     on_disk.begin()
+    runner = None
     try:
         runner = Runner(bound, plan, 0, library, {**places, **on_disk.arrays(0)}, on_disk.tables(0))
         start = time.perf_counter()
@@ -178,10 +179,14 @@ def run_alone_on_disk(
         seconds = time.perf_counter() - start
         on_disk.end()
     except BaseException:
-        on_disk.give_up()
+        if runner is not None and runner.workspace.tile.trap:
+            on_disk.give_up()  # it would raise again
+        else:
+            on_disk.leave()
         raise
     for name, place in places.items():
         for box in written_boxes(bound, name, block) if name in bound.nest.written else ():
             arguments[name][slices(box)] = place.view(box)
-    results = Reductions(bound).merged([runner.workspace.words])
+    assert runner.disk is not None
+    results = Reductions(bound).merged([runner.workspace.words, *runner.disk.earlier_words])
     return outcome_of(plan, results, seconds, [trace], None)

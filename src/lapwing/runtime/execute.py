@@ -98,11 +98,14 @@ class Outcome:
 
 
 class OnDisk(Protocol):
-    """The arrays of a run that stream: what each rank has of them. One rank begins and ends for all."""
+    """The arrays of a run that stream: what each rank has of them. One rank begins and ends for all, or gives up or leaves what
+    is finished for another run.
+    """
 
     def begin(self) -> None: ...
     def end(self) -> None: ...
     def give_up(self) -> None: ...
+    def leave(self) -> None: ...
     def arrays(self, rank: int) -> dict[str, StreamedArray]: ...
     def tables(self, rank: int) -> DiskTables: ...
 
@@ -140,7 +143,8 @@ class Runner:
         self.workspace = Workspace(bound, library, arrays)
         self.disk = disk
         pass_sweeps = 1 if plan.streaming is None else plan.streaming.pass_sweeps
-        self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps)
+        first_sweep = 0 if disk is None else disk.first_sweep
+        self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps, first_sweep)
         self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 
@@ -181,6 +185,18 @@ class Runner:
                 interrupt.append(stop)
             return native.STOP if interrupt else native.GO_ON
 
+        def notice(event: int, number: int) -> int:
+            try:
+                assert log is not None
+                return log(event, number, self.workspace.words)
+            except BaseException as stop:
+                interrupt.append(stop)
+                return 0
+
+        log = None if self.disk is None else self.disk.log
+        heard = native.Notice(notice) if log is not None else native.Notice()
+        if self.disk is not None:
+            self.disk.c.notice = heard
         callback = native.Progress(progress)
         with noted_interrupts() as interrupt:
             status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
@@ -188,6 +204,8 @@ class Runner:
             line.close()
         if interrupt:
             raise interrupt[0]
+        if log is not None:
+            log.close()
         self.trap = self._met()
         self.check(status, runtime)
         events_kept = min(trace.count, events)
@@ -375,7 +393,8 @@ def _carry_out(
         comm.Barrier()
         transfer = comm.allreduce(_or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
     traces = _with_events(trace, comm) if measure.events else [end.trace for end in ends]
-    results = Reductions(runner.bound).merged([end.words for end in ends])
+    earlier = [] if runner.disk is None else runner.disk.earlier_words
+    results = Reductions(runner.bound).merged([*(end.words for end in ends), *earlier])
     return _Share(None, results, slowest, traces, transfer)
 
 

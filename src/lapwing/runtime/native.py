@@ -131,6 +131,10 @@ class Streamed(ctypes.Structure):
     ]
 
 
+PASS_COMPUTED, PASS_WRITTEN, PASS_MAY_BE_WRITTEN = 0, 1, 2  # events of a pass
+Notice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
 class Disk(ctypes.Structure):
     """See lw_disk in lapwing.h."""
 
@@ -144,6 +148,7 @@ class Disk(ctypes.Structure):
         ("reads", ctypes.POINTER(Generation)),
         ("writes", ctypes.POINTER(Generation)),
         *((name, ctypes.c_int64) for name in ("threads", "request_bytes", "direct")),
+        ("notice", Notice),
     ]
 
 

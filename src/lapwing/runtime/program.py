@@ -33,8 +33,11 @@ class RankProgram:
         return sum(memoryview(table).nbytes for table in self.keep)
 
 
-def rank_program(faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1) -> RankProgram:
-    """The steps, channels, messages and parts of one rank. pass_sweeps: how many sweeps share a pass over the steps."""
+def rank_program(faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1, first_sweep: int = 0) -> RankProgram:
+    """The steps, channels, messages and parts of one rank.
+
+    pass_sweeps: how many sweeps share a pass over the steps. first_sweep: the first that is done, from 0.
+    """
     nest, domain = faces.bound.nest, faces.bound.domain
     depth = nest.sweep_depth
     sweeps = list(islice(domain.points(depth), MOST_SWEEPS + 1))
@@ -42,6 +45,7 @@ def rank_program(faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1) -> R
         raise RefusedError(
             f"{nest.where(nest.line)}: {nest.name} does more than {MOST_SWEEPS:,} sweeps. Call it several times with fewer."
         )
+    sweeps = sweeps[first_sweep:]
     points = np.array(sweeps, np.int64).reshape(len(sweeps), depth)
     steps = faces.steps(rank)
     boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])

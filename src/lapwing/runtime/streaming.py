@@ -153,12 +153,27 @@ def streamed_array(bound: BoundNest, faces: Faces, rank: int, ranks: int, rows: 
     return StreamedArray(array, rows, box, owned, ring_rows)
 
 
+class Log(Protocol):
+    """Is told what becomes of passes (lw_notice), with the words of reductions; closed when the run is over."""
+
+    def __call__(self, event: int, number: int, words: npt.NDArray[np.int64]) -> int: ...
+    def close(self) -> None: ...
+
+
 @dataclass
 class DiskTables:
-    """``c`` points into what ``keep`` holds."""
+    """``c`` points into what ``keep`` holds.
+
+    written_files: by pass. first_sweep: the sweep that the first pass begins with, and earlier_words what reductions were then, a
+    row for every rank of the runs before.
+    """
 
     c: native.Disk
     keep: list[Any] = field(repr=False)
+    written_files: list[list[str]] = field(repr=False)
+    first_sweep: int = 0
+    earlier_words: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    log: Log | None = None
 
 
 def disk_tables(
@@ -190,13 +205,16 @@ def disk_tables(
     steps = len(slabs.before)
     first = passes[0][0]
     frontiers = builder.frontiers(first)
-    known: dict[tuple[int, ...], native.Generation] = {}
+    known: dict[tuple[int, ...], tuple[native.Generation, list[str]]] = {}
 
-    def generation(sources: Sequence[Generation | None]) -> native.Generation:
+    def generation(sources: Sequence[Generation | None]) -> tuple[native.Generation, list[str]]:
         key = tuple(map(id, sources))
         if key not in known:
             known[key] = builder.generation(sources)
         return known[key]
+
+    reads = [generation(read) for read, _ in passes]
+    writes = [generation(written) for _, written in passes]
 
     c = native.Disk(
         streamed=len(arrays),
@@ -207,13 +225,13 @@ def disk_tables(
         slabs_after=builder.numbers(range(1, steps + 1)),
         frontiers=builder.table(native.Generation, [frontiers]),
         passes=len(passes),
-        reads=builder.table(native.Generation, [generation(read) for read, _ in passes]),
-        writes=builder.table(native.Generation, [generation(written) for _, written in passes]),
+        reads=builder.table(native.Generation, [one for one, _ in reads]),
+        writes=builder.table(native.Generation, [one for one, _ in writes]),
         threads=IO_THREADS,
         request_bytes=REQUEST_BYTES,
         direct=int(direct),
     )
-    return DiskTables(c, builder.keep)
+    return DiskTables(c, builder.keep, [files for _, files in writes])
 
 
 class _Builder:
@@ -232,7 +250,8 @@ class _Builder:
     def numbers(self, values: Iterable[int]) -> Any:
         return self.table(ctypes.c_int64, list(values))
 
-    def generation(self, sources: Sequence[Generation | None]) -> native.Generation:
+    def generation(self, sources: Sequence[Generation | None]) -> tuple[native.Generation, list[str]]:
+        """The tables of a generation, and its files."""
         files: dict[str, int] = {}
         extents: list[list[native.Extent]] = []
         steps = len(self._arrays[0].rows.touched)
@@ -245,7 +264,7 @@ class _Builder:
                 for piece in source.pieces(box):
                     file = files.setdefault(piece.file, len(files))
                     extents[-1].append(_extent(array, number, file, piece.offset, piece.box, piece.strides))
-        return self._generation(list(files), extents)
+        return self._generation(list(files), extents), list(files)
 
     def frontiers(self, sources: Sequence[Generation]) -> native.Generation:
         """What stays in memory, as it is before the first pass."""

@@ -27,7 +27,8 @@ class DiskRing final : public Storage {
 public:
     // arrays: the tile's; the bases of the streamed ones are set before every step.
     DiskRing(const lw_disk &disk, const lw_program &program, lw_array *arrays)
-        : disk_(disk), program_(program), arrays_(arrays), total_(disk.passes * disk.slabs) {
+        : disk_(disk), program_(program), arrays_(arrays), total_(disk.passes * disk.slabs),
+          writable_(disk.notice == nullptr ? disk.passes : 0) {
         for (std::int64_t k = 0; k < disk.streamed; ++k) {
             const lw_streamed &array = disk.arrays[k];
             memory_.emplace_back(static_cast<std::size_t>(array.ring_rows * array.row_bytes));
@@ -52,6 +53,7 @@ public:
     bool is_ready(Position at) override {
         const std::int64_t pass = at.sweep / program_.pass_sweeps;
         const std::int64_t needed = pass * disk_.slabs + disk_.slabs_before[at.step];
+        notice_passes();
         if (!abandoned_ && reading_.done.load(std::memory_order_acquire) < needed) {
             rethrow();
             return false;
@@ -65,6 +67,7 @@ public:
     }
 
     void rest() override {
+        notice_passes();
         std::unique_lock lock(mutex_);
         progress_.wait_for(lock, std::chrono::microseconds(200));
     }
@@ -74,11 +77,14 @@ public:
         const std::int64_t last = std::min((pass + 1) * program_.pass_sweeps, program_.sweeps) - 1;
         if (at.sweep < last) return;
         dawdle();
+        const std::int64_t released = pass * disk_.slabs + disk_.slabs_after[at.step];
+        if (released == (pass + 1) * disk_.slabs && disk_.notice != nullptr) disk_.notice(LW_PASS_COMPUTED, pass);
         {
             const std::lock_guard lock(mutex_);
-            released_ = pass * disk_.slabs + disk_.slabs_after[at.step];
+            released_ = released;
         }
         work_.notify_all();
+        notice_passes();
     }
 
     void abandon() override {
@@ -91,6 +97,7 @@ public:
     bool has_finished(Trace &trace) override {
         if (abandoned_) return true;
         rethrow();
+        notice_passes();
         if (writing_.done.load(std::memory_order_acquire) < total_) return false;
         const std::lock_guard lock(mutex_);
         for (const Slab &slab : moved_) {
@@ -104,6 +111,8 @@ public:
     }
 
 private:
+    static constexpr double question_interval = 1e-3; // seconds
+
     // A slab that is being moved, or has been.
     struct Slab {
         Direction direction;
@@ -158,6 +167,29 @@ private:
         progress_.notify_all();
     }
 
+    // Says which passes are written, and asks whether the next one may be, where that is what writing waits for.
+    void notice_passes() {
+        if (disk_.notice == nullptr || abandoned_) return;
+        const std::int64_t written = writing_.done.load(std::memory_order_acquire);
+        for (; written >= (noticed_ + 1) * disk_.slabs; ++noticed_) disk_.notice(LW_PASS_WRITTEN, noticed_);
+        const double look = now();
+        if (look < next_question_) return;
+        bool asks = false;
+        {
+            const std::lock_guard lock(mutex_);
+            asks = writable_ < disk_.passes && released_ > writable_ * disk_.slabs;
+        }
+        if (!asks) return;
+        next_question_ = look + question_interval;
+        if (disk_.notice(LW_PASS_MAY_BE_WRITTEN, writable_) == 0) return;
+        next_question_ = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            ++writable_;
+        }
+        work_.notify_all();
+    }
+
     // Reading comes first: computing waits for it. Writing has its turn when the ring is full.
     std::optional<Task> next() {
         for (Flow *flow : {&reading_, &writing_}) {
@@ -174,7 +206,7 @@ private:
     }
 
     bool may_open(const Flow &flow) const {
-        if (flow.direction == Direction::writing) return flow.opened < released_;
+        if (flow.direction == Direction::writing) return flow.opened < std::min(released_, writable_ * disk_.slabs);
         const std::int64_t written = writing_.done.load(std::memory_order_relaxed);
         return flow.opened < std::min(total_, written + std::min(disk_.slots, disk_.slabs));
     }
@@ -238,11 +270,14 @@ private:
     std::vector<MirroredMemory> memory_;
     std::vector<std::thread> threads_;
     bool abandoned_ = false;
+    std::int64_t noticed_ = 0; // passes that are known to be written
+    double next_question_ = 0;
 
     std::mutex mutex_; // of all that follows, but for what is atomic
     std::condition_variable work_, progress_;
     Flow reading_{Direction::reading}, writing_{Direction::writing};
     std::int64_t released_ = 0;
+    std::int64_t writable_; // passes that may be written
     std::vector<Slab> moved_;
     bool stopped_ = false;
     std::exception_ptr failure_;

@@ -128,6 +128,11 @@ typedef struct lw_streamed {
     const int64_t *first_rows; /* of every step, the first row that it touches */
 } lw_streamed;
 
+/* What a rank says of a pass, or asks: all of its steps are computed; all of its slabs are written; whether slabs of it may
+ * be written, which is asked until the answer is not 0. */
+typedef enum lw_event_of_pass { LW_PASS_COMPUTED = 0, LW_PASS_WRITTEN = 1, LW_PASS_MAY_BE_WRITTEN = 2 } lw_event_of_pass;
+typedef int (*lw_notice)(int64_t event, int64_t pass);
+
 /* The disk ring (P3): slabs are read, computed on and written back at the same time. There is a slab a step. At most
  * `slots` of them are in memory. */
 typedef struct lw_disk {
@@ -139,6 +144,7 @@ typedef struct lw_disk {
     int64_t passes;
     const lw_generation *reads, *writes; /* a pass */
     int64_t threads, request_bytes, direct;
+    lw_notice notice; /* called by the computing thread; or null */
 } lw_disk;
 
 /* What a rank did in an interval of its time; LW_TRANSFER is a message on its way, from when it was sent to when this
