@@ -1,0 +1,315 @@
+"""Nests on arrays on disk: the very bits of the plain loop, whatever ends a run, and refusals with their reasons.
+
+Started as a program, alone or by mpiexec, this file runs `smooth` on the array on disk that it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from limits import scaled
+
+import lapwing as lw
+from lapwing.codegen.toolchain import find_c_compiler, find_mpi
+from lapwing.errors import BuildError
+from lapwing.store.manifest import Claim
+
+SHAPE, CHUNKS = (60, 50), (16, 17)
+
+
+@lw.nest
+def smooth(u, sweeps):
+    total = 0.0
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+                total = total + u[i, j]
+    return total
+
+
+@lw.nest
+def upwards(u, c, v):
+    for i in range(u.shape[0] - 2, 0, -1):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = u[i + 1, j] + c[j] * v[i, j - 1] - u[i, j]
+
+
+@lw.nest
+def skewed(u):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = u[i - 1, j + 1] + u[i, j - 1]
+
+
+@lw.nest
+def crossing(u, v):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i - 1, j] + 1.0
+            v[j, i] = v[j, i - 1] + 1.0
+
+
+@lw.nest
+def divided(u):
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] = u[i - 1, j] + 7 // (i - 40)
+
+
+def stored(path: Path, values: np.ndarray, chunks: tuple[int, ...] | None = CHUNKS) -> lw.StoredArray:
+    array = lw.create(path, values.shape, values.dtype, chunks=None if path.suffix == ".npy" else chunks)
+    array.write(tuple((0, n) for n in values.shape), values)
+    return array
+
+
+def values(dtype: str = "float64", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    return (np.random.default_rng(5).random(shape) * 100).astype(dtype)
+
+
+HOW = {
+    "chosen": {},
+    "a sweep a pass": dict(tile=4, pass_sweeps=1),
+    "all sweeps in one pass": dict(tile=3, pass_sweeps=7),
+    "some of them": dict(tile=5, pass_sweeps=3),
+    "one slab at a time": dict(tile=4, ring=1),
+    "two slabs": dict(tile=1, pass_sweeps=2, ring=2),
+    "little memory": dict(memory="40KB"),
+}
+
+
+@pytest.mark.parametrize("name", HOW)
+@pytest.mark.parametrize("kind", ["zarr", "npy"])
+def test_bits_of_the_plain_loop(name: str, kind: str, tmp_path: Path) -> None:
+    array, expected = stored(tmp_path / f"u.{kind}", values()), values()
+    total = smooth.using(**HOW[name])(array, 7)
+    assert total == pytest.approx(smooth.python(expected, 7))
+    assert array.numpy().tobytes() == expected.tobytes()
+
+
+def test_descending_with_arrays_that_are_read_only(tmp_path: Path) -> None:
+    u, v, c = values("float32"), values("float64"), np.linspace(0, 1, SHAPE[1])
+    on_disk, read = stored(tmp_path / "u.zarr", u, (9, 50)), stored(tmp_path / "v.zarr", v, (60, 7))
+    upwards.using(tile=7)(on_disk, c, read)
+    upwards.python(u, c, v)
+    assert on_disk.numpy().tobytes() == u.tobytes()
+    assert read.numpy().tobytes() == v.tobytes()
+
+
+def test_chunks_that_were_never_written(tmp_path: Path) -> None:
+    array = lw.create(tmp_path / "u.zarr", SHAPE, chunks=CHUNKS, fill_value=2.5)
+    expected = np.full(SHAPE, 2.5)
+    smooth.using(tile=4)(array, 3)
+    smooth.python(expected, 3)
+    assert array.numpy().tobytes() == expected.tobytes()
+
+
+def test_an_error_of_the_plain_loop_leaves_the_array(tmp_path: Path) -> None:
+    array = stored(tmp_path / "u.zarr", values("int64"))
+    with pytest.raises(lw.RunError, match="division by zero"):
+        divided.using(tile=8)(array)
+    assert array.numpy().tobytes() == values("int64").tobytes()
+    assert not (tmp_path / "u.zarr" / ".lapwing").exists()
+
+
+class TestRefusals:
+    def test_too_little_memory(self, tmp_path: Path) -> None:
+        array = stored(tmp_path / "u.zarr", values())
+        with pytest.raises(lw.RefusedError, match="memory of 1,000 B for 1 rank.* expected"):
+            smooth.using(memory=1000)(array, 2)
+
+    def test_a_nest_that_is_skewed(self, tmp_path: Path) -> None:
+        with pytest.raises(lw.RefusedError, match="has to be skewed"):
+            skewed(stored(tmp_path / "u.zarr", values()))
+
+    def test_arrays_that_do_not_stream_along_one_loop(self, tmp_path: Path) -> None:
+        u, v = (stored(tmp_path / name, values(shape=(20, 20))) for name in ("u.zarr", "v.zarr"))
+        with pytest.raises(lw.RefusedError, match="no loop runs along the first axis, and only the first"):
+            crossing(u, v)
+
+    def test_an_array_twice(self, tmp_path: Path) -> None:
+        array = stored(tmp_path / "u.zarr", values())
+        with pytest.raises(lw.RefusedError, match="the same array on disk"):
+            upwards(array, np.ones(SHAPE[1]), array)
+
+    @pytest.mark.parametrize(
+        "how", [dict(ring=4), dict(pass_sweeps=0), dict(memory="much"), dict(memory=0), dict(grid=(7,))]
+    )
+    def test_choices_that_are_none(self, how: dict[str, object], tmp_path: Path) -> None:
+        array = stored(tmp_path / "u.zarr", values())
+        with pytest.raises(lw.RefusedError, match="expected"):
+            smooth.using(**how)(array, 2)
+
+    def test_another_run_is_at_work(self, tmp_path: Path) -> None:
+        array = stored(tmp_path / "u.zarr", values())
+        claim = Claim(str(tmp_path / "u.zarr" / ".lapwing"), "it")
+        with pytest.raises(lw.RefusedError, match=r"u\.zarr: another run is at work on it"):
+            smooth(array, 2)
+        claim.release()
+        smooth(array, 2)
+
+
+# -- runs that are ended ----------------------------------------------------------------------------------------------
+
+SWEEPS, WIDE = 30, (400, 300)
+
+
+def work(path: str, *words: str) -> None:
+    """What this file does as a program."""
+    nest = smooth.using(tile=20, pass_sweeps=2, resume="resume" in words)
+    total = nest(lw.open(path), SWEEPS)
+    print(json.dumps(total), flush=True)
+
+
+def start(path: Path, *words: str, ranks: int = 1, **environment: str) -> subprocess.Popen[str]:
+    launcher = [str(find_mpi().mpiexec), "-n", str(ranks)] if ranks > 1 else []
+    return subprocess.Popen(
+        [*launcher, sys.executable, __file__, str(path), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def processes_of(path: Path) -> list[int]:
+    found = subprocess.run(["pgrep", "-f", f"{__file__} {path}"], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def kill_and_resume(path: Path, kills: int, chooser: random.Random, ranks: int) -> float:
+    """Run, end it by ``kill -9`` of one process at any moment, so many times, and go on to the end: what it gives then."""
+    done = 0
+    while True:
+        process = start(path, "resume", ranks=ranks)
+        if done < kills:
+            time.sleep(chooser.uniform(0.4, 1.6))
+            victims = processes_of(path)
+            if victims and process.poll() is None:
+                os.kill(chooser.choice(victims), 9)
+                done += 1
+        out, errors = process.communicate(timeout=scaled(120))
+        if process.returncode == 0:
+            return float(json.loads(out.splitlines()[-1]))
+        if "another run is at work" in errors:
+            time.sleep(0.5)  # the other processes of the one that was ended
+        assert done > 0, errors
+
+
+def reference() -> tuple[np.ndarray, float]:
+    expected = values(shape=WIDE)
+    return expected, smooth(expected, SWEEPS)  # in memory, which other tests compare with the plain loop
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])
+def test_killed_and_resumed(ranks: int, tmp_path: Path) -> None:
+    path = tmp_path / "u.zarr"
+    array = stored(path, values(shape=WIDE), (50, 150))
+    expected, total = reference()
+    assert kill_and_resume(path, 3 if ranks == 1 else 2, random.Random(ranks), ranks) == total
+    assert array.numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.long
+@pytest.mark.mpi
+@pytest.mark.timeout(1800)
+def test_killed_and_resumed_often(tmp_path: Path) -> None:
+    chooser = random.Random(int(os.environ.get("LAPWING_SEED", "0")))
+    expected, total = reference()
+    for number in range(12):
+        path = tmp_path / f"{number}.zarr"
+        array = stored(path, values(shape=WIDE), (50, 150))
+        assert kill_and_resume(path, 4, chooser, chooser.choice([1, 2, 3])) == total
+        assert array.numpy().tobytes() == expected.tobytes()
+        shutil.rmtree(path)
+
+
+FAILING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+static int calls;
+static int fails(void) { return __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) > atoi(getenv("CALLS")); }
+#define WRAP(name) \\
+    ssize_t name(int file, const struct iovec *runs, int count, off_t at) { \\
+        ssize_t (*real)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #name); \\
+        if (fails()) { errno = atoi(getenv("ERRNO")); return -1; } \\
+        return real(file, runs, count, at); \\
+    }
+WRAP(pwritev)
+WRAP(pwritev64)
+"""
+
+
+@pytest.mark.parametrize(("number", "said"), [(5, "Input/output error"), (28, "No space left on device")])
+def test_a_disk_that_fails(number: int, said: str, tmp_path: Path) -> None:
+    source, library = tmp_path / "failing.c", tmp_path / "failing.so"
+    source.write_text(FAILING)
+    try:
+        compiler = find_c_compiler().command
+    except BuildError as error:
+        pytest.skip(str(error))
+    subprocess.run([*compiler, "-shared", "-fPIC", str(source), "-o", str(library), "-ldl"], check=True)
+    path = tmp_path / "u.zarr"
+    array = stored(path, values(shape=WIDE), (50, 150))
+    # The store itself writes with other calls.
+    failing = start(path, LD_PRELOAD=str(library), CALLS="700", ERRNO=str(number))
+    _, errors = failing.communicate(timeout=scaled(120))
+    assert failing.returncode != 0
+    assert said in errors
+    assert "writing" in errors
+    assert array.numpy().tobytes() == values(shape=WIDE).tobytes()
+    resumed = start(path, "resume")
+    out, errors = resumed.communicate(timeout=scaled(120))
+    expected, total = reference()
+    assert float(json.loads(out.splitlines()[-1])) == total, errors
+    assert array.numpy().tobytes() == expected.tobytes()
+
+
+class TestResume:
+    def test_what_is_complete_is_not_done_again(self, tmp_path: Path) -> None:
+        array, expected = stored(tmp_path / "u.zarr", values()), values()
+        total = smooth.using(resume=True)(array, 3)
+        assert smooth.using(resume=True)(array, 3) == total
+        smooth.python(expected, 3)
+        assert array.numpy().tobytes() == expected.tobytes()
+        smooth(array, 3)  # without resume it is done again
+        smooth.python(expected, 3)
+        assert array.numpy().tobytes() == expected.tobytes()
+
+    def test_a_run_of_something_else(self, tmp_path: Path) -> None:
+        array = stored(tmp_path / "u.zarr", values())
+        smooth(array, 3)
+        with pytest.raises(lw.RefusedError, match="of a run of another nest, or with other arguments"):
+            smooth.using(resume=True)(array, 4)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("nothing", "is no manifest of a run"),
+            ('{"format": "lapwing run", "version": 99}', "version 99 of a newer Lapwing"),
+            ('{"format": "another"}', "is no manifest of a run"),
+        ],
+    )
+    def test_manifests_that_are_none(self, text: str, said: str, tmp_path: Path) -> None:
+        array = stored(tmp_path / "u.zarr", values())
+        smooth(array, 3)
+        (tmp_path / "u.zarr" / ".lapwing" / "manifest.json").write_text(text)
+        with pytest.raises(lw.RefusedError, match=said):
+            smooth.using(resume=True)(array, 3)
+        smooth(array, 3)
+
+
+if __name__ == "__main__":
+    work(*sys.argv[1:])
