@@ -124,7 +124,7 @@ def test_an_error_of_the_plain_loop_leaves_the_array(tmp_path: Path) -> None:
 class TestRefusals:
     def test_too_little_memory(self, tmp_path: Path) -> None:
         array = stored(tmp_path / "u.zarr", values())
-        with pytest.raises(lw.RefusedError, match="memory of 1,000 B for 1 rank.* expected"):
+        with pytest.raises(lw.RefusedError, match=r"memory of 1,000 B for 1 rank.* expected"):
             smooth.using(memory=1000)(array, 2)
 
     def test_a_nest_that_is_skewed(self, tmp_path: Path) -> None:
