@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
+from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace, RunTrace
 
 Event = dict[str, Any]
 
@@ -24,7 +24,7 @@ def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0
     for k, given in enumerate(listed):
         for name, value in given.items():
             array[k][name] = PHASES.index(value) if name == "phase" else value
-    spent = {p: sum(e["seconds"] for e in listed if e["phase"] == p) for p in PHASES if p != "transfer"}
+    spent = {p: sum(e["seconds"] for e in listed if e["phase"] == p) for p in PHASES if p not in UNDER_WAY}
     computed = [e for e in listed if e["phase"] == "compute"]
     first = min((e["begin"] for e in computed), default=begin)
     last = max((e["end"] for e in computed), default=begin)
@@ -34,6 +34,9 @@ def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0
         "total": total, "cpu_lost": 0.0, **spent, "fill": first - begin, "drain": begin + total - last if computed else 0.0,
         "exposed": sum(e.get("exposed", 0.0) for e in steady),
         "messages": len(arrived), "bytes": sum(e.get("bytes", 0) for e in arrived),
+        "read_bytes": sum(e.get("bytes", 0) for e in listed if e["phase"] == "read"),
+        "written_bytes": sum(e.get("bytes", 0) for e in listed if e["phase"] == "write"),
+        "disk_busy": 0.0,
     }  # fmt: skip
     dropped = more.pop("dropped", 0)
     times.update(more)
@@ -44,6 +47,16 @@ def run_of(ranks: Sequence[RankTrace], engine: str = "overlap", **more: Any) -> 
     seconds = max((rank.times["total"] for rank in ranks), default=0.0)
     fields: dict[str, Any] = {"nest": "smooth", "tile": 64, "grid": (len(ranks),), "seconds": seconds, **more}
     return RunTrace(engine=engine, transfer_seconds=fields.pop("transfer_seconds", None), ranks=tuple(ranks), **fields)
+
+
+def out_of_core() -> RunTrace:
+    """One rank, two slabs: the first is waited for, the second read while the first is computed on; writing is waited for."""
+    events = [
+        event("disk", 0, 2), event("read", 0, 2, bytes=100), event("read", 1, 3, bytes=100, step=1),
+        event("compute", 2, 6), event("compute", 6, 8, step=1), event("write", 6, 7, bytes=100),
+        event("write", 8, 9, bytes=100, step=1), event("disk", 8, 9),
+    ]  # fmt: skip
+    return run_of([rank_of(0, events, total=9, disk_busy=5.0)])
 
 
 def pipeline(

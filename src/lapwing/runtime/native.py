@@ -160,7 +160,7 @@ class Times(ctypes.Structure):
     """Seconds a rank spent; see lw_times in lapwing.h."""
 
     _fields_ = [
-        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "cpu_lost")),
+        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "disk_busy", "cpu_lost")),
         ("phase", ctypes.c_double * len(PHASES)),
         *((name, ctypes.c_int64) for name in ("messages", "bytes", "read_bytes", "written_bytes")),
     ]

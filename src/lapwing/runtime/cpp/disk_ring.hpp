@@ -72,7 +72,7 @@ public:
         progress_.wait_for(lock, std::chrono::microseconds(200));
     }
 
-    void release(Position at) override {
+    void release(Position at, Trace &trace) override {
         const std::int64_t pass = at.sweep / program_.pass_sweeps;
         const std::int64_t last = std::min((pass + 1) * program_.pass_sweeps, program_.sweeps) - 1;
         if (at.sweep < last) return;
@@ -82,6 +82,7 @@ public:
         {
             const std::lock_guard lock(mutex_);
             released_ = released;
+            record_moved(trace);
         }
         work_.notify_all();
         notice_passes();
@@ -100,13 +101,8 @@ public:
         notice_passes();
         if (writing_.done.load(std::memory_order_acquire) < total_) return false;
         const std::lock_guard lock(mutex_);
-        for (const Slab &slab : moved_) {
-            const Position at{slab.number / disk_.slabs * program_.pass_sweeps, slab.number % disk_.slabs};
-            const bool in = slab.direction == Direction::reading;
-            trace.record(in ? LW_READ : LW_WRITE, {at, -1, slab.bytes}, slab.begin, slab.end);
-            (in ? trace.times().read_bytes : trace.times().written_bytes) += slab.bytes;
-        }
-        moved_.clear();
+        record_moved(trace);
+        trace.times().disk_busy = busy_;
         return true;
     }
 
@@ -226,8 +222,19 @@ private:
             }
         }
         slab.begin = now();
+        if (reading_.moving.empty() && writing_.moving.empty()) busy_since_ = slab.begin;
         flow.moving.push_back(std::move(slab));
         settle(flow); // it may have nothing to move
+    }
+
+    void record_moved(Trace &trace) {
+        for (const Slab &slab : moved_) {
+            const Position at{slab.number / disk_.slabs * program_.pass_sweeps, slab.number % disk_.slabs};
+            const bool in = slab.direction == Direction::reading;
+            trace.record(in ? LW_READ : LW_WRITE, {at, -1, slab.bytes}, slab.begin, slab.end);
+            (in ? trace.times().read_bytes : trace.times().written_bytes) += slab.bytes;
+        }
+        moved_.clear();
     }
 
     // Slabs that are moved make way.
@@ -244,6 +251,7 @@ private:
             moved = true;
         }
         if (!moved) return;
+        if (reading_.moving.empty() && writing_.moving.empty()) busy_ += now() - busy_since_;
         flow.done.store(done, std::memory_order_release);
         work_.notify_all();
         progress_.notify_all();
@@ -278,7 +286,8 @@ private:
     Flow reading_{Direction::reading}, writing_{Direction::writing};
     std::int64_t released_ = 0;
     std::int64_t writable_; // passes that may be written
-    std::vector<Slab> moved_;
+    std::vector<Slab> moved_; // not yet recorded
+    double busy_ = 0, busy_since_ = 0;
     bool stopped_ = false;
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false};

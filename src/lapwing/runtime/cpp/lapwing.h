@@ -181,9 +181,11 @@ typedef struct lw_trace {
 
 /* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
  * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
- * those that were sent, read_bytes and written_bytes those that came from the disk and went there. cpu_lost is the part of total in which the computing thread, which never sleeps, had no CPU. */
+ * those that were sent, read_bytes and written_bytes those that came from the disk and went there, and disk_busy is how
+ * long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for the disk
+ * alone, wanted a CPU and had none. */
 typedef struct lw_times {
-    double begin, total, fill, drain, exposed, cpu_lost;
+    double begin, total, fill, drain, exposed, disk_busy, cpu_lost;
     double phase[LW_PHASES];
     int64_t messages, bytes, read_bytes, written_bytes;
 } lw_times;
