@@ -23,7 +23,7 @@ from lapwing.tiling.faces import Faces
 from lapwing.tiling.slabs import ArrayRows, Slabs
 
 REQUEST_BYTES = 1 << 20
-IO_THREADS = 4  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
+QUEUE_DEPTH = 4  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
 
 _BLOCK = 512  # bytes: what lies at multiples of it, in memory and on file, is moved without a copy
 _LINE = 64
@@ -227,7 +227,7 @@ def disk_tables(
         passes=len(passes),
         reads=builder.table(native.Generation, [one for one, _ in reads]),
         writes=builder.table(native.Generation, [one for one, _ in writes]),
-        threads=IO_THREADS,
+        queue_depth=QUEUE_DEPTH,
         request_bytes=REQUEST_BYTES,
         direct=int(direct),
     )

@@ -1,7 +1,7 @@
 // The disk ring: while one slab is computed, later ones are read and earlier ones written back (P3, section 2).
 //
-// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order, and
-// takes the memory of the one `slots` before it:
+// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order,
+// and takes the memory of the one `slots` before it:
 //
 //     written <= released <= computed + ... <= loaded <= opened for reading <= written + slots
 #pragma once
@@ -11,12 +11,14 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "delays.hpp"
+#include "disk_queue.hpp"
 #include "disk_request.hpp"
 #include "mirrored_memory.hpp"
 #include "storage.hpp"
@@ -42,12 +44,21 @@ public:
             const std::lock_guard lock(mutex_);
             stopped_ = true;
         }
-        work_.notify_all();
+        wake_workers();
         for (std::thread &thread : threads_) thread.join();
     }
 
     void start() override {
-        for (std::int64_t k = 0; k < disk_.threads; ++k) threads_.emplace_back([this] { work(); });
+#ifdef LAPWING_LIBURING
+        if (disk_.direct != 0) queue_ = std::make_unique<DiskQueue>(static_cast<unsigned>(disk_.queue_depth));
+        if (queue_ != nullptr && queue_->is_open()) {
+            threads_.emplace_back([this] { run_thread([this](auto &lock) { work_with_queue(lock); }); });
+            return;
+        }
+#endif
+        for (std::int64_t k = 0; k < disk_.queue_depth; ++k) {
+            threads_.emplace_back([this] { run_thread([this](auto &lock) { work(lock); }); });
+        }
     }
 
     bool is_ready(Position at) override {
@@ -84,7 +95,7 @@ public:
             released_ = released;
             record_moved(trace);
         }
-        work_.notify_all();
+        wake_workers();
         notice_passes();
     }
 
@@ -92,7 +103,7 @@ public:
         abandoned_ = true;
         const std::lock_guard lock(mutex_);
         stopped_ = true;
-        work_.notify_all();
+        wake_workers();
     }
 
     bool has_finished(Trace &trace) override {
@@ -129,29 +140,91 @@ private:
     };
 
     struct Task {
-        Slab *slab;
-        DiskRequest request;
+        Slab *slab = nullptr;
+        DiskRequest request = {};
     };
 
-    void work() {
+    void wake_workers() {
+        work_.notify_all();
+#ifdef LAPWING_LIBURING
+        if (queue_ != nullptr) queue_->wake();
+#endif
+    }
+
+    bool is_over() const { return stopped_ || writing_.done.load(std::memory_order_relaxed) >= total_; }
+
+    void work(std::unique_lock<std::mutex> &lock) {
         Mover mover(disk_.direct != 0);
-        std::unique_lock lock(mutex_);
-        try {
-            while (!stopped_ && writing_.done.load(std::memory_order_relaxed) < total_) {
+        while (!is_over()) {
+            const std::optional<Task> task = next();
+            if (!task) {
+                work_.wait(lock);
+                continue;
+            }
+            lock.unlock();
+            dawdle();
+            mover.move(task->request, place(*task), task->slab->direction, task->slab->files);
+            lock.lock();
+            finish(*task);
+        }
+    }
+
+#ifdef LAPWING_LIBURING
+    void work_with_queue(std::unique_lock<std::mutex> &lock) {
+        Mover mover(true); // for what does not lie as the system needs it, and what it moved in part
+        for (std::int64_t k = 0; k < disk_.queue_depth; ++k) unused_.push_back(&tickets_.emplace_back());
+        const auto move = [&](const Task &task) {
+            mover.move(task.request, place(task), task.slab->direction, task.slab->files);
+        };
+        while (!is_over()) {
+            while (!queue_->is_full()) {
                 const std::optional<Task> task = next();
-                if (!task) {
-                    work_.wait(lock);
-                    continue;
-                }
+                if (!task) break;
+                Task *const ticket = unused_.back();
+                *ticket = *task;
                 lock.unlock();
                 dawdle();
-                const lw_extent &extent = *task->request.extent;
-                char *const row = place(extent.array, task->slab->number / disk_.slabs, extent.row);
-                mover.move(task->request, row + extent.column, task->slab->direction, task->slab->files);
+                const Slab &slab = *task->slab;
+                const bool is_under_way =
+                    queue_->submit(task->request, place(*task), slab.direction, slab.files, ticket);
+                if (!is_under_way) move(*task);
                 lock.lock();
-                ++task->slab->finished;
-                settle(task->slab->direction == Direction::reading ? reading_ : writing_);
+                if (is_under_way) {
+                    unused_.pop_back();
+                } else {
+                    finish(*task);
+                }
             }
+            if (is_over()) break;
+            lock.unlock();
+            const auto [done, whole] = queue_->next_done();
+            Task *const ticket = static_cast<Task *>(done);
+            if (ticket != nullptr && !whole) move(*ticket);
+            lock.lock();
+            if (ticket != nullptr) {
+                finish(*ticket);
+                unused_.push_back(ticket);
+            }
+        }
+    }
+#endif
+
+    char *place(const Task &task) const {
+        const lw_extent &extent = *task.request.extent;
+        return place(extent.array, task.slab->number / disk_.slabs, extent.row) + extent.column;
+    }
+
+    void finish(const Task &task) {
+        ++task.slab->finished;
+        settle(task.slab->direction == Direction::reading ? reading_ : writing_);
+    }
+
+    // What a thread does, under the lock but where it lets go of it.
+    template <class Work>
+    void run_thread(Work work) {
+        std::unique_lock lock(mutex_);
+        try {
+            work(lock);
         } catch (...) {
             if (!lock.owns_lock()) lock.lock();
             if (!failure_) failure_ = std::current_exception();
@@ -159,7 +232,7 @@ private:
             stopped_ = true;
         }
         lock.unlock();
-        work_.notify_all();
+        wake_workers();
         progress_.notify_all();
     }
 
@@ -183,7 +256,7 @@ private:
             const std::lock_guard lock(mutex_);
             ++writable_;
         }
-        work_.notify_all();
+        wake_workers();
     }
 
     // Reading comes first: computing waits for it. Writing has its turn when the ring is full.
@@ -285,11 +358,16 @@ private:
     std::condition_variable work_, progress_;
     Flow reading_{Direction::reading}, writing_{Direction::writing};
     std::int64_t released_ = 0;
-    std::int64_t writable_; // passes that may be written
+    std::int64_t writable_;   // passes that may be written
     std::vector<Slab> moved_; // not yet recorded
     double busy_ = 0, busy_since_ = 0;
     bool stopped_ = false;
     std::exception_ptr failure_;
+#ifdef LAPWING_LIBURING
+    std::unique_ptr<DiskQueue> queue_;
+    std::deque<Task> tickets_;
+    std::vector<Task *> unused_;
+#endif
     std::atomic<bool> failed_{false};
 };
 

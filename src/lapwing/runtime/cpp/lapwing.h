@@ -143,7 +143,7 @@ typedef struct lw_disk {
     const lw_generation *frontiers; /* what of the slabs stays in memory */
     int64_t passes;
     const lw_generation *reads, *writes; /* a pass */
-    int64_t threads, request_bytes, direct;
+    int64_t queue_depth, request_bytes, direct;
     lw_notice notice; /* called by the computing thread; or null */
 } lw_disk;
 
