@@ -83,7 +83,7 @@ def cases_of(part: str, rows: int, memory: int) -> dict[str, dict[str, Any]]:
             "8 sweeps, one a pass": case(sweeps=8, pass_sweeps=1),
         }
     if part == "tiles":
-        heights = [None, *(min(t, rows // 4) for t in TILES)]
+        heights = [None, *(t for t in TILES if 5 * t * rows * 8 <= memory)]
         return {f"tiles of {t or 'the plan'}": case(tile=t) for t in heights}
     raise SystemExit(f"bench/streaming.py: --parts {part!r}: expected some of {', '.join(PARTS)}")
 
