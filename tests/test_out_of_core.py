@@ -22,7 +22,7 @@ import lapwing as lw
 from lapwing.codegen.toolchain import find_c_compiler, find_mpi
 from lapwing.errors import BuildError
 from lapwing.runtime import communicator
-from lapwing.store.manifest import Claim
+from lapwing.store.manifest import Claim, reached, read_manifest
 
 SHAPE, CHUNKS = (60, 50), (16, 17)
 
@@ -264,23 +264,59 @@ WRAP(pwritev64)
 """
 
 
-@pytest.mark.parametrize(("number", "said"), [(5, "Input/output error"), (28, "No space left on device")])
-def test_a_disk_that_fails(number: int, said: str, tmp_path: Path) -> None:
-    source, library = tmp_path / "failing.c", tmp_path / "failing.so"
+@pytest.fixture(scope="module")
+def failing_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For LD_PRELOAD: after CALLS calls writing fails."""
+    folder = tmp_path_factory.mktemp("failing")
+    source, library = folder / "failing.c", folder / "failing.so"
     source.write_text(FAILING)
     try:
         compiler = find_c_compiler().command
     except BuildError as error:
         pytest.skip(str(error))
     subprocess.run([*compiler, "-shared", "-fPIC", str(source), "-o", str(library), "-ldl"], check=True)
-    path = tmp_path / "u.zarr"
-    array = stored(path, values(shape=WIDE), (50, 150))
+    return library
+
+
+def run_until_writing_fails(path: Path, library: Path, number: int) -> str:
+    """What such a run says on standard error; some passes are finished then."""
     # The store itself writes with other calls, as does the queue of the system.
     failing = start(
         path, LD_PRELOAD=str(library), CALLS="700", ERRNO=str(number), LAPWING_RUNTIME_DEFINES="LAPWING_NO_LIBURING"
     )
     _, errors = failing.communicate(timeout=scaled(120))
     assert failing.returncode != 0
+    return errors
+
+
+def test_a_chunk_that_changes_meanwhile(failing_library: Path, tmp_path: Path) -> None:
+    path = tmp_path / "u.zarr"
+    array = stored(path, values(shape=WIDE), (50, 150))
+    run_until_writing_fails(path, failing_library, 5)
+    folder = str(path / ".lapwing")
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    state = reached(folder, manifest)
+    assert state.generation > 0
+    chunk = path / ".lapwing" / ("odd" if state.generation % 2 else "even") / "3" / "1"
+    damaged = bytearray(chunk.read_bytes())
+    damaged[1001] ^= 4
+    chunk.write_bytes(damaged)
+    resumed = start(path, "resume")
+    _, errors = resumed.communicate(timeout=scaled(120))
+    assert resumed.returncode != 0
+    assert f"what pass {state.generation + 1} has read is not what was written before" in errors
+    assert array.numpy().tobytes() == values(shape=WIDE).tobytes()
+    expected, total = reference()
+    assert smooth.using(tile=20, resume=True)(array, SWEEPS) == total
+    assert array.numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("number", "said"), [(5, "Input/output error"), (28, "No space left on device")])
+def test_a_disk_that_fails(number: int, said: str, failing_library: Path, tmp_path: Path) -> None:
+    path = tmp_path / "u.zarr"
+    array = stored(path, values(shape=WIDE), (50, 150))
+    errors = run_until_writing_fails(path, failing_library, number)
     assert said in errors
     assert "writing" in errors
     assert array.numpy().tobytes() == values(shape=WIDE).tobytes()

@@ -185,10 +185,10 @@ class Runner:
                 interrupt.append(stop)
             return native.STOP if interrupt else native.GO_ON
 
-        def notice(event: int, number: int) -> int:
+        def notice(event: int, number: int, checksum: int) -> int:
             try:
                 assert log is not None
-                return log(event, number, self.workspace.words)
+                return log(event, number, self.workspace.words, checksum)
             except BaseException as stop:
                 interrupt.append(stop)
                 return 0

@@ -123,18 +123,19 @@ class Generation(ctypes.Structure):
         ("files", ctypes.POINTER(ctypes.c_char_p)),
         ("first_extent", ctypes.POINTER(ctypes.c_int64)),
         ("extents", ctypes.POINTER(Extent)),
+        ("keys", ctypes.POINTER(ctypes.c_uint64)),
     ]
 
 
 class Streamed(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("position", "ring_rows", "row_bytes", "turn", "origin")),
+        *((name, ctypes.c_int64) for name in ("position", "written", "ring_rows", "row_bytes", "turn", "origin")),
         ("first_rows", ctypes.POINTER(ctypes.c_int64)),
     ]
 
 
 PASS_COMPUTED, PASS_WRITTEN, PASS_MAY_BE_WRITTEN = 0, 1, 2  # events of a pass
-Notice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+Notice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64)
 
 
 class Disk(ctypes.Structure):

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "checksum.hpp"
 #include "lapwing.h"
 #include "waiting.hpp"
 

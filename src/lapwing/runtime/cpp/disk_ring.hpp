@@ -35,6 +35,7 @@ public:
             const lw_streamed &array = disk.arrays[k];
             memory_.emplace_back(static_cast<std::size_t>(array.ring_rows * array.row_bytes));
         }
+        for (Flow *flow : {&reading_, &writing_}) flow->sums.resize(static_cast<std::size_t>(disk.passes));
     }
     DiskRing(const DiskRing &) = delete;
     DiskRing &operator=(const DiskRing &) = delete;
@@ -89,7 +90,7 @@ public:
         if (at.sweep < last) return;
         dawdle();
         const std::int64_t released = pass * disk_.slabs + disk_.slabs_after[at.step];
-        if (released == (pass + 1) * disk_.slabs && disk_.notice != nullptr) disk_.notice(LW_PASS_COMPUTED, pass);
+        if (released == (pass + 1) * disk_.slabs) notice(LW_PASS_COMPUTED, pass, reading_);
         {
             const std::lock_guard lock(mutex_);
             released_ = released;
@@ -129,6 +130,7 @@ private:
         std::int64_t bytes = 0;
         double begin = 0, end = 0;
         const char *const *files = nullptr;
+        const std::uint64_t *keys = nullptr;
     };
 
     // All slabs that go one way, in order.
@@ -137,6 +139,7 @@ private:
         std::deque<Slab> moving = {}; // opened, and not yet moved with all before it
         std::atomic<std::int64_t> done{0};
         std::int64_t opened = 0;
+        std::vector<std::uint64_t> sums = {}; // a pass
     };
 
     struct Task {
@@ -164,8 +167,9 @@ private:
             lock.unlock();
             dawdle();
             mover.move(task->request, place(*task), task->slab->direction, task->slab->files);
+            const std::uint64_t sum = checksum(*task);
             lock.lock();
-            finish(*task);
+            finish(*task, sum);
         }
     }
 
@@ -188,11 +192,12 @@ private:
                 const bool is_under_way =
                     queue_->submit(task->request, place(*task), slab.direction, slab.files, ticket);
                 if (!is_under_way) move(*task);
+                const std::uint64_t sum = is_under_way ? 0 : checksum(*task);
                 lock.lock();
                 if (is_under_way) {
                     unused_.pop_back();
                 } else {
-                    finish(*task);
+                    finish(*task, sum);
                 }
             }
             if (is_over()) break;
@@ -200,9 +205,10 @@ private:
             const auto [done, whole] = queue_->next_done();
             Task *const ticket = static_cast<Task *>(done);
             if (ticket != nullptr && !whole) move(*ticket);
+            const std::uint64_t sum = ticket == nullptr ? 0 : checksum(*ticket);
             lock.lock();
             if (ticket != nullptr) {
-                finish(*ticket);
+                finish(*ticket, sum);
                 unused_.push_back(ticket);
             }
         }
@@ -214,9 +220,21 @@ private:
         return place(extent.array, task.slab->number / disk_.slabs, extent.row) + extent.column;
     }
 
-    void finish(const Task &task) {
+    // Of what was read, or has just been written and is not touched before its memory is used again.
+    std::uint64_t checksum(const Task &task) const {
+        const lw_extent &extent = *task.request.extent;
+        if (disk_.notice == nullptr || extent.file < 0 || disk_.arrays[extent.array].written == 0) return 0;
+        thread_local std::vector<iovec> runs;
+        gather(task.request, place(task), runs);
+        const std::int64_t offset = place_of(extent, task.request.first).file + task.request.skip;
+        return Checksum::of(runs, task.slab->keys[extent.file], offset);
+    }
+
+    void finish(const Task &task, std::uint64_t sum) {
+        Flow &flow = task.slab->direction == Direction::reading ? reading_ : writing_;
+        flow.sums[static_cast<std::size_t>(task.slab->number / disk_.slabs)] += sum;
         ++task.slab->finished;
-        settle(task.slab->direction == Direction::reading ? reading_ : writing_);
+        settle(flow);
     }
 
     // What a thread does, under the lock but where it lets go of it.
@@ -236,11 +254,19 @@ private:
         progress_.notify_all();
     }
 
+    void notice(lw_event_of_pass event, std::int64_t pass, const Flow &flow) {
+        if (disk_.notice == nullptr) return;
+        std::unique_lock lock(mutex_);
+        const std::uint64_t sum = flow.sums[static_cast<std::size_t>(pass)];
+        lock.unlock();
+        disk_.notice(event, pass, sum);
+    }
+
     // Says which passes are written, and asks whether the next one may be, where that is what writing waits for.
     void notice_passes() {
         if (disk_.notice == nullptr || abandoned_) return;
         const std::int64_t written = writing_.done.load(std::memory_order_acquire);
-        for (; written >= (noticed_ + 1) * disk_.slabs; ++noticed_) disk_.notice(LW_PASS_WRITTEN, noticed_);
+        for (; written >= (noticed_ + 1) * disk_.slabs; ++noticed_) notice(LW_PASS_WRITTEN, noticed_, writing_);
         const double look = now();
         if (look < next_question_) return;
         bool asks = false;
@@ -250,7 +276,7 @@ private:
         }
         if (!asks) return;
         next_question_ = look + question_interval;
-        if (disk_.notice(LW_PASS_MAY_BE_WRITTEN, writable_) == 0) return;
+        if (disk_.notice(LW_PASS_MAY_BE_WRITTEN, writable_, 0) == 0) return;
         next_question_ = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -286,6 +312,7 @@ private:
         const bool in = flow.direction == Direction::reading;
         const lw_generation &generation = (in ? disk_.reads : disk_.writes)[pass];
         slab.files = generation.files;
+        slab.keys = generation.keys;
         for (const lw_generation *part : {&generation, disk_.frontiers}) {
             for (std::int64_t k = part->first_extent[at]; k < part->first_extent[at + 1]; ++k) {
                 cut(part->extents[k], disk_.request_bytes, slab.requests);
