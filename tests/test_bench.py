@@ -71,6 +71,15 @@ def test_creation(tmp_path: Path) -> None:
     assert min(between["from rank 0"]) > 0
 
 
+@pytest.mark.mpi
+def test_filling(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    runs = quick("filling.py", tmp_path, "--disk", str(tmp_path / "disk"))["runs"]
+    assert set(runs) == {"create and write", "from_function, save", "run --memory"}
+    assert all(len(run["peak_bytes"]) == 2 and run["correct"] for run in runs.values())
+    assert not list((tmp_path / "disk").iterdir())
+
+
 @pytest.mark.long
 def test_forms(tmp_path: Path) -> None:
     document = quick("forms.py", tmp_path, "--kernel", "LCS", "--kernel", "transposed")

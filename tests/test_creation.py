@@ -211,6 +211,8 @@ def every_rank_saves_and_loads_its_own() -> None:
         u.save(path)
         found = np.load(path)
         assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+        assert ("not made yet" in repr(u)) == (k > 0)  # what no nest has used is written in pieces, and takes no memory
+        lw.load(path).save(path)  # is read before it is replaced
         again = lw.load(path)
         with no_elements_travel():
             back(again)
@@ -225,6 +227,9 @@ def every_rank_saves_and_loads_its_own() -> None:
     same(swapped.numpy(), expected)
     assert sorted(p.suffix for p in folder.iterdir()) == [".npy"] * 4
     assert "cannot be written" in refusal(lambda: lw.zeros((3, 3)).save(folder / "missing" / "u.npy"), lw.RunError)
+    broken = lw.from_function(lambda i, j: {}[size], (3 * size, 2))
+    assert "KeyError" in refusal(lambda: broken.save(folder / "broken.npy"), lw.RunError)
+    assert not list(folder.glob("broken*"))
     assert "none.npy" in refusal(lambda: lw.load(folder / "none.npy"))
 
 

@@ -35,6 +35,7 @@ SMALL = {
     "advection2d": [],
     "advection3d": [],
     "alignment": ["--bases", "700"],
+    "mean_filter": ["--n", "60"],
     "eikonal": ["--spacing", "600"],
 }
 
@@ -68,6 +69,7 @@ def cases() -> dict[str, tuple[lw.Nest, dict[str, Any]]]:
         "advect in 2-D": (example("advection2d").advect, example("advection2d").problem(n=30, sweeps=35)),
         "advect in 3-D": (example("advection3d").advect, example("advection3d").problem(n=12, sweeps=35)),
         "align": (example("alignment").align, example("alignment").problem(bases=120)),
+        "mean filter": (example("mean_filter").smooth, {"u": np.random.default_rng(4).random((31, 22)), "sweeps": 4}),
         "down_right": (eikonal.down_right, walk),
         "up_right": (eikonal.up_right, walk),
         "up_left": (eikonal.up_left, walk),
@@ -254,6 +256,30 @@ def test_advection_keeps_the_total_and_moves_the_centre(name: str, courant: tupl
     assert 0.0 <= v.min() <= v.max() <= 1.0
 
 
+def test_terrain_is_mirrored_at_its_edges() -> None:
+    pytest.importorskip("matplotlib")
+    mean_filter = example("mean_filter")
+    model = mean_filter.model()
+    rows, columns = model.shape
+    whole = mean_filter.height(*np.ogrid[: 2 * rows + 3, : 2 * columns + 3])
+    tiled = np.pad(model, ((0, rows + 3), (0, columns + 3)), mode="symmetric")
+    assert whole.tobytes() == tiled.tobytes()
+    part = mean_filter.height(*np.ogrid[rows - 2 : rows + 5, 7:11])
+    assert part.tobytes() == np.ascontiguousarray(tiled[rows - 2 : rows + 5, 7:11]).tobytes()
+
+
+def test_mean_filter_smooths() -> None:
+    pytest.importorskip("matplotlib")
+    mean_filter = example("mean_filter")
+    arguments = mean_filter.problem(n=80, sweeps=4)
+    before = mean_filter.height(*np.ogrid[:80, :80])
+    mean_filter.smooth(**arguments)
+    after = arguments["u"].numpy()
+    assert mean_filter.roughness(after) < 0.8 * mean_filter.roughness(before)
+    assert before.min() <= after.min()
+    assert after.max() <= before.max()
+
+
 def test_advection_is_pipelined_over_time() -> None:
     for name, grid in (("advection2d", (2, 4)), ("advection3d", (2, 2, 2))):
         plan = example(name).advect.plan(**example(name).problem(), ranks=8)
@@ -321,7 +347,36 @@ def test_lapwing_run_finds_it_identical(name: str, parameters: list[str], tmp_pa
     assert name != "alignment" or all(one["results"]["score"] > 900 for one in runs)
 
 
-@pytest.mark.parametrize("name", ["alignment", "eikonal", pytest.param("advection2d", marks=pytest.mark.long)])
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("name", "memory", "parameters"),
+    [
+        ("mean_filter", "1MB", ["n=500"]),
+        ("gauss_seidel", "1MB", ["n=500"]),
+        ("alignment", "600KB", ["bases=500"]),
+        pytest.param("mean_filter", "8MB", ["n=3000", "sweeps=7"], marks=pytest.mark.long),
+        pytest.param("gauss_seidel", "8MB", ["n=3000", "sweeps=40"], marks=pytest.mark.long),
+        pytest.param("alignment", "32MB", [], marks=pytest.mark.long),
+    ],
+)
+def test_lapwing_run_finds_it_identical_out_of_core(
+    name: str, memory: str, parameters: list[str], tmp_path: Path
+) -> None:
+    if name == "mean_filter":
+        pytest.importorskip("matplotlib")
+    mpiexec(2)
+    command = [sys.executable, "-c", "from lapwing.cli.main import main; main()", "run", str(EXAMPLES / f"{name}.py")]
+    settings = [word for setting in parameters for word in ("-p", setting)]
+    options = ["-n", "2", "--check", "--memory", memory, "--json", "out.json", "--scratch", str(tmp_path)]
+    done = run([*command, *options, *settings], tmp_path)
+    assert "out of core  " in done.stdout
+    assert [one["identical"] for one in json.loads((tmp_path / "out.json").read_text())["runs"]] == [True]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]  # nothing stays on disk
+
+
+@pytest.mark.parametrize(
+    "name", ["alignment", "eikonal", "mean_filter", pytest.param("advection2d", marks=pytest.mark.long)]
+)
 def test_picture_is_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)

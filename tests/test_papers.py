@@ -117,6 +117,43 @@ def test_p3_the_model_and_a_disk(tmp_path: Path) -> None:
     assert all(here[way] > 0 for way in ("read and write", "one block", "three blocks"))
 
 
+@pytest.mark.mpi
+def test_p3_runs_in_core_and_out_of_core(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    document = quick("p3.py", tmp_path, "--runs", str(tmp_path / "disk"))
+    runs, claims = document["runs"], {(claim["figure"], claim["here"]) for claim in document["claims"]}
+    assert [(row["sweeps"], row["ranks"]) for row in runs] == [(1, 1), (1, 2), (3, 2)]
+    for row in runs:
+        assert row["out_of_core"] > 0
+        assert row["read_write"] > 0
+        assert row["in_core"] is None or row["in_core"] > 0
+    assert runs[-1]["passes"] <= 3
+    in_core = {row["in_core"] is None for row in runs}
+    assert len(in_core) == 1  # everywhere, or the claim has the reason
+    assert any(figure == "P3 11, 12" and ("measured" in here) is not in_core.pop() for figure, here in claims)
+    assert not list((tmp_path / "disk").iterdir())
+
+
+def test_p3_a_control_group_limits_memory() -> None:
+    sys.path.insert(0, str(PROGRAMS))
+    import _control_group
+
+    from lapwing.errors import LapwingError
+
+    try:
+        with _control_group.control_group() as group:
+            group.allow(64 << 20)
+            taking = [sys.executable, "-c", "print(len(bytearray(b'x') * (1 << 28)))"]
+            done = subprocess.run(group.command(taking), capture_output=True, text=True, timeout=scaled(60))
+            assert done.returncode != 0 or len(Path("/proc/swaps").read_text().splitlines()) > 1
+            group.allow(1 << 30)
+            done = subprocess.run(group.command(taking), capture_output=True, text=True, timeout=scaled(60))
+            assert done.stdout == f"{1 << 28}\n", done.stderr
+        assert not group.path.exists()
+    except LapwingError as error:
+        pytest.skip(f"no control group: {error}")
+
+
 def test_p3_three_blocks_compute_what_one_does(tmp_path: Path) -> None:
     sys.path.insert(0, str(PROGRAMS))
     import _disk_blocks

@@ -40,7 +40,7 @@ from lapwing.store.manifest import (
     read_manifest,
 )
 from lapwing.tiling.faces import Faces
-from lapwing.tiling.slabs import slabs_of
+from lapwing.tiling.slabs import Slabs, slabs_of
 
 if TYPE_CHECKING:
     from lapwing.api import Nest
@@ -222,6 +222,7 @@ class WorkOnDisk:
         self._task = task
         left = max(0, self._streaming.sweeps - state.sweeps)
         self._passes = -(-left // self._streaming.pass_sweeps)
+        self._known_slabs: dict[int, tuple[Slabs, int]] = {}
         self._claims: list[Claim] = []
         self._manifest: Manifest | None = None
 
@@ -356,10 +357,12 @@ class WorkOnDisk:
             tables.log = PassLog(file, self.state, self._streaming, tables.written_files)
         return tables
 
-    def _slabs(self, rank: int) -> tuple[Any, int]:
-        slabs = slabs_of(self._faces, rank, list(self._stored))
-        least = slabs.least_slots(self._streaming.pass_sweeps, self._faces.sweep_skew)
-        return slabs, least + self._streaming.ring - 1
+    def _slabs(self, rank: int) -> tuple[Slabs, int]:
+        if rank not in self._known_slabs:  # with many steps they take a while
+            slabs = slabs_of(self._faces, rank, list(self._stored))
+            least = slabs.least_slots(self._streaming.pass_sweeps, self._faces.sweep_skew)
+            self._known_slabs[rank] = slabs, least + self._streaming.ring - 1
+        return self._known_slabs[rank]
 
     def _arrays(self, rank: int) -> list[StreamedArray]:
         slabs, slots = self._slabs(rank)

@@ -22,7 +22,7 @@ from lapwing.out_of_core import streaming_wishes
 from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray
-from lapwing.runtime.transfer import slices
+from lapwing.runtime.transfer import pieces, slices
 from lapwing.store.array import StoredArray
 from lapwing.store.boxes import Box
 from lapwing.store.chunking import blocks
@@ -34,6 +34,7 @@ Report = Callable[[str, float], None]
 _SMALL_SHARE = 16  # read-only arrays of less than this part of the memory stay in it
 _DISK_BLOCK = 512
 _CHUNK_BYTES = 8 << 20
+_MADE_AT_ONCE = 4 << 20
 
 
 @contextmanager
@@ -148,7 +149,9 @@ def _fill(stored: StoredArray, source: Any, comm: Any, report: Callable[[float],
         boxes = list(blocks(everything, stored.chunks))
         own = boxes[rank::ranks] if by_all else boxes
         for number, box in enumerate(own):
-            stored.write(box, initial.fill(box) if initial is not None else source[slices(box)])
+            # A chunk is a row of the array at least, which may be long; and functions take several times what they give.
+            for part in pieces(box, stored.dtype.itemsize, _MADE_AT_ONCE):
+                stored.write(part, initial.fill(part) if initial is not None else source[slices(part)])
             if rank == 0:
                 report((number + 1) / len(own))
 

@@ -94,7 +94,9 @@ def streaming_plan(
     grid = _grid(bound, dependences, ranks, wishes, mapping)
     partition = _aligned(bound, partition_of(bound, grid), {name: on_disk[name] for name in names})
     cut = Cut(mapping, grid)
-    first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, 1, cut=cut), partition)
+    # Of any height: slabs are chosen below. Plans of low tiles list a message for every step, which takes seconds.
+    highest = max(high - low for low, high in bound.domain.box)
+    first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, highest, cut=cut), partition)
     sweeps = AlongTime(bound, tuple(dependences)).sweeps
     problem = _Problem(bound, first, names, min(ranks_a_node, first.ranks), streaming, seconds_per_point, disk, sweeps)
     chosen = problem.choose(wishes.tile)

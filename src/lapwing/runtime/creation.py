@@ -119,7 +119,7 @@ def load(path: str | os.PathLike[str], *, comm: Any = None) -> DistributedArray:
             raise RefusedError(f"load: {name}: has changed since it was loaded, and parts of it are still to be read.")
         return part
 
-    return _created(f"load({os.fspath(path)})", shape, dtype, fill, comm)
+    return _created(f"load({os.fspath(path)})", shape, dtype, fill, comm, of_file=True)
 
 
 def _version(name: str) -> tuple[int, int, int]:
@@ -172,7 +172,12 @@ def whole_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _created(
-    text: str, shape: int | Sequence[int], dtype: np.dtype[Any], fill: Callable[[Box], npt.NDArray[Any]], comm: Any
+    text: str,
+    shape: int | Sequence[int],
+    dtype: np.dtype[Any],
+    fill: Callable[[Box], npt.NDArray[Any]],
+    comm: Any,
+    of_file: bool = False,
 ) -> DistributedArray:
     try:
         extents = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
@@ -182,4 +187,4 @@ def _created(
         raise RefusedError(f"{text}: shape {shape!r}: expected one or more lengths of axes, none of them negative.")
     if dtype.kind not in _NUMBERS:
         raise RefusedError(f"{text}: dtype {dtype}: expected numbers.")
-    return DistributedArray(InitialValues(text, extents, np.dtype(dtype.name), fill), comm=comm)
+    return DistributedArray(InitialValues(text, extents, np.dtype(dtype.name), fill, of_file), comm=comm)

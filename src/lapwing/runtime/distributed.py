@@ -29,12 +29,15 @@ _WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0;
 
 @dataclass(frozen=True)
 class InitialValues:
-    """What the elements of an array are at first: ``fill`` gives those of a box. text: in words, the same on every rank."""
+    """What the elements of an array are at first: ``fill`` gives those of a box. text: in words, the same on every rank.
+
+    of_file: whether they are read from a file, which may change."""
 
     text: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fill: Callable[[Box], npt.NDArray[Any]]
+    of_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,22 +232,41 @@ class DistributedArray:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the array to a .npy file in a folder that all ranks share, each its own part. Collective.
 
-        What lies there is replaced when all is written, in one step. Raises RunError, on every rank, where that fails.
+        What lies there is replaced when all is written, in one step. An array that functions make, and no nest has used yet,
+        is made and written in pieces, and stays as it was: it takes next to no memory. Raises RunError, on every rank, where
+        that fails.
         """
         name = os.fspath(path)
         if self._comm is None:
-            steps = SavedFile(name, True, LocalArray(self._type, self._everything, self.local))
-            for step in (steps.begin, steps.write, steps.end):
-                step()
+            steps = SavedFile(name, True, self._type, *self._to_save())
+            try:
+                for step in (steps.begin, steps.write, steps.end):
+                    step()
+            except BaseException:
+                steps.abandon()
+                raise
             return
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
-        communicator.agree(self._comm, self._make)
-        self._may_differ = False
-        part = LocalArray(self._type, self._owned_box(), self.local)
-        steps = SavedFile(name, self._comm.Get_rank() == 0, part)
-        for step in (steps.begin, steps.write, steps.end):
-            communicator.agree(self._comm, step)
+        self.settle()
+        part = communicator.agree(self._comm, self._to_save)
+        self._may_differ = self._initial is not None
+        steps = SavedFile(name, self._comm.Get_rank() == 0, self._type, *part)
+        try:
+            for step in (steps.begin, steps.write, steps.end):
+                communicator.agree(self._comm, step)
+        except BaseException:
+            steps.abandon()
+            raise
+
+    def _to_save(self) -> tuple[Box, Callable[[Box], npt.NDArray[Any]]]:
+        """What this rank writes to a file, and what gives the elements of a part of it."""
+        initial = self._initial
+        if initial is not None and not initial.of_file:
+            rank, ranks = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
+            return rows_layout(self.shape, ranks).owned[rank], initial.fill
+        # A file may be replaced by the one that is written: it is read before.
+        return self._owned_box(), LocalArray(self._type, self._owned_box(), self.local).view
 
     def _gathered(self) -> npt.NDArray[Any] | None:
         self.settle()

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
 from lapwing.errors import RunError
-from lapwing.runtime.storage import LocalArray
+from lapwing.loopnest.binding import ArrayType
+from lapwing.runtime.shear import Box
 from lapwing.runtime.transfer import pieces, slices
 
-_WRITTEN_AT_ONCE = 16 << 20  # bytes
+_WRITTEN_AT_ONCE = 4 << 20  # bytes: functions of indices take several times as much to make them
 
 
 class SavedFile:
-    """A file on its way: all ranks ``begin``, ``write`` and ``end``, in step. Each raises RunError where the system does.
+    """A file on its way: all ranks ``begin``, ``write`` and ``end``, in step. Each raises RunError where the system does; then,
+    or when another rank has failed, ``abandon``.
 
-    It lies beside its place, called ``NAME.part``, until it is complete. part: the elements this rank writes.
+    It lies beside its place, called ``NAME.part``, until it is complete. box: the elements this rank writes, of which
+    ``values`` gives those of a part.
     """
 
-    def __init__(self, name: str, first: bool, part: LocalArray) -> None:
-        self._name, self._first, self._part = name, first, part
+    def __init__(
+        self, name: str, first: bool, array: ArrayType, box: Box, values: Callable[[Box], npt.NDArray[Any]]
+    ) -> None:
+        self._name, self._first, self._array, self._box, self._values = name, first, array, box, values
         self._beside = f"{os.path.realpath(name)}.part"
 
     def begin(self) -> None:
         if self._first:
             with self._saying():
-                array = self._part.array
+                array = self._array
                 if 0 in array.shape:
                     with open(self._beside, "wb") as stream:
                         np.save(stream, np.empty(array.shape, array.dtype))
@@ -40,9 +47,9 @@ class SavedFile:
 
     def write(self) -> None:
         with self._saying():
-            for piece in pieces(self._part.box, self._part.array.itemsize, _WRITTEN_AT_ONCE):
+            for piece in pieces(self._box, self._array.itemsize, _WRITTEN_AT_ONCE):
                 file = open_memmap(self._beside, "r+")  # anew, so that what is written leaves this process's memory
-                file[slices(piece)] = self._part.view(piece)
+                file[slices(piece)] = self._values(piece)
                 file.flush()
 
     def end(self) -> None:
@@ -50,12 +57,14 @@ class SavedFile:
             with self._saying():
                 os.replace(self._beside, os.path.realpath(self._name))
 
+    def abandon(self) -> None:
+        if self._first:
+            with suppress(OSError):
+                os.unlink(self._beside)
+
     @contextmanager
     def _saying(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if self._first:
-                with suppress(OSError):
-                    os.unlink(self._beside)
             raise RunError(f"{self._name} cannot be written: {error.strerror or error}.") from error
