@@ -144,7 +144,7 @@ def _run_collectively(
                 plan = calls.plan
             if stored:
                 state = state_of_earlier(nest, bound, plan, stored)
-            message = (stubs, plan, state)
+            message = (stubs, plan, state, stored)
         except LapwingError as error:
             message = error
         except Exception as error:  # the other ranks must not wait for a message that never comes
@@ -156,7 +156,7 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    stubs, plan, state = message
+    stubs, plan, state, stored = message  # a rank that gives None for an array on disk has the first rank's
     bound = bind_stand_ins(nest, stubs)
     copies = {n: values[n] for n in call.copies}
     if any(len(ranks) > 1 for ranks in holders.values()):
