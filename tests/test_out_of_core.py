@@ -21,6 +21,8 @@ from limits import scaled
 import lapwing as lw
 from lapwing.codegen.toolchain import find_c_compiler, find_mpi
 from lapwing.errors import BuildError
+from lapwing.planner.plan import ENGINES
+from lapwing.runtime.communicator import world
 from lapwing.store.manifest import Claim
 
 SHAPE, CHUNKS = (60, 50), (16, 17)
@@ -164,9 +166,11 @@ SWEEPS, WIDE = 30, (400, 300)
 
 
 def work(path: str, *words: str) -> None:
-    """What this file does as a program."""
-    nest = smooth.using(tile=20, pass_sweeps=2, resume="resume" in words)
-    total = nest(lw.open(path), SWEEPS)
+    """What this file does as a program. words: what the run is to be like; an engine among them."""
+    engine = next((engine for engine in ENGINES if engine in words), None)
+    pass_sweeps = 1 if "slowly" in words else 2
+    nest = smooth.using(tile=20, pass_sweeps=pass_sweeps, resume="resume" in words, engine=engine)
+    total = nest(None if "first alone" in words and world().Get_rank() else lw.open(path), SWEEPS)
     print(json.dumps(total), flush=True)
 
 
@@ -208,6 +212,18 @@ def kill_and_resume(path: Path, kills: int, chooser: random.Random, ranks: int) 
 def reference() -> tuple[np.ndarray, float]:
     expected = values(shape=WIDE)
     return expected, smooth(expected, SWEEPS)  # in memory, which other tests compare with the plain loop
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("words", [*ENGINES, "helper, slowly", "overlap, first alone"])
+def test_on_two_ranks(words: str, tmp_path: Path) -> None:
+    array = stored(tmp_path / "u.zarr", values(shape=WIDE), (50, 150))
+    process = start(tmp_path / "u.zarr", *words.split(", "), ranks=2)
+    out, errors = process.communicate(timeout=scaled(120))
+    assert process.returncode == 0, errors
+    expected, total = reference()
+    assert float(json.loads(out.splitlines()[0])) == total
+    assert array.numpy().tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])
