@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.trace.events import EVENT, PHASES, RankTrace, RunTrace
+from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace, RunTrace
 
 Event = dict[str, Any]
 
@@ -24,7 +24,7 @@ def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0
     for k, given in enumerate(listed):
         for name, value in given.items():
             array[k][name] = PHASES.index(value) if name == "phase" else value
-    spent = {p: sum(e["seconds"] for e in listed if e["phase"] == p) for p in PHASES if p != "transfer"}
+    spent = {p: sum(e["seconds"] for e in listed if e["phase"] == p) for p in PHASES if p not in UNDER_WAY}
     computed = [e for e in listed if e["phase"] == "compute"]
     first = min((e["begin"] for e in computed), default=begin)
     last = max((e["end"] for e in computed), default=begin)
@@ -34,6 +34,9 @@ def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0
         "total": total, "cpu_lost": 0.0, **spent, "fill": first - begin, "drain": begin + total - last if computed else 0.0,
         "exposed": sum(e.get("exposed", 0.0) for e in steady),
         "messages": len(arrived), "bytes": sum(e.get("bytes", 0) for e in arrived),
+        "read_bytes": sum(e.get("bytes", 0) for e in listed if e["phase"] == "read"),
+        "written_bytes": sum(e.get("bytes", 0) for e in listed if e["phase"] == "write"),
+        "disk_busy": 0.0,
     }  # fmt: skip
     dropped = more.pop("dropped", 0)
     times.update(more)

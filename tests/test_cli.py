@@ -262,14 +262,14 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
     for run in found["runs"]:
         assert set(run) == {
             "engine", "tile", "grid", "seconds", "median", "predicted", "hidden", "exposed_seconds", "transfer_seconds",
-            "cpu_lost", "cpu_lost_seconds",
-            "identical", "results",
+            "disk", "cpu_lost", "cpu_lost_seconds", "identical", "results",
         }  # fmt: skip
         assert run["tile"] == 7
         assert run["grid"] == [ranks]
         assert len(run["seconds"]) == 3
         assert run["median"] == sorted(run["seconds"])[1]
         assert run["predicted"] > 0
+        assert run["disk"] is None
         assert run["identical"] is True
         assert run["results"] == expected_results()
         assert 0 <= run["cpu_lost"] <= 1
