@@ -1,4 +1,4 @@
-"""Checks random nests some of whose arrays are on disk: started by test_out_of_core.py as nest_worker.py is by its test."""
+"""Checks random nests some of whose arrays are on disk: started by test_nests_on_disk.py as nest_worker.py is by its test."""
 
 from __future__ import annotations
 
