@@ -19,9 +19,12 @@ import pytest
 from limits import scaled
 
 import lapwing as lw
+from lapwing.api import ArrayShape
 from lapwing.codegen.toolchain import find_c_compiler, find_mpi
 from lapwing.errors import BuildError
-from lapwing.planner.plan import ENGINES
+from lapwing.planner.choose import Wishes
+from lapwing.planner.plan import ENGINES, Plan
+from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.runtime.communicator import world
 from lapwing.store.manifest import Claim
 
@@ -66,6 +69,14 @@ def divided(u):
     for i in range(1, u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = u[i - 1, j] + 7 // (i - 40)
+
+
+@lw.nest
+def twice(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j + 1] = u[i - 1, j]
+            u[i, j] = 0.5 * u[i, j]
 
 
 def stored(path: Path, values: np.ndarray, chunks: tuple[int, ...] | None = CHUNKS) -> lw.StoredArray:
@@ -137,6 +148,20 @@ class TestRefusals:
         u, v = (stored(tmp_path / name, values(shape=(20, 20))) for name in ("u.zarr", "v.zarr"))
         with pytest.raises(lw.RefusedError, match="no loop runs along the first axis, and only the first"):
             crossing(u, v)
+
+    def test_blocks_that_would_lose_values(self) -> None:
+        """The first statement writes the last column, the second all others: those of blocks are written by both."""
+        bound = twice.bind({"u": ArrayShape("float64", SHAPE)})
+        how = dict(on_disk={"u": CHUNKS}, seconds_per_point=1e-9, disk=DiskRates.of(None))
+
+        def planned(grid: tuple[int, ...] | None) -> Plan:
+            wishes = Wishes("overlap", 4, grid)
+            return streaming_plan(bound, twice.dependences, 2, 2, wishes, StreamingWishes(), **how)
+
+        assert planned(None).ranks == 1
+        assert "j is not cut: statements write elements of u at different places along it" in str(planned(None))
+        with pytest.raises(lw.RefusedError, match="at different places along j: out of core expected one rank along j"):
+            planned((2,))
 
     def test_an_array_twice(self, tmp_path: Path) -> None:
         array = stored(tmp_path / "u.zarr", values())
