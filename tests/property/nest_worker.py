@@ -30,6 +30,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from loading import load
+from on_disk import OnDisk
 from random_nests import Case, Choice, cases, check_refused_grid, choices
 from searching import search
 
@@ -42,37 +43,6 @@ from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 RUNS = 3  # cuts tried on one compiled nest
 RAISES = object()  # what is expected of a nest whose plain loop raises
-
-
-@dataclass(frozen=True)
-class OnDisk:
-    """Which arrays are on disk, each with the shape of its chunks, or None for a .npy file; how they are streamed.
-
-    ``first_alone``: the first rank passes them, others None.
-    """
-
-    chunks: tuple[tuple[str, tuple[int, ...] | None], ...]
-    memory: int | None
-    pass_sweeps: int | None
-    ring: int | None
-    first_alone: bool
-
-    @property
-    def wishes(self) -> dict[str, Any]:
-        return {"memory": self.memory, "pass_sweeps": self.pass_sweeps, "ring": self.ring}
-
-    def store(self, directory: Path, arguments: dict[str, object]) -> dict[str, str]:
-        """Write the arrays to a new directory; their paths by name."""
-        directory.mkdir()
-        paths = {}
-        for name, chunks in self.chunks:
-            values = arguments[name]
-            assert isinstance(values, np.ndarray)
-            path = directory / f"{name}.{'npy' if chunks is None else 'zarr'}"
-            array = lw.create(path, values.shape, values.dtype, chunks=chunks)
-            array.write(tuple((0, n) for n in values.shape), values)
-            paths[name] = str(path)
-        return paths
 
 
 @dataclass(frozen=True)
