@@ -126,6 +126,12 @@ def test_chunks_that_were_never_written(tmp_path: Path) -> None:
     assert array.numpy().tobytes() == expected.tobytes()
 
 
+def test_nothing_to_compute(tmp_path: Path) -> None:
+    array = stored(tmp_path / "u.zarr", values(shape=(2, 9)), (1, 4))
+    assert smooth(array, 3) == 0.0
+    assert array.numpy().tobytes() == values(shape=(2, 9)).tobytes()
+
+
 def test_an_error_of_the_plain_loop_leaves_the_array(tmp_path: Path) -> None:
     array = stored(tmp_path / "u.zarr", values("int64"))
     with pytest.raises(lw.RunError, match="division by zero"):
@@ -195,6 +201,8 @@ def work(path: str, *words: str) -> None:
     engine = next((engine for engine in ENGINES if engine in words), None)
     pass_sweeps = 1 if "slowly" in words else 2
     nest = smooth.using(tile=20, pass_sweeps=pass_sweeps, resume="resume" in words, engine=engine)
+    if "nothing" in words:
+        assert nest(lw.open(path), 0) == 0.0
     total = nest(None if "first alone" in words and world().Get_rank() else lw.open(path), SWEEPS)
     print(json.dumps(total), flush=True)
 
@@ -240,7 +248,7 @@ def reference() -> tuple[np.ndarray, float]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("words", [*ENGINES, "helper, slowly", "overlap, first alone"])
+@pytest.mark.parametrize("words", [*ENGINES, "helper, slowly", "overlap, first alone", "nothing"])
 def test_on_two_ranks(words: str, tmp_path: Path) -> None:
     array = stored(tmp_path / "u.zarr", values(shape=WIDE), (50, 150))
     process = start(tmp_path / "u.zarr", *words.split(", "), ranks=2)
