@@ -21,7 +21,7 @@ struct Wires {
     std::vector<char> slots;
 };
 
-using Name = std::tuple<std::int64_t, std::int64_t, std::int64_t>; // source, target, lag
+using Name = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>; // source, target, lag, sweep of a pass
 using AllWires = std::map<Name, std::unique_ptr<Wires>>;
 
 AllWires wires_between(const lw_program *programs, std::int64_t ranks) {
@@ -30,7 +30,7 @@ AllWires wires_between(const lw_program *programs, std::int64_t ranks) {
         const lw_program &program = programs[rank];
         for (std::int64_t k = 0; k < program.incoming; ++k) {
             const lw_channel &channel = program.incoming_channels[k];
-            auto &wires = all[{channel.peer, rank, channel.lag}];
+            auto &wires = all[{channel.peer, rank, channel.lag, channel.pass_sweep}];
             wires = std::make_unique<Wires>();
             wires->slots.resize(static_cast<std::size_t>(Ring(program, channel, channel.depth).bytes()));
         }
@@ -45,7 +45,7 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
     OneSided::Outbounds outgoing;
     for (std::int64_t k = 0; k < program.incoming; ++k) {
         const lw_channel &channel = program.incoming_channels[k];
-        Wires &wires = *all.at({channel.peer, rank, channel.lag});
+        Wires &wires = *all.at({channel.peer, rank, channel.lag, channel.pass_sweep});
         Ring ring(program, channel, channel.depth);
         ring.place(wires.slots.data());
         if (channel.there != nullptr) {
@@ -56,7 +56,7 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
     }
     for (std::int64_t k = 0; k < program.outgoing; ++k) {
         const lw_channel &channel = program.outgoing_channels[k];
-        Wires &wires = *all.at({rank, channel.peer, channel.lag});
+        Wires &wires = *all.at({rank, channel.peer, channel.lag, channel.pass_sweep});
         Ring ring(program, channel, channel.depth);
         ring.place(wires.slots.data());
         if (channel.there != nullptr) {
