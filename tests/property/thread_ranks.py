@@ -101,7 +101,8 @@ class RankThreads:
         """Run a plan on as many threads as it has ranks; written arrays are updated in place. Returns whether faces were
         stored straight into the receivers' arrays.
 
-        stored: the arrays on disk, of a plan that streams; those stay as they are, and arguments get the new values. Raises AssertionError where a rank waits for ever.
+        stored: the arrays on disk, of a plan that streams; they stay as they are there, and ``arguments`` gets the new values.
+        Raises AssertionError where a rank waits for ever.
         """
         bound = skewed_nest(bound, plan.skew)
         library = self.module(bound, plan)

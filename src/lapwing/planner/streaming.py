@@ -166,8 +166,8 @@ def _grid(
         if cut := [k for k in whole if grid[k] > 1]:
             loop = bound.nest.space_loops[cut[0]].name
             raise RefusedError(
-                f"grid {'x'.join(map(str, given))}: statements write elements of {whole[cut[0]]} at different places along {loop}: "
-                f"out of core expected one rank along {loop}."
+                f"grid {'x'.join(map(str, given))}: statements write elements of {whole[cut[0]]} at different places along "
+                f"{loop}: out of core expected one rank along {loop}."
             )
         return grid
     weights = communication_weights(bound, dependences)
