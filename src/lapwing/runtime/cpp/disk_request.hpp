@@ -79,8 +79,7 @@ public:
         for (std::int64_t run = request.first; left > 0; ++run, skip = 0) {
             char *const begin = first_run + place_of(extent, run).memory + skip;
             const std::int64_t bytes = std::min(left, extent.run_bytes - skip);
-            char *const end =
-                runs_.empty() ? nullptr : static_cast<char *>(runs_.back().iov_base) + runs_.back().iov_len;
+            char *const end = runs_.empty() ? nullptr : static_cast<char *>(runs_.back().iov_base) + runs_.back().iov_len;
             if (begin == end) {
                 runs_.back().iov_len += static_cast<std::size_t>(bytes);
             } else {

@@ -1,7 +1,7 @@
 // The disk ring: while one slab is computed, later ones are read and earlier ones written back (P3, section 2).
 //
-// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order,
-// and takes the memory of the one `slots` before it:
+// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order, and
+// takes the memory of the one `slots` before it:
 //
 //     written <= released <= computed + ... <= loaded <= opened for reading <= written + slots
 #pragma once
