@@ -49,6 +49,16 @@ def run_of(ranks: Sequence[RankTrace], engine: str = "overlap", **more: Any) -> 
     return RunTrace(engine=engine, transfer_seconds=fields.pop("transfer_seconds", None), ranks=tuple(ranks), **fields)
 
 
+def out_of_core() -> RunTrace:
+    """One rank, two slabs: the first is waited for, the second read while the first is computed on; writing is waited for."""
+    events = [
+        event("disk", 0, 2), event("read", 0, 2, bytes=100), event("read", 1, 3, bytes=100, step=1),
+        event("compute", 2, 6), event("compute", 6, 8, step=1), event("write", 6, 7, bytes=100),
+        event("write", 8, 9, bytes=100, step=1), event("disk", 8, 9),
+    ]  # fmt: skip
+    return run_of([rank_of(0, events, total=9, disk_busy=5.0)])
+
+
 def pipeline(
     engine: str, ranks: int = 2, steps: int = 20, compute: float = 1e-3, transfer: float = 8e-4, uneven: float = 0.0
 ) -> RunTrace:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from chromium import Chromium, find_chromium
-from made_traces import pipeline, run_of
+from made_traces import out_of_core, pipeline, run_of
 from needs import CHROMIUM
 from test_trace import many_events, two_ranks
 
@@ -21,6 +21,7 @@ PROGRAM = find_chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=CHROMIUM.reason)
 
 SHIFT = 8
+DISK = ("disk", "read", "write")
 COLOURS = """(() => {
   const pixels = picture.getContext("2d").getImageData(0, 0, picture.width, picture.height).data;
   const counts = {};
@@ -142,10 +143,23 @@ def test_every_phase_is_drawn_in_both_schemes(page: Chromium, tmp_path: Path, sc
     page.run("show(0.01, 0.013)")
     page.settle()
     drawn = page.run(COLOURS)
-    assert all(count > 10 for name, count in drawn.items() if name != "late"), drawn
+    assert all(count > 10 for name, count in drawn.items() if name not in ("late", *DISK)), drawn
     assert drawn["compute"] > 5000
     page.screenshot(tmp_path / "shot.png")
     assert distinct_colours(page, tmp_path / "shot.png") > 20
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_reads_and_writes_are_drawn(browser: Chromium, tmp_path: Path, scheme: str) -> None:
+    browser.scheme(scheme)
+    show(browser, tmp_path, out_of_core())
+    browser.settle()
+    drawn = browser.run(COLOURS)
+    assert all(drawn[name] > 10 for name in DISK), drawn
+    x, y = point(browser, "row.track.kind === 'writes'", 0)
+    browser.mouse("mouseMoved", x, y)
+    assert tooltip(browser)[0] == "slab being written, rank 0"
+    assert "wait: disk" in browser.run("document.getElementById('legend').innerText")
 
 
 def test_schemes_differ(page: Chromium) -> None:

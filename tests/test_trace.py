@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from limits import scaled
-from made_traces import event, pipeline, rank_of, run_of
+from made_traces import event, out_of_core, pipeline, rank_of, run_of
 
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
@@ -164,6 +164,19 @@ def test_overlap_hides_what_blocking_exposes() -> None:
     assert blocking.efficiencies.transfer < 0.7 < 0.95 < overlap.efficiencies.transfer
 
 
+def test_figures_of_the_disk() -> None:
+    found = metrics(out_of_core())
+    assert found.disk is not None
+    assert (found.disk.read_bytes, found.disk.written_bytes) == (200, 200)
+    assert (found.disk.exposed_seconds, found.disk.busy_seconds) == (3, 5)
+    assert found.disk.hidden == pytest.approx(0.4)
+    assert found.shares["disk"] == pytest.approx(3 / 9)
+    assert (found.fill_seconds, found.drain_seconds) == (2, 1)
+    assert "40% hidden: 3 s exposed of 5 s; 200 B read, 200 B written" in str(found)
+    assert json.loads(json.dumps(found.to_json()))["disk"]["hidden"] == found.disk.hidden
+    assert metrics(two_ranks()).disk is None
+
+
 def test_nothing_computed_nothing_sent() -> None:
     found = metrics(run_of([rank_of(0, [], total=0.0)]))
     assert found.hidden is found.exposed_seconds is found.transfer_seconds is None
@@ -248,6 +261,16 @@ def test_tracks_hold_every_event_once_and_never_two_at_a_time() -> None:
     for track in tracks:
         chosen = rank.events[track.events]
         assert (chosen["begin"][1:] >= chosen["end"][:-1]).all()
+
+
+def test_slabs_on_their_way_have_tracks_of_their_own() -> None:
+    (rank,) = out_of_core().ranks
+    kinds = {track.kind: [] for track in tracks_of(rank)}
+    for track in tracks_of(rank):
+        kinds[track.kind].append(len(track.events))
+    assert kinds == {"compute": [2], "communication": [2], "reads": [1, 1], "writes": [2]}
+    rows = [e["args"]["name"] for e in perfetto(out_of_core()) if e["name"] == "thread_name"]
+    assert rows == ["compute", "communication", "reads", "reads (2)", "writes"]
 
 
 # -- Perfetto --------------------------------------------------------------------------------------------------------
@@ -473,6 +496,15 @@ def test_pages_say_what_the_metrics_say() -> None:
         assert duration(found.exposed_seconds) in text
         assert share(found.efficiencies.load_balance) in text
     assert f"{runs[1].seconds / runs[0].seconds:.2f} × blocking" in text
+
+
+def test_pages_show_the_disk_where_there_is_one() -> None:
+    page = _Page(timeline_page([replace(pipeline("overlap"), engine="in memory"), out_of_core()]))
+    assert "40%" in page.text
+    assert "200 B read" in page.text
+    assert "disk hidden" in page.text
+    assert {track["kind"] for track in page.data["runs"][1]["ranks"][0]["tracks"]} >= {"reads", "writes"}
+    assert "disk hidden" not in _Page(timeline_page([pipeline("overlap")])).text
 
 
 def test_runs_of_one_engine_are_told_apart() -> None:

@@ -28,10 +28,12 @@ from lapwing.runtime.workspace import Reductions
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import (
     MANIFEST,
+    Checksums,
     Claim,
     Manifest,
     RankFile,
     State,
+    changed_generation,
     make_ranks_folder,
     old_ranks_folders,
     reached,
@@ -51,6 +53,7 @@ _SHARE = 2  # without a limit a run takes this part of the memory that is availa
 class _Generation:
     """An array on disk as it is before a pass or after it. folder: of its chunk files; None is the array's own."""
 
+    name: str
     stored: StoredArray
     folder: str | None
 
@@ -67,6 +70,11 @@ class _Generation:
             file = np.memmap(piece.file, np.uint8, "r")
             part[...] = np.ndarray(part.shape, found.dtype, file, piece.offset, piece.strides)
         return found
+
+    def key(self, file: str) -> int:
+        """For checksums: a hash of the array's name and of the chunk's."""
+        chunk = os.path.join(*file.split(os.sep)[-len(self.stored.shape) :]) if os.path.isdir(self.stored.path) else ""
+        return xxhash.xxh3_64_intdigest(f"{self.name}\0{chunk}".encode())
 
     @property
     def inode(self) -> int | None:
@@ -275,6 +283,12 @@ class WorkOnDisk:
         if not self._ending.keep or self._main is None:
             self.give_up()
             return
+        if self._manifest is not None and (changed := changed_generation(self._main, self._manifest)) is not None:
+            self.give_up()
+            raise RunError(
+                f"{self._main}: what pass {changed + 1} has read is not what was written before: the disk has failed, or "
+                "another program has changed files there. The arrays are as they were. Check the disk, and run again."
+            )
         if not self.state.complete:
             words = self.state.words if self._manifest is None else reached(self._main, self._manifest).words
             inodes = {name: inode for name, generation in last.items() if (inode := generation.inode) is not None}
@@ -358,7 +372,7 @@ class WorkOnDisk:
 
     def _generation(self, name: str, number: int) -> _Generation:
         folder = self._folder(name, number)
-        return self._generations.setdefault((name, folder), _Generation(self._stored[name], folder))
+        return self._generations.setdefault((name, folder), _Generation(name, self._stored[name], folder))
 
     def _folder(self, name: str, number: int) -> str | None:
         """Where an array's chunks are after so many passes: the first are its own, then two folders take turns."""
@@ -378,17 +392,17 @@ class PassLog:
         self, file: RankFile, state: State, streaming: Streaming, written_files: Sequence[Sequence[str]]
     ) -> None:
         self._file, self._state, self._streaming, self._written_files = file, state, streaming, written_files
-        self._words: dict[int, list[int]] = {}
+        self._computed: dict[int, tuple[list[int], int]] = {}  # words of reductions, and the checksum of what was read
         self._thread = ThreadPoolExecutor(1)
         self._finishing: list[Future[None]] = []
 
-    def __call__(self, event: int, number: int, words: npt.NDArray[np.int64]) -> int:
+    def __call__(self, event: int, number: int, words: npt.NDArray[np.int64], checksum: int) -> int:
         """Whether a pass may be written; for other events it does not matter. Raises RunError where the system cannot write."""
         generation = self._state.generation + number + 1  # that the pass writes
         if event == native.PASS_COMPUTED:
-            self._words[number] = words.tolist()
+            self._computed[number] = (words.tolist(), checksum)
         elif event == native.PASS_WRITTEN:
-            self._finishing.append(self._thread.submit(self._finish, number))
+            self._finishing.append(self._thread.submit(self._finish, number, checksum))
         else:
             self._check()
             # It takes the place of the one before the last, which other ranks may still have to go on from.
@@ -404,7 +418,7 @@ class PassLog:
         while self._finishing and self._finishing[0].done():
             self._finishing.pop(0).result()
 
-    def _finish(self, number: int) -> None:
+    def _finish(self, number: int, written: int) -> None:
         for name in self._written_files[number]:
             try:
                 with open(name, "rb") as stream:
@@ -412,4 +426,5 @@ class PassLog:
             except OSError as error:
                 raise RunError(f"{name}: cannot be brought to the disk: {error.strerror}.") from error
         sweeps = min(self._state.sweeps + (number + 1) * self._streaming.pass_sweeps, self._streaming.sweeps)
-        self._file.finished(self._state.generation + number + 1, sweeps, self._words.pop(number))
+        words, read = self._computed.pop(number)
+        self._file.finished(self._state.generation + number + 1, sweeps, words, Checksums(read, written))

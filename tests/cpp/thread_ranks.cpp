@@ -71,7 +71,7 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
 // What a rank has been told of its passes: it asks before it writes one.
 thread_local std::int64_t computed_passes = 0, writable_passes = 0;
 
-int notice(std::int64_t event, std::int64_t pass) {
+int notice(std::int64_t event, std::int64_t pass, std::uint64_t) {
     if (event == LW_PASS_COMPUTED && pass != computed_passes++) throw Failure("passes are computed out of order");
     if (event == LW_PASS_WRITTEN && pass >= writable_passes) throw Failure("a pass is written that may not be");
     if (event != LW_PASS_MAY_BE_WRITTEN) return 1;

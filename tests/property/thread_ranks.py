@@ -119,7 +119,7 @@ class RankThreads:
             streamed = [on_disk.arrays(rank) for rank in ranks]
             tables = [on_disk.tables(rank) for rank in ranks]
             for table in tables:
-                table.c.request_bytes, table.c.threads = way.request_bytes, way.movers
+                table.c.request_bytes, table.c.queue_depth = way.request_bytes, way.movers
             disks, together = (native.Disk * plan.ranks)(*(table.c for table in tables)), plan.streaming.pass_sweeps
         workspaces = [Workspace(bound, library, {**a, **s}) for a, s in zip(locals_, streamed, strict=True)]
         programs = [rank_program(faces, rank, plan.ranks, together, 0, stored is None) for rank in ranks]

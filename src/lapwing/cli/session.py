@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -393,10 +393,11 @@ class _Bench:
             "grid": list(plan.grid),
             "seconds": [o.seconds for o in outcomes],
             "median": statistics.median(o.seconds for o in outcomes),
-            "predicted": None if plan.prediction is None else plan.prediction.seconds,
+            "predicted": plan.predicted_seconds,
             "hidden": figures.hidden,
             "exposed_seconds": figures.exposed_seconds,
             "transfer_seconds": figures.transfer_seconds,
+            "disk": None if figures.disk is None else asdict(figures.disk),
             "cpu_lost": figures.cpu_lost_share,
             "cpu_lost_seconds": list(figures.cpu_lost_by_rank),
             "identical": None if self.reference is None else not differing,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lapwing.units import in_seconds, share
+from lapwing.units import NOT_KNOWN, in_seconds, share, size
 
 _PIPED_WIDTH = 120  # characters, where there is no terminal to ask
 _DIGITS = 4  # more say nothing: they are the noise of any machine
@@ -28,6 +28,11 @@ def show(document: Mapping[str, Any]) -> None:
     table.add_column("seconds" if repeats == 1 else f"seconds (median of {repeats})", justify="right")
     table.add_column("predicted", justify="right")
     table.add_column("communication hidden", justify="right")
+    on_disk = any(run["disk"] is not None for run in runs)
+    if on_disk:
+        table.add_column("disk hidden", justify="right")
+        table.add_column("read", justify="right")
+        table.add_column("written", justify="right")
     table.add_column("identical")
     for run in runs:
         table.add_row(
@@ -37,6 +42,7 @@ def show(document: Mapping[str, Any]) -> None:
             in_seconds(run["median"], _DIGITS),
             in_seconds(run["predicted"], _DIGITS),
             share(run["hidden"]),
+            *(_disk(run["disk"]) if on_disk else ()),
             _verdict(run["identical"]),
         )
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
@@ -51,6 +57,12 @@ def show(document: Mapping[str, Any]) -> None:
         console.print(text, markup=False, highlight=False)
     for name, value in runs[-1]["results"].items():
         console.print(f"{name} = {value}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _disk(figures: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    if figures is None:
+        return NOT_KNOWN, NOT_KNOWN, NOT_KNOWN
+    return share(figures["hidden"]), size(figures["read_bytes"]), size(figures["written_bytes"])
 
 
 def _verdict(identical: bool | None) -> Text:

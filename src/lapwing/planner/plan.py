@@ -105,6 +105,13 @@ class Plan:
         return grid
 
     @property
+    def predicted_seconds(self) -> float | None:
+        """Of a run; None where nothing is known of the machine."""
+        if self.streaming is not None:
+            return self.streaming.seconds
+        return None if self.prediction is None else self.prediction.seconds
+
+    @property
     def mapping_loop(self) -> str:
         """The name of the pipelined loop: of several sweep loops, the innermost."""
         return self.sweep_loops[-1] if self.mapping is None else self.space_loops[self.mapping]
@@ -168,7 +175,8 @@ class Plan:
     def _decisions(self) -> list[str]:
         """What was decided, in a few words each."""
         ranks = "one rank" if self.ranks == 1 else f"{self.ranks} ranks, grid {'x'.join(map(str, self.grid))}"
-        predicted = [] if self.prediction is None else [f"predicted {duration(self.prediction.seconds)}"]
+        seconds = self.predicted_seconds
+        predicted = [] if seconds is None else [f"predicted {duration(seconds)}"]
         return [ranks, self.engine, f"{self.mapping_loop} pipelined, {self._tiles_text()}", *predicted]
 
     def _ranks_text(self) -> str:
@@ -179,7 +187,8 @@ class Plan:
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""
-        predicted = "" if self.prediction is None else f"; predicted {duration(self.prediction.seconds)}"
+        seconds = self.predicted_seconds
+        predicted = "" if seconds is None else f"; predicted {duration(seconds)}"
         grid = f", grid {self._grid_text()}" if self.ranks > 1 else ""
         return f"  {self.engine:<12} {self.mapping_loop} pipelined, {self._tiles_text()}{grid}{predicted}"
 

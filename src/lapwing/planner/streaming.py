@@ -390,8 +390,9 @@ class _Problem:
         least = self.ranks_a_node * self._memory(tile or 1, self.wishes.pass_sweeps or 1)
         assert self.wishes.memory is not None
         what = f"slabs of {tile} rows" if tile else "slabs of one row"
+        ranks = f"{self.ranks_a_node} rank{'s' if self.ranks_a_node > 1 else ''}"
         return RefusedError(
-            f"memory of {size(self.wishes.memory)} for {self.ranks_a_node} ranks of a node: expected {size(least)} or more, the "
+            f"memory of {size(self.wishes.memory)} for {ranks} of a node: expected {size(least)} or more, the "
             f"frontiers and {what}. Give more memory, or more nodes."
         )
 

@@ -90,8 +90,8 @@ class Outcome:
     def _repr_html_(self) -> str:
         """For notebooks: results, and the time beside the predicted one."""
         rows = [("time", duration(self.seconds))]
-        if self.plan.prediction is not None:
-            rows.append(("predicted", duration(self.plan.prediction.seconds)))
+        if (predicted := self.plan.predicted_seconds) is not None:
+            rows.append(("predicted", duration(predicted)))
         rows += [("ranks", str(self.plan.ranks)), ("engine", self.plan.engine)]
         rows += [("result", f"{name} = {value!r}") for name, value in self.results.items()]
         return table(f"run of {self.plan.nest}", rows)
@@ -185,10 +185,10 @@ class Runner:
                 interrupt.append(stop)
             return native.STOP if interrupt else native.GO_ON
 
-        def notice(event: int, number: int) -> int:
+        def notice(event: int, number: int, checksum: int) -> int:
             try:
                 assert log is not None
-                return log(event, number, self.workspace.words)
+                return log(event, number, self.workspace.words, checksum)
             except BaseException as stop:
                 interrupt.append(stop)
                 return 0
@@ -614,7 +614,7 @@ def _by_name(times: native.Times) -> dict[str, float]:
     found = {
         name: getattr(times, name)
         for name in (
-            *("total", "fill", "drain", "exposed", "cpu_lost"),
+            *("total", "fill", "drain", "exposed", "disk_busy", "cpu_lost"),
             *("messages", "bytes", "read_bytes", "written_bytes"),
         )
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.errors import BuildError
 from lapwing.trace.events import PHASES
 
 MAX_LOOPS = 8
@@ -28,6 +29,7 @@ TILE_FLAGS = (
 RUNTIME_FLAGS = ("-std=c++20", "-O2")
 
 _NATIVE = Path(__file__).parent / "cpp"
+_LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _SUPPORT = Path(__file__).parent.parent / "codegen" / "support.h"
 
 Announce = Callable[[str], None] | None
@@ -121,18 +123,19 @@ class Generation(ctypes.Structure):
         ("files", ctypes.POINTER(ctypes.c_char_p)),
         ("first_extent", ctypes.POINTER(ctypes.c_int64)),
         ("extents", ctypes.POINTER(Extent)),
+        ("keys", ctypes.POINTER(ctypes.c_uint64)),
     ]
 
 
 class Streamed(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("position", "ring_rows", "row_bytes", "turn", "origin")),
+        *((name, ctypes.c_int64) for name in ("position", "written", "ring_rows", "row_bytes", "turn", "origin")),
         ("first_rows", ctypes.POINTER(ctypes.c_int64)),
     ]
 
 
 PASS_COMPUTED, PASS_WRITTEN, PASS_MAY_BE_WRITTEN = 0, 1, 2  # events of a pass
-Notice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+Notice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64)
 
 
 class Disk(ctypes.Structure):
@@ -147,7 +150,7 @@ class Disk(ctypes.Structure):
         ("passes", ctypes.c_int64),
         ("reads", ctypes.POINTER(Generation)),
         ("writes", ctypes.POINTER(Generation)),
-        *((name, ctypes.c_int64) for name in ("threads", "request_bytes", "direct")),
+        *((name, ctypes.c_int64) for name in ("queue_depth", "request_bytes", "direct")),
         ("notice", Notice),
     ]
 
@@ -160,7 +163,7 @@ class Times(ctypes.Structure):
     """Seconds a rank spent; see lw_times in lapwing.h."""
 
     _fields_ = [
-        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "cpu_lost")),
+        *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "disk_busy", "cpu_lost")),
         ("phase", ctypes.c_double * len(PHASES)),
         *((name, ctypes.c_int64) for name in ("messages", "bytes", "read_bytes", "written_bytes")),
     ]
@@ -237,15 +240,28 @@ def mpi_runtime(announce: Announce = None) -> ctypes.CDLL:
     return _load_runtime("runtime-mpi", "mpi.cpp", find_mpi().mpicxx, announce)
 
 
+def _has_liburing() -> bool:
+    return any((Path(folder) / "liburing.h").exists() for folder in ("/usr/include", "/usr/local/include"))
+
+
 def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ctypes.CDLL:
     sources = {p.name: p.read_text(encoding="utf-8") for p in _NATIVE.iterdir() if p.suffix in (".h", ".hpp", ".cpp")}
     # Names for the preprocessor, of variants that are built for tests: see delays.hpp.
     defines = [f"-D{define}" for define in os.environ.get("LAPWING_RUNTIME_DEFINES", "").split()]
-    path = build_shared_library(
-        name=name, sources=sources, main=[main], compiler=compiler, flags=[*RUNTIME_FLAGS, *defines], announce=announce,
-        what=_RUNTIMES[name],
-    )  # fmt: skip
-    library = ctypes.CDLL(str(path))
+
+    def built(flags: Sequence[str]) -> ctypes.CDLL:
+        path = build_shared_library(
+            name=name, sources=sources, main=[main], compiler=compiler, flags=[*RUNTIME_FLAGS, *defines, *flags],
+            announce=announce, what=_RUNTIMES[name],
+        )  # fmt: skip
+        return ctypes.CDLL(str(path))
+
+    try:
+        library = built(_LIBURING if _has_liburing() else ())
+    except (BuildError, OSError):
+        if not _has_liburing():
+            raise
+        library = built(())  # its headers are here, but not the library itself
     library.lw_run.argtypes = [
         ctypes.POINTER(Program), ctypes.POINTER(Module), ctypes.POINTER(Tile), ctypes.POINTER(Options),
         ctypes.c_void_p, ctypes.POINTER(Trace), ctypes.POINTER(Times),

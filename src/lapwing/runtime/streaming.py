@@ -23,7 +23,7 @@ from lapwing.tiling.faces import Faces
 from lapwing.tiling.slabs import ArrayRows, Slabs
 
 REQUEST_BYTES = 1 << 20
-IO_THREADS = 4  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
+QUEUE_DEPTH = 4  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
 
 _BLOCK = 512  # bytes: what lies at multiples of it, in memory and on file, is moved without a copy
 _LINE = 64
@@ -53,6 +53,10 @@ class Generation(Protocol):
 
     def read(self, box: Box) -> npt.NDArray[Any]:
         """The elements of a box."""
+        ...
+
+    def key(self, file: str) -> int:
+        """What tells a file from the others in checksums, the same in all generations; 64 bits."""
         ...
 
 
@@ -154,9 +158,9 @@ def streamed_array(bound: BoundNest, faces: Faces, rank: int, ranks: int, rows: 
 
 
 class Log(Protocol):
-    """Is told what becomes of passes (lw_notice), with the words of reductions; closed when the run is over."""
+    """Is told what becomes of passes (lw_notice), with the words of reductions and a checksum; closed when the run is over."""
 
-    def __call__(self, event: int, number: int, words: npt.NDArray[np.int64]) -> int: ...
+    def __call__(self, event: int, number: int, words: npt.NDArray[np.int64], checksum: int) -> int: ...
     def close(self) -> None: ...
 
 
@@ -194,6 +198,7 @@ def disk_tables(
     streamed = [
         native.Streamed(
             position=positions[a.array.name],
+            written=int(a.array.name in bound.nest.written),
             ring_rows=a.ring_rows,
             row_bytes=a.row_bytes,
             turn=a.rows.step * a.array.shape[0],
@@ -227,7 +232,7 @@ def disk_tables(
         passes=len(passes),
         reads=builder.table(native.Generation, [one for one, _ in reads]),
         writes=builder.table(native.Generation, [one for one, _ in writes]),
-        threads=IO_THREADS,
+        queue_depth=QUEUE_DEPTH,
         request_bytes=REQUEST_BYTES,
         direct=int(direct),
     )
@@ -253,6 +258,7 @@ class _Builder:
     def generation(self, sources: Sequence[Generation | None]) -> tuple[native.Generation, list[str]]:
         """The tables of a generation, and its files."""
         files: dict[str, int] = {}
+        keys: list[int] = []
         extents: list[list[native.Extent]] = []
         steps = len(self._arrays[0].rows.touched)
         for slab in range(steps):
@@ -263,8 +269,10 @@ class _Builder:
                     continue
                 for piece in source.pieces(box):
                     file = files.setdefault(piece.file, len(files))
+                    if file == len(keys):
+                        keys.append(source.key(piece.file))
                     extents[-1].append(_extent(array, number, file, piece.offset, piece.box, piece.strides))
-        return self._generation(list(files), extents), list(files)
+        return self._generation(list(files), extents, keys), list(files)
 
     def frontiers(self, sources: Sequence[Generation]) -> native.Generation:
         """What stays in memory, as it is before the first pass."""
@@ -280,14 +288,17 @@ class _Builder:
                         at = values.ctypes.data + low * values.strides[0]
                         box = ((low, high), *part[1:])
                         extents[slab].append(_extent(array, number, -1, at, box, values.strides))
-        return self._generation([], extents)
+        return self._generation([], extents, [])
 
-    def _generation(self, files: Sequence[str], extents: Sequence[Sequence[native.Extent]]) -> native.Generation:
+    def _generation(
+        self, files: Sequence[str], extents: Sequence[Sequence[native.Extent]], keys: Sequence[int]
+    ) -> native.Generation:
         firsts = itertools.accumulate(map(len, extents), initial=0)
         return native.Generation(
             files=self.table(ctypes.c_char_p, [name.encode() for name in files]),
             first_extent=self.numbers(firsts),
             extents=self.table(native.Extent, list(itertools.chain.from_iterable(extents))),
+            keys=self.table(ctypes.c_uint64, keys),
         )
 
 

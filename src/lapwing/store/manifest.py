@@ -15,10 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import xxhash
+
 from lapwing.errors import RefusedError, RunError
 from lapwing.store.renaming import sync_folder
 
 VERSION = 1
+_MODULUS = 1 << 64  # of checksums
 MANIFEST = "manifest.json"
 _LOCK, _RANKS = "lock", "ranks-"
 
@@ -26,8 +29,19 @@ Words = Sequence[Sequence[int]]  # of reductions: a row for every rank that has 
 
 
 @dataclass(frozen=True)
+class Checksums:
+    """Of what a rank read in a pass and of what it wrote (checksum.hpp). Those of all ranks add up, modulo 2^64, to that of all
+    arrays, however many ranks there are.
+    """
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
 class State:
-    """What is done: the generation that is whole, the sweeps it has had, and what reductions were then.
+    """What is done: the generation that is whole, the sweeps it has had, what reductions were then, and its checksum (None: not
+    known, of the arrays as they were given).
 
     complete: whether all is done, and the generation only has to take the arrays' places. inodes: of what takes them, by array,
     for once it has, what was there before lies where it was.
@@ -36,6 +50,7 @@ class State:
     generation: int = 0
     sweeps: int = 0
     words: Words = ()
+    checksum: int | None = None
     complete: bool = False
     inodes: Mapping[str, int] = field(default_factory=dict)
 
@@ -54,8 +69,8 @@ class Manifest:
         document = {
             "format": "lapwing run", "version": VERSION, "task": self.task, "ranks": self.ranks, "run": self.run,
             "generation": self.start.generation, "sweeps": self.start.sweeps,
-            "words": [list(row) for row in self.start.words], "complete": self.start.complete,
-            "inodes": dict(self.start.inodes),
+            "words": [list(row) for row in self.start.words], "checksum": self.start.checksum,
+            "complete": self.start.complete, "inodes": dict(self.start.inodes),
         }  # fmt: skip
         _write(os.path.join(folder, MANIFEST), document)
 
@@ -69,8 +84,7 @@ def read_manifest(folder: str) -> Manifest | None:
     """The manifest of a run that did not come to its end; None where there is none. Raises RefusedError for what is none."""
     path = os.path.join(folder, MANIFEST)
     try:
-        with open(path, encoding="utf-8") as stream:
-            document = json.load(stream)
+        document, is_whole = _read(path)
         if document["format"] != "lapwing run":
             raise ValueError
         if document["version"] > VERSION:
@@ -78,10 +92,16 @@ def read_manifest(folder: str) -> Manifest | None:
                 f"{path}: version {document['version']} of a newer Lapwing; this one reads version {VERSION}. Go on with that "
                 "one, or run without --resume, which begins anew."
             )
+        if not is_whole:
+            raise ValueError
         start = State(
-            int(document["generation"]), int(document["sweeps"]), [[int(w) for w in row] for row in document["words"]],
-            bool(document["complete"]), {str(name): int(inode) for name, inode in document["inodes"].items()},
-        )  # fmt: skip
+            generation=int(document["generation"]),
+            sweeps=int(document["sweeps"]),
+            words=[[int(w) for w in row] for row in document["words"]],
+            checksum=None if document["checksum"] is None else int(document["checksum"]),
+            complete=bool(document["complete"]),
+            inodes={str(name): int(inode) for name, inode in document["inodes"].items()},
+        )
         return Manifest(str(document["task"]), int(document["ranks"]), start, str(document["run"]))
     except FileNotFoundError:
         return None
@@ -95,7 +115,8 @@ def reached(folder: str, manifest: Manifest) -> State:
     """How far all ranks of a run have come."""
     if manifest.start.complete:
         return manifest.start
-    found = [_read_rank(folder, manifest, rank) for rank in range(manifest.ranks)]
+    files = [_read_rank(folder, manifest, rank) for rank in range(manifest.ranks)]
+    found = [_ends(file) for file in files]
     last = [max(generations, default=manifest.start.generation) for generations in found]
     generation = min(last)
     if generation <= manifest.start.generation:
@@ -104,16 +125,41 @@ def reached(folder: str, manifest: Manifest) -> State:
     if any(end is None for end in ends):
         raise RefusedError(f"{folder}: the ranks' files do not fit together. Run without --resume, which begins anew.")
     rows = [list(end["words"]) for end in ends if end is not None]
-    return State(generation, int(ends[0]["sweeps"]) if ends[0] else 0, [*manifest.start.words, *rows])
+    checksum = _total(files, generation, "written")
+    return State(generation, int(ends[0]["sweeps"]) if ends[0] else 0, [*manifest.start.words, *rows], checksum)
 
 
-def _read_rank(folder: str, manifest: Manifest, rank: int) -> dict[int, dict[str, Any]]:
+def changed_generation(folder: str, manifest: Manifest) -> int | None:
+    """The first generation that was read as another than it was written, by all ranks together; None if there is none. For a run
+    all of whose ranks have finished the same generation.
+    """
+    files = [_read_rank(folder, manifest, rank) for rank in range(manifest.ranks)]
+    before, generation = manifest.start.checksum, manifest.start.generation
+    while all(str(generation + 1) in file["checksums"] for file in files):
+        if before is not None and _total(files, generation + 1, "read") != before:
+            return generation
+        generation += 1
+        before = _total(files, generation, "written")
+    return None
+
+
+def _total(files: Sequence[Mapping[str, Any]], generation: int, which: str) -> int:
+    return sum(int(file["checksums"][str(generation)][which]) for file in files) % _MODULUS
+
+
+def _ends(file: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+    return {int(generation): end for generation, end in file["generations"].items()}
+
+
+def _read_rank(folder: str, manifest: Manifest, rank: int) -> Mapping[str, Any]:
     path = os.path.join(folder, manifest.ranks_folder, f"{rank}.json")
     try:
-        with open(path, encoding="utf-8") as stream:
-            return {int(g): end for g, end in json.load(stream)["generations"].items()}
+        file, is_whole = _read(path)
+        if not is_whole:
+            raise ValueError
+        return file
     except FileNotFoundError:
-        return {}
+        return {"generations": {}, "checksums": {}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RefusedError(f"{path}: is no rank's file. Run without --resume, which begins anew.") from error
 
@@ -125,19 +171,22 @@ class RankFile:
         self._folder = os.path.join(folder, manifest.ranks_folder)
         self._manifest, self._rank = manifest, rank
         self._ends: dict[int, dict[str, Any]] = {}
+        self._checksums: dict[int, dict[str, int]] = {}
         self._all_at = manifest.start.generation
 
-    def finished(self, generation: int, sweeps: int, words: Sequence[int]) -> None:
+    def finished(self, generation: int, sweeps: int, words: Sequence[int], checksums: Checksums) -> None:
         """Raises RunError where the system cannot write."""
         self._ends = {g: end for g, end in self._ends.items() if g == generation - 1}
         self._ends[generation] = {"sweeps": sweeps, "words": list(words)}
-        _write(os.path.join(self._folder, f"{self._rank}.json"), {"generations": self._ends})
+        self._checksums[generation] = vars(checksums)
+        document = {"generations": self._ends, "checksums": self._checksums}
+        _write(os.path.join(self._folder, f"{self._rank}.json"), document)
 
     def all_have(self, generation: int) -> bool:
         """Whether all ranks have finished a generation."""
         if generation > self._all_at:
             parent = os.path.dirname(self._folder)
-            found = [_read_rank(parent, self._manifest, rank) for rank in range(self._manifest.ranks)]
+            found = [_ends(_read_rank(parent, self._manifest, rank)) for rank in range(self._manifest.ranks)]
             self._all_at = min(max(ends, default=self._manifest.start.generation) for ends in found)
         return generation <= self._all_at
 
@@ -189,12 +238,24 @@ def old_ranks_folders(folder: str, manifest: Manifest) -> list[str]:
     ]
 
 
+def _digest(text: str) -> str:
+    return xxhash.xxh3_64_hexdigest(text.encode())
+
+
+def _read(path: str) -> tuple[dict[str, Any], bool]:
+    """A file that ``_write`` has written, and whether it is as it was."""
+    with open(path, encoding="utf-8") as stream:
+        text, _, digest = stream.read().partition("\n")
+    return json.loads(text), digest == _digest(text)
+
+
 def _write(path: str, document: Mapping[str, Any]) -> None:
-    """In one step: whoever reads finds the old file or the new one."""
+    """In one step: whoever reads finds the old file or the new one. JSON, and a line with its digest."""
     beside = f"{path}.new"
     try:
         with open(beside, "w", encoding="utf-8") as stream:
-            json.dump(document, stream)
+            text = json.dumps(document)
+            stream.write(f"{text}\n{_digest(text)}")
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(beside, path)

@@ -41,8 +41,8 @@ class RankTrace:
 
     ``events`` has dtype EVENT, in order of their ends; ``dropped`` says how many more there were than room.
     ``times`` are the seconds of lw_times by name (total, compute, pack, unpack, post, wait, poll, disk, fill, drain, exposed,
-    cpu_lost), messages and bytes sent, and bytes read and written; they count every event, dropped ones too. ``begin`` is when
-    the run began on this rank.
+    disk_busy, cpu_lost), messages and bytes sent, and bytes read and written; they count every event, dropped ones too.
+    ``begin`` is when the run began on this rank.
     """
 
     rank: int

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lapwing.schedule.pipeline import Pipeline
 from lapwing.schedule.timeline import timeline
-from lapwing.trace.events import EVENT, PHASES, RankTrace
+from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace
 
 _OF_A_STEP = ("wait", "unpack", "compute", "pack")
 
@@ -78,7 +78,10 @@ def _rank(
     spent = {
         name: float(events["seconds"][events["phase"] == PHASES.index(name)].sum())
         for name in PHASES
-        if name != "transfer"
+        if name not in UNDER_WAY
     }
-    times = {"total": float(end[-1]), **spent, "fill": float(start[0]), "drain": 0.0, "exposed": 0.0, "cpu_lost": 0.0}
-    return RankTrace(number, "", 0.0, {**times, "messages": 0, "bytes": 0}, events)
+    nothing = dict.fromkeys(
+        ("drain", "exposed", "disk_busy", "cpu_lost", "messages", "bytes", "read_bytes", "written_bytes"), 0
+    )
+    times = {"total": float(end[-1]), **spent, "fill": float(start[0]), **nothing}
+    return RankTrace(number, "", 0.0, times, events)

@@ -9,13 +9,13 @@ from typing import Any
 from lapwing.trace.events import RankTrace, RunTrace
 from lapwing.trace.exposure import exposed_by_rank
 from lapwing.trace.replay import Replayed, replay
-from lapwing.units import duration, share
+from lapwing.units import duration, share, size
 
 # Below this much transfer a single interruption decides what was hidden: it is one time slice of Linux's scheduler,
 # which is what a rank loses when another process gets its core.
 NOISE_SECONDS = 3e-3
 
-SHARES = ("compute", "pack", "unpack", "post", "wait", "poll")
+SHARES = ("compute", "pack", "unpack", "post", "wait", "poll", "disk")
 
 # One line for people on each figure.
 MEANINGS = {
@@ -23,6 +23,8 @@ MEANINGS = {
     "exposed": "how long a rank could do nothing, between its first and its last computation, but wait for messages on their "
     "way: never more than they take by themselves, nor than an ideal network would have saved",
     "transfer": "how long the same messages take with nothing else going on",
+    "disk hidden": "1 − exposed / busy: the part of reading and writing that cost no time; exposed is how long a rank could do "
+    "nothing but wait for its disk, busy how long any of its bytes were on their way from the disk or to it",
     "fill": "the longest a rank waited before its first computation",
     "drain": "the longest a rank went on after its last computation",
     "parallel efficiency": "POP: load balance × communication efficiency; the mean time in computation over the run time",
@@ -48,6 +50,39 @@ class Spread:
     @staticmethod
     def of(values: Sequence[float]) -> Spread:
         return Spread(min(values), sum(values) / len(values), max(values)) if values else Spread(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class DiskFigures:
+    """Reading and writing of a run out of core.
+
+    ``read_bytes`` and ``written_bytes`` are of all ranks. Of the rank that waited longest ``exposed_seconds`` are what it waited,
+    the first read and the last write included, and ``busy_seconds`` those in which bytes were on their way;
+    ``hidden`` = 1 − exposed / busy (None: too little to tell).
+    """
+
+    read_bytes: int
+    written_bytes: int
+    busy_seconds: float
+    exposed_seconds: float
+    hidden: float | None
+
+    @staticmethod
+    def of(ranks: Sequence[RankTrace]) -> DiskFigures | None:
+        """None where nothing was read or written."""
+        times = [rank.times for rank in ranks]
+        read, written = (int(sum(t[name] for t in times)) for name in ("read_bytes", "written_bytes"))
+        if read + written == 0:
+            return None
+        worst = max(times, key=lambda t: t["disk"])
+        return DiskFigures(read, written, worst["disk_busy"], worst["disk"], hidden(worst["disk"], worst["disk_busy"]))
+
+    def __str__(self) -> str:
+        moved = f"{size(self.read_bytes)} read, {size(self.written_bytes)} written"
+        exposed = f"{duration(self.exposed_seconds)} exposed of {duration(self.busy_seconds)}"
+        if self.hidden is None:
+            return f"{moved}: {exposed}, too little to tell what was hidden"
+        return f"{share(self.hidden)} hidden: {exposed}; {moved}"
 
 
 @dataclass(frozen=True)
@@ -96,6 +131,7 @@ class Metrics:
     left to 1 is the runtime's own. ``exposed_share`` is the part of their time in which ranks were exposed, and
     ``cpu_lost_share`` that in which something else had their cores (``cpu_lost_by_rank``, in seconds). ``dropped`` events are
     missing from the trace: without them exposed is what is known to be its most, and efficiencies that need a replay are None.
+    ``disk`` is None where all was in memory.
     """
 
     engine: str
@@ -116,6 +152,7 @@ class Metrics:
     bytes: int
     efficiencies: Efficiencies
     dropped: int
+    disk: DiskFigures | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -123,9 +160,11 @@ class Metrics:
     def __str__(self) -> str:
         pop = {name: share(value) for name, value in self.efficiencies.by_name().items()}
         lost = f", CPU lost {share(self.cpu_lost_share)}" if self.cpu_lost_share >= 0.0005 else ""
+        disk = [] if self.disk is None else [f"  disk         {self.disk}"]
         return "\n".join(
             [
                 f"{self.engine}: {self.hidden_text()}",
+                *disk,
                 f"  ranks' time  {self.shares_text() or 'nothing traced'}; "
                 f"fill {duration(self.fill_seconds)}, drain {duration(self.drain_seconds)}{lost}",
                 f"  POP          parallel efficiency {pop['parallel efficiency']} = load balance {pop['load balance']} "
@@ -183,6 +222,7 @@ def metrics(trace: RunTrace) -> Metrics:
         bytes=int(sum(t["bytes"] for t in times)),
         efficiencies=_efficiencies(trace.ranks, compute, replayed),
         dropped=sum(rank.dropped for rank in trace.ranks),
+        disk=DiskFigures.of(trace.ranks),
     )
 
 

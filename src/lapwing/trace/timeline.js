@@ -8,7 +8,7 @@ const WIDE = 1.5; // pixels from which an event is drawn by itself
 const MOST_LINKS = 300; // messages drawn as lines at a time
 const SMALLEST_VIEW = 2e-7; // seconds
 const ALL_LANES = 32; // pixels of a rank's messages on their way, however many there are at a time
-const HEIGHTS = { "heading": 34, "gap": 9, "compute": 20, "communication": 12, "helper thread": 12 };
+const HEIGHTS = { "heading": 34, "gap": 9, "compute": 20, "communication": 12, "helper thread": 12, "reads": 9, "writes": 9 };
 const COLUMNS = {
   begin: Uint32Array, length: Uint32Array, idle: Uint32Array, exposed: Uint32Array, sweep: Int32Array, step: Int32Array,
   bytes: Uint32Array, peer: Int32Array, phase: Uint8Array, link: Int32Array,
@@ -23,7 +23,13 @@ const KIND_NAMES = [...page.phases.map((name) => (name === "wait" ? "exposed" : 
 const LEGEND = [
   ["compute", "compute"], ["pack", "pack"], ["unpack", "unpack"], ["post", "post"], ["poll", "poll"],
   ["exposed", "wait: message on its way"], ["late", "wait: not sent yet"], ["transfer", "message on its way"],
+  ["disk", "wait: disk"], ["read", "slab being read"], ["write", "slab being written"],
 ];
+
+const DISK = ["disk", "read", "write"];
+const PHASE_NAMES = {
+  "transfer": "message on its way", "disk": "wait for the disk", "read": "slab being read", "write": "slab being written",
+};
 
 const view = { from: 0, to: 1, shown: -1, predicted: true, rows: [], hover: null, selection: null };
 const chart = document.getElementById("chart");
@@ -359,7 +365,7 @@ function drawName(pen, row) {
     pen.fillStyle = colours.faint;
     const text = row.rank.predicted ? "predicted" : row.rank.host;
     pen.fillText(shortened(pen, text, 80), 12, row.y + (row.rank.predicted ? row.height / 2 : 23));
-  } else if (!row.rank.predicted && (row.track.kind in HEIGHTS || row.track.lane === 0)) {
+  } else if (!row.rank.predicted && row.track.lane === 0) {
     pen.fillStyle = colours.faint;
     pen.textAlign = "right";
     pen.font = "10.5px system-ui, sans-serif";
@@ -612,7 +618,8 @@ function fillTooltip({ row, event, near }) {
 }
 
 function phaseName(run, event) {
-  return run.phase[event] === TRANSFER ? "message on its way" : page.phases[run.phase[event]];
+  const name = page.phases[run.phase[event]];
+  return PHASE_NAMES[name] ?? name;
 }
 
 function facts(run, event) {
@@ -628,7 +635,8 @@ function facts(run, event) {
     found.push(["from", `rank ${run.peer[event]}${sender < 0 ? "" : `, sweep ${run.sweep[sender]}, step ${run.step[sender]}`}`]);
     found.push(["seen in", `sweep ${run.sweep[event]}, step ${run.step[event]}`]);
   } else {
-    found.push(["sweep", run.sweep[event]], ["step", run.step[event]]);
+    const slab = ["read", "write"].includes(page.phases[phase]);
+    found.push(["sweep", run.sweep[event]], [slab ? "slab" : "step", run.step[event]]);
     if (run.peer[event] >= 0) found.push(["other rank", run.peer[event]]);
   }
   if (run.bytes[event] > 0) found.push(["bytes", run.bytes[event].toLocaleString("en")]);
@@ -648,7 +656,9 @@ function placeTooltip(x, y) {
 
 function drawLegend() {
   const legend = document.getElementById("legend");
+  const onDisk = page.runs.some((run) => run.ranks.some((rank) => rank.tracks.some((track) => track.kind === "reads")));
   for (const [name, text] of LEGEND) {
+    if (DISK.includes(name) && !onDisk) continue;
     const item = document.createElement("li");
     const swatch = document.createElement("i");
     swatch.style.background = `var(--${name})`;

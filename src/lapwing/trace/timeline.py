@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from lapwing.trace.events import PHASES, RankTrace, RunTrace
 from lapwing.trace.messages import sent_by
-from lapwing.trace.metrics import MEANINGS, SHARES, Metrics, metrics
+from lapwing.trace.metrics import MEANINGS, SHARES, DiskFigures, Metrics, metrics
 from lapwing.trace.tracks import tracks_of
-from lapwing.units import NOT_KNOWN, duration, share
+from lapwing.units import NOT_KNOWN, duration, share, size
 
 MAX_EVENTS = 1_000_000  # in one page: about 10 MB, which browsers open at once
 
@@ -249,17 +249,19 @@ def _notes(runs: Sequence[RunTrace], data: Sequence[Mapping[str, Any]]) -> str:
 def _figures_table(runs: Sequence[RunTrace], figures: Sequence[Metrics]) -> str:
     """A row a run: how long it took, what was hidden, where the time went."""
     efficiencies = list(figures[0].efficiencies.by_name()) if figures else []
-    terms = ("hidden", "exposed", "fill", "drain", "CPU lost")
+    terms = ("hidden", "exposed", "disk hidden", "fill", "drain", "CPU lost")
     heads = {name: _term(name) for name in (*terms, *efficiencies)}
     columns = "".join(
         [
             '<th scope="col">engine</th><th scope="col">time</th><th scope="col">predicted</th>',
-            *(heads[name] for name in ("hidden", "exposed")),
+            *(heads[name] for name in ("hidden", "exposed", *_disk_heads(figures))),
             '<th scope="col" class="shares">ranks’ time</th>',
             *(heads[name] for name in ("fill", "drain", "CPU lost", *efficiencies)),
         ]
     )
-    rows = "".join(_figures_row(run, runs[0], one) for run, one in zip(runs, figures, strict=True))
+    rows = "".join(
+        _figures_row(run, runs[0], one, bool(_disk_heads(figures))) for run, one in zip(runs, figures, strict=True)
+    )
     return f'<table id="figures"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
 
 
@@ -268,7 +270,11 @@ def _term(name: str) -> str:
     return f'<th scope="col" tabindex="0" data-meaning="{html.escape(MEANINGS[name])}"><span>{name}</span></th>'
 
 
-def _figures_row(run: RunTrace, first: RunTrace, figures: Metrics) -> str:
+def _disk_heads(figures: Sequence[Metrics]) -> tuple[str, ...]:
+    return ("disk hidden",) if any(one.disk is not None for one in figures) else ()
+
+
+def _figures_row(run: RunTrace, first: RunTrace, figures: Metrics, on_disk: bool) -> str:
     against = ""
     if run is not first and first.seconds > 0:
         against = f"<small>{run.seconds / first.seconds:.2f} × {html.escape(first.engine)}</small>"
@@ -277,6 +283,7 @@ def _figures_row(run: RunTrace, first: RunTrace, figures: Metrics) -> str:
         duration(max(rank.times["total"] for rank in run.predicted)) if run.predicted else NOT_KNOWN,
         _hidden_cell(figures),
         _exposed_cell(figures),
+        *([_disk_cell(figures.disk)] if on_disk else []),
         _shares_cell(figures),
         duration(figures.fill_seconds),
         duration(figures.drain_seconds),
@@ -303,6 +310,16 @@ def _exposed_cell(figures: Metrics) -> str:
         return f"{NOT_KNOWN}<small>nothing to communicate</small>"
     of = "" if figures.transfer_seconds is None else f"<small>of {duration(figures.transfer_seconds)}</small>"
     return f"{duration(figures.exposed_seconds)}{of}"
+
+
+def _disk_cell(figures: DiskFigures | None) -> str:
+    if figures is None:
+        return f"{NOT_KNOWN}<small>all in memory</small>"
+    moved = f"<small>{size(figures.read_bytes)} read<br>{size(figures.written_bytes)} written</small>"
+    if figures.hidden is None:
+        return f"{NOT_KNOWN}{moved}"
+    exposed = f"<small>{duration(figures.exposed_seconds)} of {duration(figures.busy_seconds)} exposed</small>"
+    return f"<strong>{share(figures.hidden)}</strong>{exposed}{moved}"
 
 
 def _shares_cell(figures: Metrics) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lapwing.trace.events import RankTrace
-from lapwing.trace.messages import COMPUTE, TRANSFER, Indices
+from lapwing.trace.events import PHASES, UNDER_WAY, RankTrace
+from lapwing.trace.messages import COMPUTE, Indices
 
 # In the order in which they are shown.
-KINDS = ("compute", "communication", "helper thread", "messages on their way")
+KINDS = ("compute", "communication", "helper thread", "messages on their way", "reads", "writes")
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,13 @@ class Track:
 def tracks_of(rank: RankTrace) -> tuple[Track, ...]:
     """All events of a rank; computing and communication of the computing thread even where there are none."""
     phase, thread = rank.events["phase"], rank.events["thread"]
-    on_way = phase == TRANSFER
+    by_name = {name: phase == PHASES.index(name) for name in UNDER_WAY}
+    on_way = np.any(list(by_name.values()), axis=0)
     chosen = (
         (thread == 0) & (phase == COMPUTE),
         (thread == 0) & (phase != COMPUTE) & ~on_way,
         (thread != 0) & ~on_way,
-        on_way,
+        *by_name.values(),
     )
     tracks: list[Track] = []
     for kind, mask in zip(KINDS, chosen, strict=True):

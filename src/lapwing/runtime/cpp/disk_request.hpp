@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "checksum.hpp"
 #include "lapwing.h"
 #include "waiting.hpp"
 
@@ -63,6 +64,33 @@ inline RunPlace place_of(const lw_extent &extent, std::int64_t run) {
     return place;
 }
 
+// Where the bytes of a request are in memory, run by run. first_run: where the first run of the extent is.
+inline void gather(const DiskRequest &request, char *first_run, std::vector<iovec> &runs) {
+    const lw_extent &extent = *request.extent;
+    runs.clear();
+    std::int64_t left = request.bytes, skip = request.skip;
+    for (std::int64_t run = request.first; left > 0; ++run, skip = 0) {
+        char *const begin = first_run + place_of(extent, run).memory + skip;
+        const std::int64_t bytes = std::min(left, extent.run_bytes - skip);
+        char *const end = runs.empty() ? nullptr : static_cast<char *>(runs.back().iov_base) + runs.back().iov_len;
+        if (begin == end) {
+            runs.back().iov_len += static_cast<std::size_t>(bytes);
+        } else {
+            runs.push_back({begin, static_cast<std::size_t>(bytes)});
+        }
+        left -= bytes;
+    }
+}
+
+// Whether the system can move the bytes without a copy.
+inline bool is_aligned(std::int64_t offset, const std::vector<iovec> &runs) {
+    constexpr std::uint64_t alignment = 512;
+    const auto fits = [](std::uint64_t number) { return number % alignment == 0; };
+    return fits(static_cast<std::uint64_t>(offset)) && std::ranges::all_of(runs, [&](const iovec &run) {
+               return fits(reinterpret_cast<std::uint64_t>(run.iov_base)) && fits(run.iov_len);
+           });
+}
+
 // Moves the bytes of requests. Every thread has one of its own: it keeps the file it used last open.
 class Mover {
 public:
@@ -74,19 +102,7 @@ public:
     // first_run: where the first run of the extent lies in memory.
     void move(const DiskRequest &request, char *first_run, Direction direction, const char *const *files) {
         const lw_extent &extent = *request.extent;
-        runs_.clear();
-        std::int64_t left = request.bytes, skip = request.skip;
-        for (std::int64_t run = request.first; left > 0; ++run, skip = 0) {
-            char *const begin = first_run + place_of(extent, run).memory + skip;
-            const std::int64_t bytes = std::min(left, extent.run_bytes - skip);
-            char *const end = runs_.empty() ? nullptr : static_cast<char *>(runs_.back().iov_base) + runs_.back().iov_len;
-            if (begin == end) {
-                runs_.back().iov_len += static_cast<std::size_t>(bytes);
-            } else {
-                runs_.push_back({begin, static_cast<std::size_t>(bytes)});
-            }
-            left -= bytes;
-        }
+        gather(request, first_run, runs_);
         const std::int64_t offset = place_of(extent, request.first).file + request.skip;
         if (extent.file < 0) {
             copy(reinterpret_cast<char *>(offset), direction);
@@ -96,8 +112,6 @@ public:
     }
 
 private:
-    static constexpr std::int64_t alignment = 512; // of what the system moves without a copy
-
     void copy(char *other, Direction direction) const {
         for (const iovec &run : runs_) {
             if (direction == Direction::reading) {
@@ -109,15 +123,8 @@ private:
         }
     }
 
-    bool is_aligned(std::int64_t offset) const {
-        const auto fits = [](std::uint64_t number) { return number % alignment == 0; };
-        return fits(static_cast<std::uint64_t>(offset)) && std::ranges::all_of(runs_, [&](const iovec &run) {
-                   return fits(reinterpret_cast<std::uint64_t>(run.iov_base)) && fits(run.iov_len);
-               });
-    }
-
     void transfer(const char *name, std::int64_t offset, std::int64_t bytes, Direction direction) {
-        const bool direct = direct_ && is_aligned(offset);
+        const bool direct = direct_ && is_aligned(offset, runs_);
         if (file_ < 0 || name_ != name || direction_ != direction || is_direct_ != direct) {
             open_file(name, direction, direct);
         }
@@ -144,7 +151,7 @@ private:
                 if (run.iov_len == 0) ++first;
             }
             // What is left of a transfer that was cut short need not be aligned.
-            if (bytes > 0 && is_direct_ && !is_aligned(offset)) open_file(name, direction, false);
+            if (bytes > 0 && is_direct_ && !is_aligned(offset, runs_)) open_file(name, direction, false);
         }
     }
 

@@ -1,7 +1,7 @@
 // The disk ring: while one slab is computed, later ones are read and earlier ones written back (P3, section 2).
 //
-// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order, and
-// takes the memory of the one `slots` before it:
+// Slabs are numbered over all passes: number = pass * slabs + slab. Each is read, computed on and written, in order,
+// and takes the memory of the one `slots` before it:
 //
 //     written <= released <= computed + ... <= loaded <= opened for reading <= written + slots
 #pragma once
@@ -11,12 +11,14 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "delays.hpp"
+#include "disk_queue.hpp"
 #include "disk_request.hpp"
 #include "mirrored_memory.hpp"
 #include "storage.hpp"
@@ -33,6 +35,7 @@ public:
             const lw_streamed &array = disk.arrays[k];
             memory_.emplace_back(static_cast<std::size_t>(array.ring_rows * array.row_bytes));
         }
+        for (Flow *flow : {&reading_, &writing_}) flow->sums.resize(static_cast<std::size_t>(disk.passes));
     }
     DiskRing(const DiskRing &) = delete;
     DiskRing &operator=(const DiskRing &) = delete;
@@ -42,12 +45,21 @@ public:
             const std::lock_guard lock(mutex_);
             stopped_ = true;
         }
-        work_.notify_all();
+        wake_workers();
         for (std::thread &thread : threads_) thread.join();
     }
 
     void start() override {
-        for (std::int64_t k = 0; k < disk_.threads; ++k) threads_.emplace_back([this] { work(); });
+#ifdef LAPWING_LIBURING
+        if (disk_.direct != 0) queue_ = std::make_unique<DiskQueue>(static_cast<unsigned>(disk_.queue_depth));
+        if (queue_ != nullptr && queue_->is_open()) {
+            threads_.emplace_back([this] { run_thread([this](auto &lock) { work_with_queue(lock); }); });
+            return;
+        }
+#endif
+        for (std::int64_t k = 0; k < disk_.queue_depth; ++k) {
+            threads_.emplace_back([this] { run_thread([this](auto &lock) { work(lock); }); });
+        }
     }
 
     bool is_ready(Position at) override {
@@ -72,18 +84,19 @@ public:
         progress_.wait_for(lock, std::chrono::microseconds(200));
     }
 
-    void release(Position at) override {
+    void release(Position at, Trace &trace) override {
         const std::int64_t pass = at.sweep / program_.pass_sweeps;
         const std::int64_t last = std::min((pass + 1) * program_.pass_sweeps, program_.sweeps) - 1;
         if (at.sweep < last) return;
         dawdle();
         const std::int64_t released = pass * disk_.slabs + disk_.slabs_after[at.step];
-        if (released == (pass + 1) * disk_.slabs && disk_.notice != nullptr) disk_.notice(LW_PASS_COMPUTED, pass);
+        if (released == (pass + 1) * disk_.slabs) notice(LW_PASS_COMPUTED, pass, reading_);
         {
             const std::lock_guard lock(mutex_);
             released_ = released;
+            record_moved(trace);
         }
-        work_.notify_all();
+        wake_workers();
         notice_passes();
     }
 
@@ -91,7 +104,7 @@ public:
         abandoned_ = true;
         const std::lock_guard lock(mutex_);
         stopped_ = true;
-        work_.notify_all();
+        wake_workers();
     }
 
     bool has_finished(Trace &trace) override {
@@ -100,13 +113,8 @@ public:
         notice_passes();
         if (writing_.done.load(std::memory_order_acquire) < total_) return false;
         const std::lock_guard lock(mutex_);
-        for (const Slab &slab : moved_) {
-            const Position at{slab.number / disk_.slabs * program_.pass_sweeps, slab.number % disk_.slabs};
-            const bool in = slab.direction == Direction::reading;
-            trace.record(in ? LW_READ : LW_WRITE, {at, -1, slab.bytes}, slab.begin, slab.end);
-            (in ? trace.times().read_bytes : trace.times().written_bytes) += slab.bytes;
-        }
-        moved_.clear();
+        record_moved(trace);
+        trace.times().disk_busy = busy_;
         return true;
     }
 
@@ -122,6 +130,7 @@ private:
         std::int64_t bytes = 0;
         double begin = 0, end = 0;
         const char *const *files = nullptr;
+        const std::uint64_t *keys = nullptr;
     };
 
     // All slabs that go one way, in order.
@@ -130,32 +139,110 @@ private:
         std::deque<Slab> moving = {}; // opened, and not yet moved with all before it
         std::atomic<std::int64_t> done{0};
         std::int64_t opened = 0;
+        std::vector<std::uint64_t> sums = {}; // a pass
     };
 
     struct Task {
-        Slab *slab;
-        DiskRequest request;
+        Slab *slab = nullptr;
+        DiskRequest request = {};
     };
 
-    void work() {
+    void wake_workers() {
+        work_.notify_all();
+#ifdef LAPWING_LIBURING
+        if (queue_ != nullptr) queue_->wake();
+#endif
+    }
+
+    bool is_over() const { return stopped_ || writing_.done.load(std::memory_order_relaxed) >= total_; }
+
+    void work(std::unique_lock<std::mutex> &lock) {
         Mover mover(disk_.direct != 0);
-        std::unique_lock lock(mutex_);
-        try {
-            while (!stopped_ && writing_.done.load(std::memory_order_relaxed) < total_) {
+        while (!is_over()) {
+            const std::optional<Task> task = next();
+            if (!task) {
+                work_.wait(lock);
+                continue;
+            }
+            lock.unlock();
+            dawdle();
+            mover.move(task->request, place(*task), task->slab->direction, task->slab->files);
+            const std::uint64_t sum = checksum(*task);
+            lock.lock();
+            finish(*task, sum);
+        }
+    }
+
+#ifdef LAPWING_LIBURING
+    void work_with_queue(std::unique_lock<std::mutex> &lock) {
+        Mover mover(true); // for what does not lie as the system needs it, and what it moved in part
+        for (std::int64_t k = 0; k < disk_.queue_depth; ++k) unused_.push_back(&tickets_.emplace_back());
+        const auto move = [&](const Task &task) {
+            mover.move(task.request, place(task), task.slab->direction, task.slab->files);
+        };
+        while (!is_over()) {
+            while (!queue_->is_full()) {
                 const std::optional<Task> task = next();
-                if (!task) {
-                    work_.wait(lock);
-                    continue;
-                }
+                if (!task) break;
+                Task *const ticket = unused_.back();
+                *ticket = *task;
                 lock.unlock();
                 dawdle();
-                const lw_extent &extent = *task->request.extent;
-                char *const row = place(extent.array, task->slab->number / disk_.slabs, extent.row);
-                mover.move(task->request, row + extent.column, task->slab->direction, task->slab->files);
+                const Slab &slab = *task->slab;
+                const bool is_under_way =
+                    queue_->submit(task->request, place(*task), slab.direction, slab.files, ticket);
+                if (!is_under_way) move(*task);
+                const std::uint64_t sum = is_under_way ? 0 : checksum(*task);
                 lock.lock();
-                ++task->slab->finished;
-                settle(task->slab->direction == Direction::reading ? reading_ : writing_);
+                if (is_under_way) {
+                    unused_.pop_back();
+                } else {
+                    finish(*task, sum);
+                }
             }
+            if (is_over()) break;
+            lock.unlock();
+            const auto [done, whole] = queue_->next_done();
+            Task *const ticket = static_cast<Task *>(done);
+            if (ticket != nullptr && !whole) move(*ticket);
+            const std::uint64_t sum = ticket == nullptr ? 0 : checksum(*ticket);
+            lock.lock();
+            if (ticket != nullptr) {
+                finish(*ticket, sum);
+                unused_.push_back(ticket);
+            }
+        }
+    }
+#endif
+
+    char *place(const Task &task) const {
+        const lw_extent &extent = *task.request.extent;
+        return place(extent.array, task.slab->number / disk_.slabs, extent.row) + extent.column;
+    }
+
+    // Of what was read, or has just been written and is not touched before its memory is used again.
+    std::uint64_t checksum(const Task &task) const {
+        const lw_extent &extent = *task.request.extent;
+        if (disk_.notice == nullptr || extent.file < 0 || disk_.arrays[extent.array].written == 0) return 0;
+        thread_local std::vector<iovec> runs;
+        gather(task.request, place(task), runs);
+        const std::int64_t offset = place_of(extent, task.request.first).file + task.request.skip;
+        return Checksum::of(runs, task.slab->keys[extent.file], offset);
+    }
+
+    void finish(const Task &task, std::uint64_t sum) {
+        Flow &flow = task.slab->direction == Direction::reading ? reading_ : writing_;
+        flow.sums[static_cast<std::size_t>(task.slab->number / disk_.slabs)] += sum;
+        ++task.slab->finished;
+        settle(flow);
+    }
+
+    // What a thread does, under the lock but where it lets go of it.
+    template <class Work>
+    void run_thread(Work work) {
+        std::unique_lock lock(mutex_);
+        try {
+            work(lock);
         } catch (...) {
             if (!lock.owns_lock()) lock.lock();
             if (!failure_) failure_ = std::current_exception();
@@ -163,15 +250,23 @@ private:
             stopped_ = true;
         }
         lock.unlock();
-        work_.notify_all();
+        wake_workers();
         progress_.notify_all();
+    }
+
+    void notice(lw_event_of_pass event, std::int64_t pass, const Flow &flow) {
+        if (disk_.notice == nullptr) return;
+        std::unique_lock lock(mutex_);
+        const std::uint64_t sum = flow.sums[static_cast<std::size_t>(pass)];
+        lock.unlock();
+        disk_.notice(event, pass, sum);
     }
 
     // Says which passes are written, and asks whether the next one may be, where that is what writing waits for.
     void notice_passes() {
         if (disk_.notice == nullptr || abandoned_) return;
         const std::int64_t written = writing_.done.load(std::memory_order_acquire);
-        for (; written >= (noticed_ + 1) * disk_.slabs; ++noticed_) disk_.notice(LW_PASS_WRITTEN, noticed_);
+        for (; written >= (noticed_ + 1) * disk_.slabs; ++noticed_) notice(LW_PASS_WRITTEN, noticed_, writing_);
         const double look = now();
         if (look < next_question_) return;
         bool asks = false;
@@ -181,13 +276,13 @@ private:
         }
         if (!asks) return;
         next_question_ = look + question_interval;
-        if (disk_.notice(LW_PASS_MAY_BE_WRITTEN, writable_) == 0) return;
+        if (disk_.notice(LW_PASS_MAY_BE_WRITTEN, writable_, 0) == 0) return;
         next_question_ = 0;
         {
             const std::lock_guard lock(mutex_);
             ++writable_;
         }
-        work_.notify_all();
+        wake_workers();
     }
 
     // Reading comes first: computing waits for it. Writing has its turn when the ring is full.
@@ -217,6 +312,7 @@ private:
         const bool in = flow.direction == Direction::reading;
         const lw_generation &generation = (in ? disk_.reads : disk_.writes)[pass];
         slab.files = generation.files;
+        slab.keys = generation.keys;
         for (const lw_generation *part : {&generation, disk_.frontiers}) {
             for (std::int64_t k = part->first_extent[at]; k < part->first_extent[at + 1]; ++k) {
                 cut(part->extents[k], disk_.request_bytes, slab.requests);
@@ -226,8 +322,19 @@ private:
             }
         }
         slab.begin = now();
+        if (reading_.moving.empty() && writing_.moving.empty()) busy_since_ = slab.begin;
         flow.moving.push_back(std::move(slab));
         settle(flow); // it may have nothing to move
+    }
+
+    void record_moved(Trace &trace) {
+        for (const Slab &slab : moved_) {
+            const Position at{slab.number / disk_.slabs * program_.pass_sweeps, slab.number % disk_.slabs};
+            const bool in = slab.direction == Direction::reading;
+            trace.record(in ? LW_READ : LW_WRITE, {at, -1, slab.bytes}, slab.begin, slab.end);
+            (in ? trace.times().read_bytes : trace.times().written_bytes) += slab.bytes;
+        }
+        moved_.clear();
     }
 
     // Slabs that are moved make way.
@@ -244,6 +351,7 @@ private:
             moved = true;
         }
         if (!moved) return;
+        if (reading_.moving.empty() && writing_.moving.empty()) busy_ += now() - busy_since_;
         flow.done.store(done, std::memory_order_release);
         work_.notify_all();
         progress_.notify_all();
@@ -277,10 +385,16 @@ private:
     std::condition_variable work_, progress_;
     Flow reading_{Direction::reading}, writing_{Direction::writing};
     std::int64_t released_ = 0;
-    std::int64_t writable_; // passes that may be written
-    std::vector<Slab> moved_;
+    std::int64_t writable_;   // passes that may be written
+    std::vector<Slab> moved_; // not yet recorded
+    double busy_ = 0, busy_since_ = 0;
     bool stopped_ = false;
     std::exception_ptr failure_;
+#ifdef LAPWING_LIBURING
+    std::unique_ptr<DiskQueue> queue_;
+    std::deque<Task> tickets_;
+    std::vector<Task *> unused_;
+#endif
     std::atomic<bool> failed_{false};
 };
 

@@ -117,21 +117,24 @@ typedef struct lw_generation {
     const char *const *files;
     const int64_t *first_extent;
     const lw_extent *extents;
+    const uint64_t *keys; /* of its files, for their checksums */
 } lw_generation;
 
 /* An array of which only some slabs, ranges of its first axis, are in memory. Row r of pass p lies at row
  * (r + p * turn) mod ring_rows of a ring that is mapped twice, one behind the other. */
 typedef struct lw_streamed {
     int64_t position; /* among the tile's arrays */
+    int64_t written;  /* whether any pass writes it */
     int64_t ring_rows, row_bytes, turn;
     int64_t origin;            /* bytes from the beginning of row 0 in memory to element (0, ..., 0) */
     const int64_t *first_rows; /* of every step, the first row that it touches */
 } lw_streamed;
 
-/* What a rank says of a pass, or asks: all of its steps are computed; all of its slabs are written; whether slabs of it may
- * be written, which is asked until the answer is not 0. */
+/* What a rank says of a pass, or asks: all of its steps are computed, sum being that of what it has read for them; all of its
+ * slabs are written, with the sum of what was; whether slabs of it may be written, which is asked until the answer is not 0.
+ * Sums are those of checksum.hpp, over arrays that are written. */
 typedef enum lw_event_of_pass { LW_PASS_COMPUTED = 0, LW_PASS_WRITTEN = 1, LW_PASS_MAY_BE_WRITTEN = 2 } lw_event_of_pass;
-typedef int (*lw_notice)(int64_t event, int64_t pass);
+typedef int (*lw_notice)(int64_t event, int64_t pass, uint64_t sum);
 
 /* The disk ring (P3): slabs are read, computed on and written back at the same time. There is a slab a step. At most
  * `slots` of them are in memory. */
@@ -143,7 +146,7 @@ typedef struct lw_disk {
     const lw_generation *frontiers; /* what of the slabs stays in memory */
     int64_t passes;
     const lw_generation *reads, *writes; /* a pass */
-    int64_t threads, request_bytes, direct;
+    int64_t queue_depth, request_bytes, direct;
     lw_notice notice; /* called by the computing thread; or null */
 } lw_disk;
 
@@ -181,9 +184,11 @@ typedef struct lw_trace {
 
 /* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
  * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
- * those that were sent, read_bytes and written_bytes those that came from the disk and went there. cpu_lost is the part of total in which the computing thread, which never sleeps, had no CPU. */
+ * those that were sent, read_bytes and written_bytes those that came from the disk and went there, and disk_busy is how
+ * long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for the disk
+ * alone, wanted a CPU and had none. */
 typedef struct lw_times {
-    double begin, total, fill, drain, exposed, cpu_lost;
+    double begin, total, fill, drain, exposed, disk_busy, cpu_lost;
     double phase[LW_PHASES];
     int64_t messages, bytes, read_bytes, written_bytes;
 } lw_times;

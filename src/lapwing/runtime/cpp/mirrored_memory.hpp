@@ -1,4 +1,5 @@
-// A ring of memory that is mapped twice, one mapping right behind the other: what wraps around its end lies in one piece.
+// A ring of memory that is mapped twice, one mapping right behind the other: what wraps around its end lies in one
+// piece.
 #pragma once
 
 #include <sys/mman.h>

@@ -55,7 +55,7 @@ public:
             last = trace_.mark();
             exposed_until_last = trace_.times().exposed;
             progress_.after_step(at);
-            storage_.release(at);
+            storage_.release(at, trace_);
             end_of_all = at;
         }
         progress_.finish(end_of_all);
@@ -69,7 +69,7 @@ public:
         times.fill = first - begin;
         times.drain = end - last;
         times.exposed = exposed_until_last - exposed_before;
-        times.cpu_lost = std::clamp(end - begin - cpu, 0.0, end - begin);
+        times.cpu_lost = std::clamp(end - begin - cpu - slept_, 0.0, end - begin);
         return LW_DONE;
     }
 
@@ -84,8 +84,11 @@ private:
         const double begin = trace_.mark();
         double seconds = 0;
         do {
+            const double cpu_begin = cpu_now();
             storage_.rest();
-            seconds += trace_.lap();
+            const double rested = trace_.lap();
+            slept_ += std::max(0.0, rested - (cpu_now() - cpu_begin));
+            seconds += rested;
             if (progress_.slices_steps()) progress_.between_slices(at);
             if (stop_requested()) return LW_STOPPED;
         } while (!done());
@@ -142,7 +145,7 @@ private:
     lw_progress report_;
     double grace_seconds_;
     std::int64_t done_ = 0; // steps
-    double next_report_ = 0, trapped_at_ = 0;
+    double next_report_ = 0, trapped_at_ = 0, slept_ = 0;
     bool passes_on_ = false; // another rank has met an error
 };
 

@@ -1,8 +1,8 @@
 // The messages of one channel over a whole run, and the buffers they take turns in.
 //
 // Messages are numbered batch by batch: number = batch * messages + index. A batch is `program.batch` sweeps, and a
-// message holds a slab for each of them. Message n lives in slot n % depth. Where sweeps share a pass the channel has one
-// sweep of each, and passes take the place of batches.
+// message holds a slab for each of them. Message n lives in slot n % depth. Where sweeps share a pass the channel has
+// one sweep of each, and passes take the place of batches.
 #pragma once
 
 #include <algorithm>
