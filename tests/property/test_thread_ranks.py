@@ -67,7 +67,7 @@ MUTATIONS = {
         "onesided.hpp", "link->is_direct() || !link->ring.closes_batch(written_in)", "link->is_direct()"
     ),
     "helper: computed without release": (
-        "helper.hpp", "number(at) + 1, std::memory_order_release", "number(at) + 1, std::memory_order_relaxed"
+        "helper.hpp", "++computing_, std::memory_order_release", "++computing_, std::memory_order_relaxed"
     ),
     "helper: ready without release": (
         "helper.hpp", "++ready, std::memory_order_release", "++ready, std::memory_order_relaxed"
