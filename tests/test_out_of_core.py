@@ -19,8 +19,12 @@ import pytest
 from limits import scaled
 
 import lapwing as lw
+from lapwing.api import ArrayShape
 from lapwing.codegen.toolchain import find_c_compiler, find_mpi
 from lapwing.errors import BuildError
+from lapwing.planner.choose import Wishes
+from lapwing.planner.plan import ENGINES, Plan
+from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.runtime import communicator
 from lapwing.store.manifest import Claim, reached, read_manifest
 
@@ -65,6 +69,14 @@ def divided(u):
     for i in range(1, u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = u[i - 1, j] + 7 // (i - 40)
+
+
+@lw.nest
+def twice(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j + 1] = u[i - 1, j]
+            u[i, j] = 0.5 * u[i, j]
 
 
 def stored(path: Path, values: np.ndarray, chunks: tuple[int, ...] | None = CHUNKS) -> lw.StoredArray:
@@ -124,6 +136,12 @@ def test_chunks_that_were_never_written(tmp_path: Path) -> None:
     assert array.numpy().tobytes() == expected.tobytes()
 
 
+def test_nothing_to_compute(tmp_path: Path) -> None:
+    array = stored(tmp_path / "u.zarr", values(shape=(2, 9)), (1, 4))
+    assert smooth(array, 3) == 0.0
+    assert array.numpy().tobytes() == values(shape=(2, 9)).tobytes()
+
+
 def test_an_error_of_the_plain_loop_leaves_the_array(tmp_path: Path) -> None:
     array = stored(tmp_path / "u.zarr", values("int64"))
     with pytest.raises(lw.RunError, match="division by zero"):
@@ -146,6 +164,20 @@ class TestRefusals:
         u, v = (stored(tmp_path / name, values(shape=(20, 20))) for name in ("u.zarr", "v.zarr"))
         with pytest.raises(lw.RefusedError, match="no loop runs along the first axis, and only the first"):
             crossing(u, v)
+
+    def test_blocks_that_would_lose_values(self) -> None:
+        """The first statement writes the last column, the second all others: those of blocks are written by both."""
+        bound = twice.bind({"u": ArrayShape("float64", SHAPE)})
+        how = dict(on_disk={"u": CHUNKS}, seconds_per_point=1e-9, disk=DiskRates.of(None))
+
+        def planned(grid: tuple[int, ...] | None) -> Plan:
+            wishes = Wishes("overlap", 4, grid)
+            return streaming_plan(bound, twice.dependences, 2, 2, wishes, StreamingWishes(), **how)
+
+        assert planned(None).ranks == 1
+        assert "j is not cut: statements write elements of u at different places along it" in str(planned(None))
+        with pytest.raises(lw.RefusedError, match="at different places along j: out of core expected one rank along j"):
+            planned((2,))
 
     def test_an_array_twice(self, tmp_path: Path) -> None:
         array = stored(tmp_path / "u.zarr", values())
@@ -175,9 +207,13 @@ SWEEPS, WIDE = 30, (400, 300)
 
 
 def work(path: str, *words: str) -> None:
-    """What this file does as a program."""
-    nest = smooth.using(tile=20, pass_sweeps=2, resume="resume" in words)
-    total = nest(lw.open(path), SWEEPS)
+    """What this file does as a program. words: what the run is to be like; an engine among them."""
+    engine = next((engine for engine in ENGINES if engine in words), None)
+    pass_sweeps = 1 if "slowly" in words else 2
+    nest = smooth.using(tile=20, pass_sweeps=pass_sweeps, resume="resume" in words, engine=engine)
+    if "nothing" in words:
+        assert nest(lw.open(path), 0) == 0.0
+    total = nest(None if "first alone" in words and communicator.world().Get_rank() else lw.open(path), SWEEPS)
     if not communicator.launched() or communicator.world().Get_rank() == 0:  # lines of several ranks may mix
         print(json.dumps(total), flush=True)
 
@@ -220,6 +256,18 @@ def kill_and_resume(path: Path, kills: int, chooser: random.Random, ranks: int) 
 def reference() -> tuple[np.ndarray, float]:
     expected = values(shape=WIDE)
     return expected, smooth(expected, SWEEPS)  # in memory, which other tests compare with the plain loop
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("words", [*ENGINES, "helper, slowly", "overlap, first alone", "nothing"])
+def test_on_two_ranks(words: str, tmp_path: Path) -> None:
+    array = stored(tmp_path / "u.zarr", values(shape=WIDE), (50, 150))
+    process = start(tmp_path / "u.zarr", *words.split(", "), ranks=2)
+    out, errors = process.communicate(timeout=scaled(120))
+    assert process.returncode == 0, errors
+    expected, total = reference()
+    assert float(json.loads(out.splitlines()[0])) == total
+    assert array.numpy().tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])

@@ -29,7 +29,7 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.alone import run_alone, run_alone_on_disk
 from lapwing.runtime.distributed import DistributedArray
-from lapwing.runtime.execute import Measure, Outcome, Report, outcome_of, run_on_ranks
+from lapwing.runtime.execute import Measure, Outcome, Report, idle_outcome, outcome_of, run_on_ranks
 from lapwing.runtime.layout import partition_of, write_offsets
 from lapwing.runtime.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.tuning import place_of
@@ -68,6 +68,8 @@ def run(
             check_different(bound, stored)
             decide = Decider.here(bound, nest.dependences, 1, 1, 1, arguments)
             plan = plan or out_of_core_plan(nest, decide, stored)
+            if bound.domain.is_empty:
+                return idle_outcome(bound, plan)
             state = state_of_earlier(nest, bound, plan, stored)
             on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
             if on_disk.is_complete:
@@ -144,7 +146,7 @@ def _run_collectively(
                 plan = calls.plan
             if stored:
                 state = state_of_earlier(nest, bound, plan, stored)
-            message = (stubs, plan, state)
+            message = (stubs, plan, state, stored)
         except LapwingError as error:
             message = error
         except Exception as error:  # the other ranks must not wait for a message that never comes
@@ -156,7 +158,7 @@ def _run_collectively(
         raise unexpected
     if isinstance(message, LapwingError):
         raise message
-    stubs, plan, state = message
+    stubs, plan, state, stored = message  # a rank that gives None for an array on disk has the first rank's
     bound = bind_stand_ins(nest, stubs)
     copies = {n: values[n] for n in call.copies}
     if any(len(ranks) > 1 for ranks in holders.values()):
@@ -170,7 +172,7 @@ def _run_collectively(
         # nest leaves every rank with a parallelogram of elements.
         sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
     on_disk = None
-    if stored:
+    if stored and not bound.domain.is_empty:
         on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
         if on_disk.is_complete:
             communicator.agree(comm, lambda: on_disk.finish() if rank == 0 else None)

@@ -1,5 +1,5 @@
 // Ranks as threads of one process, without MPI: the one-sided transport over shared memory, driven by polling or by
-// helper threads. Built with -fsanitize=thread, so that every hand-over that is not one is found.
+// helper threads, on arrays in memory or on disk. Built with -fsanitize=thread, so that every hand-over that is not one is found.
 #include <exception>
 #include <map>
 #include <memory>
@@ -21,7 +21,7 @@ struct Wires {
     std::vector<char> slots;
 };
 
-using Name = std::tuple<std::int64_t, std::int64_t, std::int64_t>; // source, target, lag
+using Name = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>; // source, target, lag, sweep of a pass
 using AllWires = std::map<Name, std::unique_ptr<Wires>>;
 
 AllWires wires_between(const lw_program *programs, std::int64_t ranks) {
@@ -30,7 +30,7 @@ AllWires wires_between(const lw_program *programs, std::int64_t ranks) {
         const lw_program &program = programs[rank];
         for (std::int64_t k = 0; k < program.incoming; ++k) {
             const lw_channel &channel = program.incoming_channels[k];
-            auto &wires = all[{channel.peer, rank, channel.lag}];
+            auto &wires = all[{channel.peer, rank, channel.lag, channel.pass_sweep}];
             wires = std::make_unique<Wires>();
             wires->slots.resize(static_cast<std::size_t>(Ring(program, channel, channel.depth).bytes()));
         }
@@ -45,7 +45,7 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
     OneSided::Outbounds outgoing;
     for (std::int64_t k = 0; k < program.incoming; ++k) {
         const lw_channel &channel = program.incoming_channels[k];
-        Wires &wires = *all.at({channel.peer, rank, channel.lag});
+        Wires &wires = *all.at({channel.peer, rank, channel.lag, channel.pass_sweep});
         Ring ring(program, channel, channel.depth);
         ring.place(wires.slots.data());
         if (channel.there != nullptr) {
@@ -56,7 +56,7 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
     }
     for (std::int64_t k = 0; k < program.outgoing; ++k) {
         const lw_channel &channel = program.outgoing_channels[k];
-        Wires &wires = *all.at({rank, channel.peer, channel.lag});
+        Wires &wires = *all.at({rank, channel.peer, channel.lag, channel.pass_sweep});
         Ring ring(program, channel, channel.depth);
         ring.place(wires.slots.data());
         if (channel.there != nullptr) {
@@ -66,6 +66,18 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
         }
     }
     return {courier, std::move(incoming), std::move(outgoing), nullptr, nullptr};
+}
+
+// What a rank has been told of its passes: it asks before it writes one.
+thread_local std::int64_t computed_passes = 0, writable_passes = 0;
+
+int notice(std::int64_t event, std::int64_t pass, std::uint64_t) {
+    if (event == LW_PASS_COMPUTED && pass != computed_passes++) throw Failure("passes are computed out of order");
+    if (event == LW_PASS_WRITTEN && pass >= writable_passes) throw Failure("a pass is written that may not be");
+    if (event != LW_PASS_MAY_BE_WRITTEN) return 1;
+    if (pass >= computed_passes + 1 || looks_away()) return 0;
+    ++writable_passes;
+    return 1;
 }
 
 int run_rank(const Run &run, std::int64_t rank, const AllWires &all) {
@@ -84,9 +96,11 @@ int run_rank(const Run &run, std::int64_t rank, const AllWires &all) {
 } // namespace
 } // namespace lapwing
 
-// Runs the programs of all ranks at once. Returns LW_DONE, or LW_FAILED and why in failure.
+// Runs the programs of all ranks at once. disks: of each rank, or null; with asks they ask before passes are written.
+// Returns LW_DONE, or LW_FAILED and why in failure.
 extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, const lw_module *module,
-                              lw_tile *const *tiles, const lw_options *options, char *failure, std::int64_t size) {
+                              lw_tile *const *tiles, const lw_options *options, const lw_disk *disks,
+                              std::int64_t asks, char *failure, std::int64_t size) {
     using namespace lapwing;
     const AllWires all = wires_between(programs, ranks);
     std::vector<std::string> failures(static_cast<std::size_t>(ranks));
@@ -96,7 +110,14 @@ extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, co
             lw_event events[64];
             lw_trace trace{events, 64, 0};
             lw_times times{};
-            const Run run{programs[rank], *module, *tiles[rank], *options, nullptr, trace, times};
+            lw_options own = *options;
+            lw_disk disk{};
+            if (disks != nullptr) {
+                disk = disks[rank];
+                disk.notice = asks != 0 ? notice : nullptr;
+                own.disk = &disk;
+            }
+            const Run run{programs[rank], *module, *tiles[rank], own, nullptr, trace, times};
             try {
                 const int status = run_rank(run, rank, all);
                 if (status != LW_DONE) failures[static_cast<std::size_t>(rank)] = "status " + std::to_string(status);

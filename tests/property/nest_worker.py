@@ -18,6 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from loading import load
+from on_disk import OnDisk
 from random_nests import Case, Choice, cases, check_refused_grid, choices
 from searching import search
 
@@ -47,7 +49,7 @@ RAISES = object()  # what is expected of a nest whose plain loop raises
 class Manner:
     """How a run is carried out beyond how it is cut. ``without_segments``: ranks whose memory others cannot map; ``kept``:
     the nest is called twice, on arrays that stay distributed in between; ``everywhere``: every rank passes the arrays;
-    ``created``: every rank makes its part of those that stay distributed.
+    ``created``: every rank makes its part of those that stay distributed; ``on_disk``: some arrays are there.
     """
 
     tuning: Tuning
@@ -55,6 +57,7 @@ class Manner:
     kept: bool
     everywhere: bool
     created: bool
+    on_disk: OnDisk | None = None
 
 
 @st.composite
@@ -74,7 +77,7 @@ def manners(draw: st.DrawFn, ranks: int) -> Manner:
 @dataclass(frozen=True)
 class Order:
     """What rank 0 asks of the others: import this file and call its nest with these arguments. ``copies``: their arrays, where
-    they pass their own.
+    they pass their own; ``paths``: of those on disk.
     """
 
     path: str
@@ -83,6 +86,7 @@ class Order:
     choices: tuple[Choice, ...]
     manner: Manner
     copies: dict[str, np.ndarray] | None
+    paths: dict[str, str]
 
 
 def carry_out(order: Order, module: ModuleType, rank: int, arrays: dict[str, Any]) -> Any:
@@ -93,8 +97,13 @@ def carry_out(order: Order, module: ModuleType, rank: int, arrays: dict[str, Any
     try:
         result = None
         for choice in order.choices:
+            on_disk = order.manner.on_disk
             nest = module.nest.using(
-                engine=choice.engine, tile=choice.tile, grid=choice.grid, tuning=order.manner.tuning
+                engine=choice.engine,
+                tile=choice.tile,
+                grid=choice.grid,
+                tuning=order.manner.tuning,
+                **({} if on_disk is None else on_disk.wishes),
             )
             result = nest(**arrays, **dict(order.scalars))
         return result
@@ -120,16 +129,22 @@ def follow(comm: Any) -> None:
         if order.path != known:
             module, known = load(Path(order.path)), order.path
         assert module is not None
-        arrays: dict[str, Any] = dict(order.copies or dict.fromkeys(order.arrays))
+        arrays: dict[str, Any] = {**dict.fromkeys(order.arrays), **(order.copies or {})}
         if order.manner.kept:
             arrays = {name: distributed(values, order.manner) for name, values in arrays.items()}
+        if order.manner.on_disk is None or not order.manner.on_disk.first_alone:
+            arrays |= opened(order)
         with contextlib.suppress(lw.LapwingError):  # rank 0 sees the same error and judges it
             carry_out(order, module, comm.Get_rank(), arrays)
         if order.manner.kept:
             for array in arrays.values():
                 array.numpy()
         elif order.copies is not None:
-            comm.gather(as_bytes(arrays), root=0)
+            comm.gather(as_bytes({name: arrays[name] for name in order.copies}), root=0)
+
+
+def opened(order: Order) -> dict[str, Any]:
+    return {name: lw.open(path) for name, path in order.paths.items()}
 
 
 def as_bytes(arrays: dict[str, Any]) -> dict[str, bytes]:
@@ -245,11 +260,15 @@ class Leader:
         size = self.comm.Get_size()
         arguments = case.arguments()
         names = tuple(a.name for a in case.arrays)
-        copies = {name: np.ascontiguousarray(arguments[name]) for name in names} if manner.everywhere else None
-        order = Order(str(path), case.scalars, names, choices, manner, copies)
+        on_disk = manner.on_disk
+        paths = {} if on_disk is None else on_disk.store(path.with_suffix(f".{next(self.numbers)}"), arguments)
+        in_memory = [name for name in names if name not in paths]
+        copies = {name: np.ascontiguousarray(arguments[name]) for name in in_memory} if manner.everywhere else None
+        order = Order(str(path), case.scalars, names, choices, manner, copies, paths)
         for rank in range(1, size):
             self.comm.send(order, dest=rank)
         arrays = {name: distributed(arguments[name], manner) if manner.kept else arguments[name] for name in names}
+        arrays |= opened(order)
         refusal, value, raised = None, None, None
         try:
             value = carry_out(order, module, 0, arrays)
@@ -260,14 +279,19 @@ class Leader:
         if manner.kept:
             arguments.update({name: array.numpy() for name, array in arrays.items()})
         elif manner.everywhere:
-            mine = as_bytes({name: arguments[name] for name in names})
+            mine = as_bytes({name: arguments[name] for name in in_memory})
             assert all(found == mine for found in self.comm.gather(mine, root=0)), "ranks' copies differ afterwards"
+        arguments.update({name: array.numpy() for name, array in opened(order).items()})
         assert (raised is not None) == (expected is RAISES) or refusal is not None, f"raised: {raised}"
         if raised is not None:
             check_arrays(arguments, case.arguments())
             self.count["raises together"] += 1
             return
         if refusal is not None:
+            if on_disk is not None:
+                check_arrays(arguments, case.arguments())
+                self.refused_on_disk(case, module, choices[0], on_disk, refusal)
+                return
             self.count["grids refused"] += 1
             if manner.kept:  # by the first call or by the second
                 assert "every rank needs at least one" in str(refusal), f"refused: {refusal}"
@@ -278,10 +302,17 @@ class Leader:
         self.count["collective runs"] += 1
         self.count["kept"] += manner.kept
         self.count["created"] += manner.created
-        plan = module.nest.using(tile=choices[-1].tile, grid=choices[-1].grid).plan(**case.arguments(), ranks=size)
-        self.count["along time"] += plan.mapping is None
-        self.count["skewed"] += plan.skew is not None
+        if on_disk is None:
+            plan = module.nest.using(tile=choices[-1].tile, grid=choices[-1].grid).plan(**case.arguments(), ranks=size)
+            self.count["along time"] += plan.mapping is None
+            self.count["skewed"] += plan.skew is not None
         self.compare(arguments, {} if manner.kept else by_name(module.nest, value), expected)
+
+    def refused_on_disk(
+        self, case: Case, module: ModuleType, choice: Choice, on_disk: OnDisk, error: lw.RefusedError
+    ) -> None:
+        """Raise AssertionError unless the reason that is given is true."""
+        raise AssertionError(f"refused: {error}") from error
 
     def compare(self, arguments: dict[str, object], results: dict[str, object], expected: Any) -> None:
         right_arguments, right_results = expected
@@ -305,13 +336,21 @@ def by_name(nest: Any, value: Any) -> dict[str, object]:
     return dict(zip(names, value if nest.loops.returns_tuple else (value,), strict=True)) if names else {}
 
 
-def lead(comm: Any, directory: Path, examples: int, start: int, node: int) -> None:
-    leader = Leader(comm, directory)
+def check_any(leader: Leader, data: st.DataObject) -> None:
+    ranks = leader.comm.Get_size()
+    case = data.draw(cases(), label="nest")
+    cut = st.tuples(choices(case, ranks, ENGINES), manners(ranks))
+    leader.check(case, data.draw(st.lists(cut, min_size=RUNS, max_size=RUNS), label="cuts"))
+
+
+Check = Callable[[Any, st.DataObject], None]
+
+
+def lead(leader: Leader, check_one: Check, examples: int, start: int, node: int) -> None:
+    comm, directory = leader.comm, leader.directory
 
     def check(data: st.DataObject) -> None:
-        case = data.draw(cases(), label="nest")
-        cut = st.tuples(choices(case, comm.Get_size(), ENGINES), manners(comm.Get_size()))
-        leader.check(case, data.draw(st.lists(cut, min_size=RUNS, max_size=RUNS), label="cuts"))
+        check_one(leader, data)
 
     begin = time.perf_counter()
     complete = False
@@ -338,7 +377,7 @@ def ranks_of_this_node(comm: Any) -> int:
     return size
 
 
-def main() -> int:
+def main(leader: type[Leader] = Leader, check: Check = check_any) -> int:
     directory, examples, start, seconds = Path(sys.argv[1]), *map(int, sys.argv[2:])
     # Ranks are in sessions of their own, so that nobody else could end all of them.
     faulthandler.dump_traceback_later(seconds, exit=True)
@@ -349,7 +388,7 @@ def main() -> int:
         follow(comm)
         return 0
     try:
-        lead(comm, directory, examples, start, node)
+        lead(leader(comm, directory), check, examples, start, node)
     except Exception:
         traceback.print_exc()
         return 1

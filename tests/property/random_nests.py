@@ -83,7 +83,8 @@ TABLE_LENGTH = 5
 @dataclass(frozen=True)
 class Case:
     """One nest and one call of it. Dependences may point backwards along a loop (``skewed``); by construction they allow
-    tiles along time (``forward``)."""
+    tiles along time (``forward``). ``along``: the space loop that the first axis of all written arrays is indexed by; None
+    where that was not asked for."""
 
     source: str
     arrays: tuple[ArraySpec, ...]
@@ -92,6 +93,7 @@ class Case:
     points: int
     skewed: bool = False
     forward: bool = False
+    along: int | None = None
 
     def __str__(self) -> str:
         lines = [self.source]
@@ -165,20 +167,34 @@ class Written:
 
 @st.composite
 def cases(
-    draw: st.DrawFn, *, skewed: bool | None = None, expressions: bool = True, forward: bool | None = None
+    draw: st.DrawFn,
+    *,
+    skewed: bool | None = None,
+    expressions: bool = True,
+    forward: bool | None = None,
+    streaming: bool = False,
 ) -> Case:
     """A random nest with arguments.
 
     skewed: whether dependences may point backwards; None draws it. expressions: False leaves out all that is not
     arithmetic of elements, for tests of communication alone. forward: whether tiles along time are legal by construction;
-    None draws it.
+    None draws it. streaming: whether one space loop, and no other, runs along the first axis of all written arrays.
     """
-    return _Builder(draw, skewed, expressions, forward).case()
+    return _Builder(draw, skewed, expressions, forward, streaming).case()
 
 
 class _Builder:
-    def __init__(self, draw: st.DrawFn, skewed: bool | None, expressions: bool, forward: bool | None) -> None:
+    def __init__(
+        self,
+        draw: st.DrawFn,
+        skewed: bool | None,
+        expressions: bool,
+        forward: bool | None,
+        streaming: bool = False,
+    ) -> None:
         self.draw = draw
+        self.streaming = streaming
+        self.along: int | None = None
         self.rich = expressions
         self.skewed = self.pick(False, True) if skewed is None else skewed
         self.forward = not self.skewed and (self.chance(30) if forward is None else forward)
@@ -209,6 +225,8 @@ class _Builder:
         self.depth = sweeps
         self.loops = [Loop(name, self.pick(1, 1, -1)) for name in names]
         self.below, self.above = [0] * len(names), [0] * len(names)
+        if self.streaming:
+            self.along = self.integer(0, min(1, space - 1))
         self.triangular = self.chance(25)
         self.arrays = [self.written_array(k) for k in range(self.pick(1, 2, 2, 3))]
         self.points = self.draw_loops()
@@ -228,6 +246,8 @@ class _Builder:
             loops = list(self.draw(st.permutations(space)))
         if number > 0 and self.depth and self.chance(40):
             loops.insert(self.integer(0, len(loops)) if self.chance(20) else 0, self.integer(0, self.depth - 1))
+        if self.along is not None:
+            loops.sort(key=lambda k: k != self.depth + self.along)
         dtype = (
             self.pick(*FLOATS, "int32", "uint8", *FLOATS, "int8", "int64", *FLOATS, "bool", "int16")
             if self.rich
@@ -615,6 +635,7 @@ class _Builder:
             len(self.points),
             self.skewed,
             self.forward,
+            self.along,
         )
 
 

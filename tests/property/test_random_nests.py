@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from limits import scaled
@@ -18,6 +19,8 @@ from randomness import IN_WORKERS, first_seed, wanted
 
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
+
+WORKER = Path(__file__).with_name("nest_worker.py")
 
 # Shares of the nests: many ranks on few cores take turns, so most nests are run on few. Whatever the number of ranks, every
 # nest is run on one first.
@@ -73,9 +76,14 @@ def mpiexec() -> Path:
 
 
 def check(variant: Variant, directory: Path) -> None:
-    """Run the worker; a rank that hangs or dies is a failure that shows the nest at hand."""
+    report = check_worker(WORKER, variant, directory)
+    if report["complete"] and variant.nests >= ENOUGH:
+        assert report.get("skewed", 0), "no nest was skewed"
+
+
+def check_worker(worker: Path, variant: Variant, directory: Path) -> dict[str, Any]:
+    """Run a worker; a rank that hangs or dies is a failure that shows the nest at hand. What it reports."""
     ranks, nests = variant.ranks, variant.nests
-    worker = Path(__file__).with_name("nest_worker.py")
     limit = round(scaled(120 + SECONDS_A_NEST * nests))
     command = [mpiexec(), "-n", ranks, sys.executable, worker, directory, nests, first_seed() + variant.seed, limit]
     log = directory / "log.txt"
@@ -100,15 +108,12 @@ def check(variant: Variant, directory: Path) -> None:
         pytest.fail(
             f"{ranks} ranks: status {status}\n\n{log.read_text()[-6000:]}\n\nThe nest at hand:\n{nest}", pytrace=False
         )
-    report = json.loads((directory / "report.json").read_text())
+    report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     print(f"{ranks} ranks: {report}")
     if variant.to_a_node not in (None, report["ranks of this node"]):
         pytest.skip("this MPI does not let ranks of one machine stand for several nodes")
-    if not report["complete"]:
-        return
-    assert report["run"] >= 0.9 * nests
-    if nests >= ENOUGH:
-        assert report.get("skewed", 0), "no nest was skewed"
+    assert not report["complete"] or report["run"] >= 0.9 * nests
+    return report
 
 
 @pytest.mark.mpi

@@ -1,5 +1,5 @@
-"""Random nests on ranks that are threads, under ThreadSanitizer and with delays: the flags of the one-sided transport and
-of the helper thread order all that they have to.
+"""Random nests on ranks that are threads, under ThreadSanitizer and with delays: the flags of the one-sided transport, of
+the helper thread and of the threads that move slabs to and from a disk order all that they have to.
 
 LAPWING_EXAMPLES sets how many nests are run, LAPWING_SEED which ones.
 """
@@ -67,7 +67,7 @@ MUTATIONS = {
         "onesided.hpp", "link->is_direct() || !link->ring.closes_batch(written_in)", "link->is_direct()"
     ),
     "helper: computed without release": (
-        "helper.hpp", "number(at) + 1, std::memory_order_release", "number(at) + 1, std::memory_order_relaxed"
+        "helper.hpp", "++computing_, std::memory_order_release", "++computing_, std::memory_order_relaxed"
     ),
     "helper: ready without release": (
         "helper.hpp", "++ready, std::memory_order_release", "++ready, std::memory_order_relaxed"
@@ -81,6 +81,44 @@ MUTATIONS = {
         "helper.hpp", "if (!transport_.has_room(at)) return false;\n        awaited_", "awaited_"
     ),
 }  # fmt: skip
+
+# Of what moves slabs between memory and disk.
+DISK_MUTATIONS = {
+    "released a slab early": (
+        "disk_ring.hpp", "released = pass * disk_.slabs + disk_.slabs_after[at.step];",
+        "released = std::min(total_, pass * disk_.slabs + disk_.slabs_after[at.step] + 1);",
+    ),
+    "read into a slab more than there is": (
+        "disk_ring.hpp", "written + std::min(disk_.slots, disk_.slabs)", "written + 1 + std::min(disk_.slots, disk_.slabs)"
+    ),
+    "read into slabs that are not written": (
+        "disk_ring.hpp", "const std::int64_t written = writing_.done.load(std::memory_order_relaxed);\n        return",
+        "const std::int64_t written = released_;\n        return",
+    ),
+    "moved without release": (
+        "disk_ring.hpp", "flow.done.store(done, std::memory_order_release)",
+        "flow.done.store(done, std::memory_order_relaxed)",
+    ),
+    "moved without acquire": (
+        "disk_ring.hpp", "reading_.done.load(std::memory_order_acquire)",
+        "reading_.done.load(std::memory_order_relaxed)",
+    ),
+    "moved before the last request": (
+        "disk_ring.hpp", "front().finished == flow.moving.front().requests.size()",
+        "front().taken == flow.moving.front().requests.size()",
+    ),
+    "computed a slab early": (
+        "disk_ring.hpp", "+ disk_.slabs_before[at.step];", "+ disk_.slabs_before[at.step] - 1;"
+    ),
+    "all passes in one place of the ring": (
+        "disk_ring.hpp", "(row + pass * streamed.turn) % streamed.ring_rows", "row % streamed.ring_rows"
+    ),
+    "written without leave": (
+        "disk_ring.hpp", "std::min(released_, writable_ * disk_.slabs)", "released_"
+    ),
+    "given back before the last sweep of a pass": ("disk_ring.hpp", "if (at.sweep < last) return;", ""),
+}  # fmt: skip
+PLACES = {"memory": MUTATIONS, "disk": DISK_MUTATIONS}
 
 
 @cache
@@ -125,17 +163,17 @@ def works(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def run(
-    directory: Path, examples: int, kind: str, seconds: int, seed: int | None = None, **more: str
+    directory: Path, examples: int, kind: str, place: str, seconds: int, seed: int | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(WORKER), str(directory), str(examples), str(seed or first_seed()), kind]
+    command = [sys.executable, str(WORKER), str(directory), str(examples), str(seed or first_seed()), kind, place]
     own = {**(environment(directory) if kind == "sanitized" else os.environ), **IN_WORKERS}
     return subprocess.run(
         command, env={**own, **more}, capture_output=True, text=True, timeout=scaled(seconds), check=False
     )  # fmt: skip
 
 
-def check(directory: Path, examples: int, kind: str, seconds: int = SECONDS) -> None:
-    done = run(directory, examples, kind, seconds)
+def check(directory: Path, examples: int, kind: str, place: str, seconds: int = SECONDS) -> None:
+    done = run(directory, examples, kind, place, seconds)
     print(done.stdout)
     if done.returncode != 0:
         races = "\n".join(path.read_text()[:4000] for path in sorted(directory.glob("race*")))
@@ -146,28 +184,31 @@ def check(directory: Path, examples: int, kind: str, seconds: int = SECONDS) -> 
 
 
 @pytest.mark.long  # every day with ranks that are processes, in test_random_nests
-def test_threads_with_delays(tmp_path: Path) -> None:
-    check(tmp_path, wanted(6), "plain")
+@pytest.mark.parametrize("place", PLACES)
+def test_threads_with_delays(place: str, tmp_path: Path) -> None:
+    check(tmp_path, wanted(6), "plain", place)
 
 
 @pytest.mark.usefixtures("works")
-def test_no_races(tmp_path: Path) -> None:
-    check(tmp_path, wanted(7), "sanitized")
+@pytest.mark.parametrize("place", PLACES)
+def test_no_races(place: str, tmp_path: Path) -> None:
+    check(tmp_path, wanted({"memory": 7, "disk": 4}[place]), "sanitized", place)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("works")
 @pytest.mark.timeout(7200)
-def test_no_races_at_length(tmp_path: Path) -> None:
-    check(tmp_path, wanted(1500), "sanitized", 7000)
+@pytest.mark.parametrize("place", PLACES)
+def test_no_races_at_length(place: str, tmp_path: Path) -> None:
+    check(tmp_path, wanted(1500), "sanitized", place, 7000)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("works")
 @pytest.mark.timeout(600 * SEARCHES)
-@pytest.mark.parametrize("name", MUTATIONS)
-def test_a_broken_protocol_is_found(name: str, tmp_path: Path) -> None:
-    file, right, wrong = MUTATIONS[name]
+@pytest.mark.parametrize(("place", "name"), [(place, name) for place, names in PLACES.items() for name in names])
+def test_a_broken_protocol_is_found(place: str, name: str, tmp_path: Path) -> None:
+    file, right, wrong = PLACES[place][name]
     broken = tmp_path / "cpp"
     shutil.copytree(native._NATIVE, broken)
     text = (broken / file).read_text()
@@ -175,7 +216,7 @@ def test_a_broken_protocol_is_found(name: str, tmp_path: Path) -> None:
     (broken / file).write_text(text.replace(right, wrong))
     for search in range(SEARCHES):  # no single one is sure to meet what is wrong now and then
         seed = first_seed() + 1000 * search
-        done = run(tmp_path, 150, "sanitized", 580, seed, LAPWING_TEST_NATIVE=str(broken))
+        done = run(tmp_path, 150, "sanitized", place, 580, seed, LAPWING_TEST_NATIVE=str(broken))
         print(f"{name}: status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
         if done.returncode != 0:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,14 +16,18 @@ from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.tile import tile_source
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.loopnest.binding import BoundNest
+from lapwing.out_of_core import Ending, WorkOnDisk
 from lapwing.planner.plan import Plan
 from lapwing.runtime import native
 from lapwing.runtime.execute import written_boxes
 from lapwing.runtime.program import rank_program
 from lapwing.runtime.shear import Box, shear_of
 from lapwing.runtime.storage import LocalArray, allocate, storage_of
+from lapwing.runtime.streaming import StreamedArray
 from lapwing.runtime.transfer import slices
 from lapwing.runtime.workspace import Workspace
+from lapwing.store.array import StoredArray
+from lapwing.store.manifest import State
 from lapwing.tiling.faces import Faces, faces_of
 from lapwing.tiling.skewing import skewed_nest
 
@@ -38,11 +42,18 @@ SANITIZER = ("-fsanitize=thread", "-g", "-O1", "-ftls-model=initial-exec")
 
 @dataclass(frozen=True)
 class Way:
-    """How ranks talk: straight into each other's arrays or through slots, with helper threads or by polling."""
+    """How ranks talk: straight into each other's arrays or through slots, with helper threads or by polling.
+
+    Where arrays are on disk: ``request_bytes`` are moved at a time, by ``movers`` threads; ranks may have to ask before they
+    write a pass.
+    """
 
     direct: bool
     helper: bool
     spin: bool
+    request_bytes: int = 1
+    movers: int = 1
+    asks: bool = False
 
 
 class RankThreads:
@@ -79,10 +90,18 @@ class RankThreads:
         )
         return ctypes.CDLL(str(path))
 
-    def run(self, bound: BoundNest, plan: Plan, arguments: dict[str, Any], way: Way) -> bool:
+    def run(
+        self,
+        bound: BoundNest,
+        plan: Plan,
+        arguments: dict[str, Any],
+        way: Way,
+        stored: Mapping[str, StoredArray] | None = None,
+    ) -> bool:
         """Run a plan on as many threads as it has ranks; written arrays are updated in place. Returns whether faces were
         stored straight into the receivers' arrays.
 
+        stored: the arrays on disk, of a plan that streams; they stay as they are there, and ``arguments`` gets the new values.
         Raises AssertionError where a rank waits for ever.
         """
         bound = skewed_nest(bound, plan.skew)
@@ -90,9 +109,21 @@ class RankThreads:
         faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
         ranks = range(plan.ranks)
         locals_ = [_local_arrays(bound, plan, rank, arguments) for rank in ranks]
-        workspaces = [Workspace(bound, library, arrays) for arrays in locals_]
-        programs = [rank_program(faces, rank, plan.ranks) for rank in ranks]
-        direct = way.direct and all(p.c.apart for p in programs)
+        on_disk, disks, together = None, None, 1
+        streamed: list[dict[str, StreamedArray]] = [{} for _ in ranks]
+        if stored is not None:
+            assert plan.streaming is not None
+            ending = Ending(keep=False, examine=arguments.update)
+            on_disk = WorkOnDisk(bound, plan, stored, "", State(), ending)
+            on_disk.begin()
+            streamed = [on_disk.arrays(rank) for rank in ranks]
+            tables = [on_disk.tables(rank) for rank in ranks]
+            for table in tables:
+                table.c.request_bytes, table.c.queue_depth = way.request_bytes, way.movers
+            disks, together = (native.Disk * plan.ranks)(*(table.c for table in tables)), plan.streaming.pass_sweeps
+        workspaces = [Workspace(bound, library, {**a, **s}) for a, s in zip(locals_, streamed, strict=True)]
+        programs = [rank_program(faces, rank, plan.ranks, together, 0, stored is None) for rank in ranks]
+        direct = way.direct and stored is None and all(p.c.apart for p in programs)
         if direct:
             _connect(programs, workspaces)
         options = native.Options(
@@ -106,10 +137,15 @@ class RankThreads:
         failure = ctypes.create_string_buffer(4096)
         status = self.runtime().lw_run_threads(
             ctypes.c_int64(plan.ranks), (native.Program * plan.ranks)(*(p.c for p in programs)),
-            ctypes.byref(native.module_of(library)), tiles, ctypes.byref(options), failure, ctypes.c_int64(len(failure)),
+            ctypes.byref(native.module_of(library)), tiles, ctypes.byref(options), disks, ctypes.c_int64(way.asks),
+            failure, ctypes.c_int64(len(failure)),
         )  # fmt: skip
         assert status == native.DONE, failure.value.decode()
+        if on_disk is not None:
+            on_disk.end()
         for name in bound.nest.written:
+            if name in streamed[0]:
+                continue
             boxes = [written_boxes(bound, name, plan.partition.block(rank)) for rank in ranks]
             for of_offset in zip(*boxes, strict=True):
                 for rank, box in enumerate(of_offset):

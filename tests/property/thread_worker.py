@@ -2,17 +2,20 @@
 
 Half of the examples are random nests, the others are nests below on random shapes, which are compiled but once.
 
-    python thread_worker.py DIRECTORY EXAMPLES SEED plain|sanitized
+    python thread_worker.py DIRECTORY EXAMPLES SEED plain|sanitized memory|disk
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
+import re
 import sys
 import tempfile
 import traceback
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +23,7 @@ from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import in_any_form
 from loading import load
+from on_disk import OnDisk, layouts, streaming_grids
 from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
 from searching import engine, search
 from thread_ranks import BROKEN, RankThreads, Way
@@ -27,6 +31,7 @@ from thread_ranks import BROKEN, RankThreads, Way
 import lapwing as lw
 from lapwing.errors import RefusedError
 from lapwing.planner.choose import Wishes, make_plan
+from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 
 CUTS = 4  # tried on one nest
 SECONDS = 7000
@@ -86,16 +91,16 @@ KNOWN = (smooth, far, two_reaches, written_twice, advance, slanted, slanted)
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> tuple[lw.Nest, Case]:
-    """One of the nests above with arrays for it."""
-    nest = draw(st.sampled_from(KNOWN))
+def calls(draw: st.DrawFn, nests: Sequence[lw.Nest]) -> tuple[lw.Nest, Case]:
+    """One of the nests with arrays for it."""
+    nest = draw(st.sampled_from(nests))
     shape = draw(st.tuples(st.integers(8, 24), st.integers(8, 14)))
     arrays = tuple(
         ArraySpec(name, "float64", shape, "tame", seed) for seed, name in enumerate(nest.loops.parameters[:-1])
     )
     sweeps = draw(st.integers(1, 9))
     extents = (shape[0] - 5, shape[1] - 5)  # or more
-    return nest, Case(nest.loops.name, arrays, (("sweeps", sweeps),), extents, 1, True, nest is advance)
+    return nest, Case(nest.loops.name, arrays, (("sweeps", sweeps),), extents, 1, True, nest is advance, 0)
 
 
 @st.composite
@@ -110,6 +115,22 @@ def runs(draw: st.DrawFn, case: Case) -> tuple[int, Choice, Way]:
     return ranks, choice, Way(direct, draw(st.booleans()), draw(st.booleans()))
 
 
+STREAMING = (smooth, far, two_reaches, written_twice, advance)
+
+
+@st.composite
+def disk_runs(draw: st.DrawFn, case: Case) -> tuple[int, Choice, Way, OnDisk]:
+    ranks = draw(st.sampled_from([2, 1, 3, 2, 4]))
+    grid = draw(st.sampled_from([None, *streaming_grids(case, ranks)]))
+    choice = Choice("onesided", draw(st.integers(1, 5)), grid)
+    few_bytes = draw(st.sampled_from([8, 40, 64, 200]))
+    way = Way(False, draw(st.booleans()), False, few_bytes, draw(st.integers(1, 4)), draw(st.booleans()))
+    on_disk = replace(draw(layouts(case)), memory=None)
+    if draw(st.booleans()):  # passes of one sweep or two, so that there are several
+        on_disk = replace(on_disk, pass_sweeps=draw(st.integers(1, 2)))
+    return ranks, choice, way, on_disk
+
+
 class Checker:
     def __init__(self, directory: Path, sanitized: bool) -> None:
         self.threads = RankThreads(sanitized)
@@ -119,17 +140,12 @@ class Checker:
     def check(self, data: st.DataObject) -> None:
         if data.draw(st.booleans(), label="random"):
             case = data.draw(cases(expressions=False), label="nest")
-            with tempfile.TemporaryDirectory() as directory:
-                path = Path(directory) / "nest.py"
-                path.write_text(case.source)
-                nest = load(path).nest
+            nest = imported(case)
         else:
-            nest, case = data.draw(calls(), label="nest")
-        expected = case.arguments()
-        with np.errstate(all="ignore"):
-            nest.python(**expected)
+            nest, case = data.draw(calls(KNOWN), label="nest")
+        expected = self.expected(nest, case)
         for ranks, choice, way in data.draw(st.lists(runs(case), min_size=CUTS, max_size=CUTS), label="cuts"):
-            (self.directory / "current.py").write_text(f"{case}\n# {ranks} ranks, {choice}, {way}\n")
+            self.note(case, f"{ranks} ranks, {choice}, {way}")
             arguments = case.arguments()
             bound = nest.bind(arguments)
             if bound.domain.is_empty:
@@ -145,16 +161,74 @@ class Checker:
             self.count["along time" if plan.mapping is None else "along space"] += 1
             self.count["stored directly"] += direct
 
+    def check_on_disk(self, data: st.DataObject) -> None:
+        if data.draw(st.booleans(), label="random"):
+            case = data.draw(cases(expressions=False, skewed=False, streaming=True), label="nest")
+            nest = imported(case)
+        else:
+            nest, case = data.draw(calls(STREAMING), label="nest")
+        expected = self.expected(nest, case)
+        for ranks, choice, way, on_disk in data.draw(st.lists(disk_runs(case), min_size=CUTS, max_size=CUTS)):
+            self.note(case, f"{ranks} ranks, {choice}, {way}, {on_disk}")
+            arguments = case.arguments()
+            bound = nest.bind(arguments)
+            if bound.domain.is_empty:
+                return
+            with tempfile.TemporaryDirectory() as directory:
+                paths = on_disk.store(Path(directory) / "arrays", arguments)
+                stored = {name: lw.open(path) for name, path in paths.items()}
+                try:
+                    plan = streaming_plan(
+                        bound,
+                        nest.dependences,
+                        ranks,
+                        1,
+                        Wishes(choice.engine, choice.tile, choice.grid),
+                        StreamingWishes(None, on_disk.pass_sweeps, on_disk.ring or 3),
+                        {name: array.chunks for name, array in stored.items()},
+                        1e-9,
+                        DiskRates.of(None),
+                    )
+                except RefusedError as error:
+                    if not re.search("has to be skewed|at different places along", str(error)):
+                        raise
+                    self.count["refused"] += 1
+                    continue
+                self.threads.run(bound, in_any_form(plan, bound, nest), arguments, way, stored)
+            check_arrays(arguments, expected)
+            assert plan.streaming is not None
+            self.count["on disk"] += 1
+            self.count["several passes"] += plan.streaming.passes > 1
+            self.count["several sweeps a pass"] += plan.streaming.pass_sweeps > 1
+
+    def expected(self, nest: lw.Nest, case: Case) -> dict[str, object]:
+        arguments = case.arguments()
+        with np.errstate(all="ignore"):
+            nest.python(**arguments)
+        return arguments
+
+    def note(self, case: Case, run: str) -> None:
+        (self.directory / "current.py").write_text(f"{case}\n# {run}\n")
+
+
+def imported(case: Case) -> lw.Nest:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "nest.py"
+        path.write_text(case.source)
+        nest: lw.Nest = load(path).nest
+        return nest
+
 
 def main() -> int:
-    directory, examples, start, kind = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    directory, examples, start = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    kind, place = sys.argv[4:]
     os.environ.pop("LD_PRELOAD", None)  # compilers need no ThreadSanitizer
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     if BROKEN:
         engine.MAX_SHRINKING_SECONDS = 0
     checker = Checker(directory, kind == "sanitized")
     try:
-        search(checker.check, examples, start)
+        search(checker.check if place == "memory" else checker.check_on_disk, examples, start)
     except Exception:
         traceback.print_exc()
         return 1

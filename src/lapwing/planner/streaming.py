@@ -20,7 +20,7 @@ from lapwing.planner.along_time import AlongTime
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.cuts import Cut, communication_weights, fits, partition_of
 from lapwing.planner.plan import Plan, Streaming
-from lapwing.tiling.faces import reach_of, sweep_skew
+from lapwing.tiling.faces import loop_offsets, reach_of, sweep_skew
 from lapwing.tiling.partition import Partition, factorisations
 from lapwing.tiling.skewing import find_skew
 from lapwing.tiling.slabs import streams_along
@@ -91,7 +91,7 @@ def streaming_plan(
             "its arrays: it cannot run out of core. Load the arrays into memory: lw.load, or numpy()."
         )
     mapping, names = _stream(bound, on_disk)
-    grid = _grid(bound, dependences, ranks, wishes, mapping)
+    grid = _grid(bound, dependences, ranks, wishes, mapping, _written_apart(bound, names))
     partition = _aligned(bound, partition_of(bound, grid), {name: on_disk[name] for name in names})
     cut = Cut(mapping, grid)
     # Of any height: slabs are chosen below. Plans of low tiles list a message for every step, which takes seconds.
@@ -130,10 +130,31 @@ def _stream(bound: BoundNest, on_disk: Collection[str]) -> tuple[int, tuple[str,
     )
 
 
+def _written_apart(bound: BoundNest, names: Collection[str]) -> dict[int, str]:
+    """The space loops along which statements write elements of one array at different offsets, each with such an array.
+
+    The last value of an element may come from any of the statements, at the edges of the domain. Blocks along such a loop
+    would leave it with a rank that does not write the element to the disk.
+    """
+    found: dict[int, str] = {}
+    for name in names:
+        offsets = {loop_offsets(bound, store.target) for store in bound.nest.stores if store.target.array == name}
+        for loop in range(len(bound.nest.space_loops)):
+            if len({one[bound.nest.sweep_depth + loop] for one in offsets}) > 1:
+                found.setdefault(loop, name)
+    return found
+
+
 def _grid(
-    bound: BoundNest, dependences: Sequence[Dependence], ranks: int, wishes: Wishes, mapping: int
+    bound: BoundNest,
+    dependences: Sequence[Dependence],
+    ranks: int,
+    wishes: Wishes,
+    mapping: int,
+    whole: Mapping[int, str],
 ) -> tuple[int, ...]:
-    """The grid over all space loops; the one that is streamed along stays whole."""
+    """The grid over all space loops; the one that is streamed along stays whole, and so do those that ``whole`` names, each with
+    the array that asks for it."""
     extents = tuple(high - low for low, high in bound.domain.box[bound.nest.sweep_depth :])
     if wishes.grid is not None:
         given = tuple(wishes.grid)
@@ -144,11 +165,17 @@ def _grid(
                 f"grid {'x'.join(map(str, given))}: out of core expected {ranks} ranks over the loops other than {loop}, which "
                 "is streamed along, each with a row or more."
             )
+        if cut := [k for k in whole if grid[k] > 1]:
+            loop = bound.nest.space_loops[cut[0]].name
+            raise RefusedError(
+                f"grid {'x'.join(map(str, given))}: statements write elements of {whole[cut[0]]} at different places along "
+                f"{loop}: out of core expected one rank along {loop}."
+            )
         return grid
     weights = communication_weights(bound, dependences)
     for number in range(ranks, 0, -1):
         over_others = ((*g[:mapping], 1, *g[mapping:]) for g in factorisations(number, len(extents) - 1))
-        fitting = [g for g in over_others if fits(g, extents)]
+        fitting = [g for g in over_others if fits(g, extents) and all(g[k] == 1 for k in whole)]
         if fitting:
             # Outer loops are cut first: runs on file stay long.
             return min(
@@ -224,7 +251,13 @@ class _Problem:
         passes = -(-self.sweeps // chosen.pass_sweeps)
         disk, computing = self._disk_seconds(chosen.tile), self._computing_seconds(chosen.pass_sweeps)
         longer = "the disk" if disk > computing else "computing"
+        apart = [
+            f"{self.bound.nest.space_loops[k].name} is not cut: statements write elements of {name} at different places along it"
+            for k, name in _written_apart(self.bound, self.names).items()
+            if k != self.mapping
+        ]
         reasons = (
+            *apart,
             f"{plan.mapping_loop} is streamed along: the first axis of {', '.join(self.names)}",
             f"{chosen.pass_sweeps} of {self.sweeps} sweeps a pass: the disk takes {duration(disk)} for a pass at "
             f"{rate(1 / self.disk.seconds_per_byte)}, computing {duration(computing)}; {longer} counts",

@@ -159,9 +159,10 @@ def run_alone_on_disk(
     report: Report | None = None,
     measure: Measure | None = None,
 ) -> Outcome:
-    """Run on this process alone where some arrays are on disk; all are as they were after a run that raises."""
-    if bound.domain.is_empty:
-        return idle_outcome(bound, plan)
+    """Run on this process alone where some arrays are on disk; all are as they were after a run that raises.
+
+    There is something to compute.
+    """
     runtime, library = native.serial_runtime(announce), tile_library(bound, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
     places: dict[str, LocalArray] = {}

@@ -144,7 +144,7 @@ class Runner:
         self.disk = disk
         pass_sweeps = 1 if plan.streaming is None else plan.streaming.pass_sweeps
         first_sweep = 0 if disk is None else disk.first_sweep
-        self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps, first_sweep)
+        self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps, first_sweep, disk is None)
         self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 

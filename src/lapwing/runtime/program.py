@@ -33,10 +33,13 @@ class RankProgram:
         return sum(memoryview(table).nbytes for table in self.keep)
 
 
-def rank_program(faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1, first_sweep: int = 0) -> RankProgram:
+def rank_program(
+    faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1, first_sweep: int = 0, in_memory: bool = True
+) -> RankProgram:
     """The steps, channels, messages and parts of one rank.
 
-    pass_sweeps: how many sweeps share a pass over the steps. first_sweep: the first that is done, from 0.
+    pass_sweeps: how many sweeps share a pass over the steps. first_sweep: the first that is done, from 0. in_memory: whether
+    arrays are there at all times, all of them.
     """
     nest, domain = faces.bound.nest, faces.bound.domain
     depth = nest.sweep_depth
@@ -69,8 +72,8 @@ def rank_program(faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1, firs
         sweeps=len(sweeps),
         steps=len(steps),
         batch=faces.batch,
-        # In a pass of several sweeps the next step may be one of another sweep.
-        apart=int(pass_sweeps == 1 and faces.is_apart(rank, received)),
+        # In a pass of several sweeps the next step may be one of another sweep. Arrays on disk are in place for one step alone.
+        apart=int(in_memory and pass_sweeps == 1 and faces.is_apart(rank, received)),
         slice_grain=MOST_LANES if depth == len(nest.loops) - 2 else 1,
         slice_loop=depth,
         sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
