@@ -56,9 +56,13 @@ def main() -> None:
     document: dict[str, Any] = {"machine": about, "rows": rows, "memory": memory, "parts": {}}
     folder = Path(tempfile.mkdtemp(prefix="lapwing-bench-", dir=options.disk))
     try:
-        filled(folder, rows)
-        for part in options.parts.split(","):
-            document["parts"][part] = measured(cases_of(part, rows, memory), rounds, folder, rows)
+        parts = {part: cases_of(part, rows, memory) for part in options.parts.split(",")}
+        for ranks in sorted({case["ranks"] for cases in parts.values() for case in cases.values()}):
+            filled(folder / f"{ranks}.zarr", rows, ranks)
+        for name in ("from", "to"):
+            flat(folder / name, 8 * rows * rows)
+        for part, cases in parts.items():
+            document["parts"][part] = measured(cases, rounds, folder, rows)
             show(out, part, document["parts"][part])
     finally:
         shutil.rmtree(folder)
@@ -88,21 +92,26 @@ def cases_of(part: str, rows: int, memory: int) -> dict[str, dict[str, Any]]:
     raise SystemExit(f"bench/streaming.py: --parts {part!r}: expected some of {', '.join(PARTS)}")
 
 
-def filled(folder: Path, rows: int) -> None:
-    """An array to work on, and two files for the bound."""
-    say("bench/streaming.py: writing the array")
-    array = lw.create(folder / "u.zarr", (rows, rows), np.float64, chunks=(max(1, (8 << 20) // (8 * rows)), rows))
+def filled(path: Path, rows: int, ranks: int) -> None:
+    """An array in chunks as `lapwing run` makes them: as wide as a rank's block, and 8 MiB each."""
+    say(f"bench/streaming.py: writing {path.name}")
+    width = rows // ranks
+    array = lw.create(path, (rows, rows), np.float64, chunks=(max(1, (8 << 20) // (8 * width)), width))
     height = max(1, (64 << 20) // (8 * rows))
     values = np.random.default_rng(0).random((min(height, rows), rows))
     for row in range(0, rows, height):
         high = min(row + height, rows)
         array.write(((row, high), (0, rows)), values[: high - row])
-    for name in ("from", "to"):
-        with (folder / name).open("wb") as stream:
-            for row in range(0, rows, height):
-                stream.write(values[: min(height, rows - row)])
-            stream.flush()
-            os.fsync(stream.fileno())
+
+
+def flat(path: Path, size: int) -> None:
+    """A file for the bound."""
+    values = np.random.default_rng(0).bytes(64 << 20)
+    with path.open("wb") as stream:
+        for at in range(0, size, len(values)):
+            stream.write(values[: size - at])
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def measured(cases: dict[str, dict[str, Any]], rounds: int, folder: Path, rows: int) -> dict[str, Any]:
@@ -115,7 +124,7 @@ def measured(cases: dict[str, dict[str, Any]], rounds: int, folder: Path, rows: 
         names = list(cases)
         for name in names[number % len(names) :] + names[: number % len(names)]:
             case = cases[name]
-            job = {"path": str(folder / "u.zarr"), "sweeps": case["sweeps"], "using": case["using"]}
+            job = {"path": str(folder / f"{case['ranks']}.zarr"), "sweeps": case["sweeps"], "using": case["using"]}
             found[name].append(
                 run_worker(f"bench/streaming.py: {name}", WORKER, job, case["ranks"], None, LIMIT_SECONDS)
             )

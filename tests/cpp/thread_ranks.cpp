@@ -1,5 +1,6 @@
 // Ranks as threads of one process, without MPI: the one-sided transport over shared memory, driven by polling or by
-// helper threads, on arrays in memory or on disk. Built with -fsanitize=thread, so that every hand-over that is not one is found.
+// helper threads, on arrays in memory or on disk. Built with -fsanitize=thread, so that every hand-over that is not one
+// is found.
 #include <exception>
 #include <map>
 #include <memory>
@@ -99,8 +100,8 @@ int run_rank(const Run &run, std::int64_t rank, const AllWires &all) {
 // Runs the programs of all ranks at once. disks: of each rank, or null; with asks they ask before passes are written.
 // Returns LW_DONE, or LW_FAILED and why in failure.
 extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, const lw_module *module,
-                              lw_tile *const *tiles, const lw_options *options, const lw_disk *disks,
-                              std::int64_t asks, char *failure, std::int64_t size) {
+                              lw_tile *const *tiles, const lw_options *options, const lw_disk *disks, std::int64_t asks,
+                              char *failure, std::int64_t size) {
     using namespace lapwing;
     const AllWires all = wires_between(programs, ranks);
     std::vector<std::string> failures(static_cast<std::size_t>(ranks));

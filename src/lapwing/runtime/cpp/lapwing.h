@@ -106,13 +106,15 @@ typedef struct lw_extent {
     int64_t file;   /* its number; -1: memory, from the address `offset` on */
     int64_t array;  /* its number among the streamed arrays */
     int64_t offset; /* of the first run, in bytes */
-    int64_t row, column; /* where the first run lies in the array: an index of the first axis, and bytes from its first */
+    int64_t row,
+        column; /* where the first run lies in the array: an index of the first axis, and bytes from its first */
     int64_t run_bytes, group, dims;
     int64_t count[LW_MAX_LOOPS];
     int64_t file_stride[LW_MAX_LOOPS], memory_stride[LW_MAX_LOOPS]; /* bytes */
 } lw_extent;
 
-/* Where the slabs of the streamed arrays are, before a pass or after it. first_extent has an entry a slab and one more. */
+/* Where the slabs of the streamed arrays are, before a pass or after it. first_extent has an entry a slab and one more.
+ */
 typedef struct lw_generation {
     const char *const *files;
     const int64_t *first_extent;
@@ -130,10 +132,14 @@ typedef struct lw_streamed {
     const int64_t *first_rows; /* of every step, the first row that it touches */
 } lw_streamed;
 
-/* What a rank says of a pass, or asks: all of its steps are computed, sum being that of what it has read for them; all of its
- * slabs are written, with the sum of what was; whether slabs of it may be written, which is asked until the answer is not 0.
- * Sums are those of checksum.hpp, over arrays that are written. */
-typedef enum lw_event_of_pass { LW_PASS_COMPUTED = 0, LW_PASS_WRITTEN = 1, LW_PASS_MAY_BE_WRITTEN = 2 } lw_event_of_pass;
+/* What a rank says of a pass, or asks: all of its steps are computed, sum being that of what it has read for them; all
+ * of its slabs are written, with the sum of what was; whether slabs of it may be written, which is asked until the
+ * answer is not 0. Sums are those of checksum.hpp, over arrays that are written. */
+typedef enum lw_event_of_pass {
+    LW_PASS_COMPUTED = 0,
+    LW_PASS_WRITTEN = 1,
+    LW_PASS_MAY_BE_WRITTEN = 2
+} lw_event_of_pass;
 typedef int (*lw_notice)(int64_t event, int64_t pass, uint64_t sum);
 
 /* The disk ring (P3): slabs are read, computed on and written back at the same time. There is a slab a step. At most
@@ -141,8 +147,8 @@ typedef int (*lw_notice)(int64_t event, int64_t pass, uint64_t sum);
 typedef struct lw_disk {
     int64_t streamed, slabs, slots;
     const lw_streamed *arrays;
-    const int64_t *slabs_before; /* a step: how many slabs must have been read before it */
-    const int64_t *slabs_after;  /* a step: how many slabs no later step of the sweep touches */
+    const int64_t *slabs_before;    /* a step: how many slabs must have been read before it */
+    const int64_t *slabs_after;     /* a step: how many slabs no later step of the sweep touches */
     const lw_generation *frontiers; /* what of the slabs stays in memory */
     int64_t passes;
     const lw_generation *reads, *writes; /* a pass */
@@ -185,8 +191,8 @@ typedef struct lw_trace {
 /* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
  * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
  * those that were sent, read_bytes and written_bytes those that came from the disk and went there, and disk_busy is how
- * long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for the disk
- * alone, wanted a CPU and had none. */
+ * long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for the
+ * disk alone, wanted a CPU and had none. */
 typedef struct lw_times {
     double begin, total, fill, drain, exposed, disk_busy, cpu_lost;
     double phase[LW_PHASES];
