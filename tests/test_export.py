@@ -540,7 +540,7 @@ def test_the_tables_know_all_of_a_program() -> None:
     """A new field of lw_program has to be exported as well; what is out of core is refused."""
     known = (
         "loops sweep_depth sweeps steps batch apart slice_grain slice_loop sweep_points step_boxes incoming outgoing "
-        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew"
+        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps"
     )
     assert [name for name, *_ in native.Program._fields_] == known.split()
     assert {name for name, *_ in native.Options._fields_} == {

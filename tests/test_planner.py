@@ -387,6 +387,7 @@ def test_plan_as_json() -> None:
         "buffers": 2,
         "slice_seconds": 75e-6,
         "skew": None,
+        "streaming": None,
         "predicted": None,
     }
 

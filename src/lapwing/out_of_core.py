@@ -23,7 +23,7 @@ from lapwing.planner.streaming import StreamingWishes
 from lapwing.runtime import native
 from lapwing.runtime.shear import Box
 from lapwing.runtime.storage import LocalArray
-from lapwing.runtime.streaming import DiskTables, StreamedArray, disk_tables, streamed_array
+from lapwing.runtime.streaming import DiskTables, StreamedArray, brought_boxes, disk_tables, streamed_array
 from lapwing.runtime.workspace import Reductions
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import (
@@ -350,7 +350,8 @@ class WorkOnDisk:
             ]
             passes.append((read, written))
         slabs, slots = self._slabs(rank)
-        tables = disk_tables(self._bound, slabs, arrays, slots, passes)
+        brought = brought_boxes(self._bound, self._faces, rank) if self._streaming.opening_sweeps else {}
+        tables = disk_tables(self._bound, slabs, arrays, slots, passes, brought)
         tables.first_sweep, tables.earlier_words = self.state.sweeps, self._earlier_words
         if self._main is not None and (manifest := read_manifest(self._main)) is not None:
             file = RankFile(self._main, manifest, rank)
@@ -360,7 +361,8 @@ class WorkOnDisk:
     def _slabs(self, rank: int) -> tuple[Slabs, int]:
         if rank not in self._known_slabs:  # with many steps they take a while
             slabs = slabs_of(self._faces, rank, list(self._stored))
-            least = slabs.least_slots(self._streaming.pass_sweeps, self._faces.sweep_skew)
+            places = self._streaming.opening_sweeps + self._streaming.pass_sweeps
+            least = slabs.least_slots(places, self._faces.sweep_skew)
             self._known_slabs[rank] = slabs, least + self._streaming.ring - 1
         return self._known_slabs[rank]
 

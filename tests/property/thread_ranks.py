@@ -122,7 +122,8 @@ class RankThreads:
                 table.c.request_bytes, table.c.queue_depth = way.request_bytes, way.movers
             disks, together = (native.Disk * plan.ranks)(*(table.c for table in tables)), plan.streaming.pass_sweeps
         workspaces = [Workspace(bound, library, {**a, **s}) for a, s in zip(locals_, streamed, strict=True)]
-        programs = [rank_program(faces, rank, plan.ranks, together, 0, stored is None) for rank in ranks]
+        opening = 0 if plan.streaming is None else plan.streaming.opening_sweeps
+        programs = [rank_program(faces, rank, plan.ranks, together, 0, stored is None, opening) for rank in ranks]
         direct = way.direct and stored is None and all(p.c.apart for p in programs)
         if direct:
             _connect(programs, workspaces)

@@ -27,9 +27,10 @@ class Streaming:
     """How a nest runs out of core: ``arrays`` are read and written slab by slab, in every one of ``passes`` passes, each of
     ``pass_sweeps`` of the ``sweeps`` sweeps.
 
-    ``ring`` is 3 where a slab is read and one written while others are computed on, 1 where nothing happens at the same time.
-    ``memory`` is what a rank needs at most, ``limit`` what all of a node may take (None: no limit), both in bytes; ``seconds``
-    are predicted.
+    ``opening_sweeps`` is 1 where a sweep that computes nothing comes before the first: its messages bring ranks what their
+    neighbours' elements are at the beginning, which lie apart on the disk. ``ring`` is 3 where a slab is read and one written
+    while others are computed on, 1 where nothing happens at the same time. ``memory`` is what a rank needs at most, ``limit``
+    what all of a node may take (None: no limit), both in bytes; ``seconds`` are predicted.
     """
 
     arrays: tuple[str, ...]
@@ -40,6 +41,7 @@ class Streaming:
     memory: int
     limit: int | None
     seconds: float
+    opening_sweeps: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "arrays": list(self.arrays)}

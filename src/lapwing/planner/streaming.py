@@ -271,6 +271,7 @@ class _Problem:
             chosen.memory,
             self.wishes.memory,
             chosen.seconds,
+            self._opening_sweeps,
         )
         return _with_streaming(plan, streaming, reasons)
 
@@ -296,10 +297,15 @@ class _Problem:
     def skew(self, tile: int) -> int:
         return sweep_skew(self._reach, tile, self.plan.ranks)
 
+    @cached_property
+    def _opening_sweeps(self) -> int:
+        """One, where ranks have elements of each other and sweeps can share a pass."""
+        return int(self.plan.ranks > 1 and self.plan.engine != "blocking")
+
     def _slots(self, tile: int, pass_sweeps: int) -> int:
         """Slabs in memory: those that are touched, and those on their way."""
         touched = 1 + -(-2 * self._reach // tile)
-        return touched + self.skew(tile) * (pass_sweeps - 1) + self.wishes.ring - 1
+        return touched + self.skew(tile) * (self._opening_sweeps + pass_sweeps - 1) + self.wishes.ring - 1
 
     def _widths(self, name: str) -> tuple[int, int]:
         """Bytes of a row of an array on a rank: those it owns, and those with its neighbours' that it touches; at most."""

@@ -144,7 +144,10 @@ class Runner:
         self.disk = disk
         pass_sweeps = 1 if plan.streaming is None else plan.streaming.pass_sweeps
         first_sweep = 0 if disk is None else disk.first_sweep
-        self.program = rank_program(self.faces, rank, plan.ranks, pass_sweeps, first_sweep, disk is None)
+        self.opening_sweeps = 0 if plan.streaming is None else plan.streaming.opening_sweeps
+        self.program = rank_program(
+            self.faces, rank, plan.ranks, pass_sweeps, first_sweep, disk is None, self.opening_sweeps
+        )
         self.trap: Trap | None = None  # what the plain loop raises, after a run that met it
         self.neighbours: Neighbours | None = None  # alive as long as the program points into them
 
@@ -176,10 +179,10 @@ class Runner:
         def progress(done: int, total: int) -> int:
             try:
                 if done < 0 and signal is not None:
-                    signal.tell(int(self.workspace.tile.trap_sweep))
+                    signal.tell(int(self.workspace.tile.trap_sweep) - self.opening_sweeps)
                 if done >= 0 and report is not None:
                     report(done / total)
-                if done >= 0 and signal is not None and signal.is_behind(done // self.program.c.steps):
+                if done >= 0 and signal is not None and signal.is_behind(self._first_open_sweep(done)):
                     return native.PASS_ON
             except BaseException as stop:  # handed on below: nothing may be raised through C
                 interrupt.append(stop)
@@ -209,16 +212,24 @@ class Runner:
         self.trap = self._met()
         self.check(status, runtime)
         events_kept = min(trace.count, events)
-        return RankTrace(
-            self.rank, host(), times.begin, _by_name(times), kept[:events_kept].copy(), trace.count - events_kept
-        )
+        shown = kept[:events_kept].copy()
+        shown["sweep"] -= self.opening_sweeps
+        return RankTrace(self.rank, host(), times.begin, _by_name(times), shown, trace.count - events_kept)
+
+    def _first_open_sweep(self, done: int) -> int:
+        """The first sweep that may not be complete after so many steps: sweeps of one pass advance together."""
+        sweeps = done // int(self.program.c.steps) - self.opening_sweeps
+        together = int(self.program.c.pass_sweeps)
+        return max(0, sweeps // together * together)
 
     def _met(self) -> Trap | None:
         tile = self.workspace.tile
         if not tile.trap:
             return None
         order = self.plan.partition.order(self.rank)
-        return Trap(tile.trap_sweep, order, tile.trap_step, self.bound.body.traps[tile.trap - 1].message)
+        return Trap(
+            tile.trap_sweep - self.opening_sweeps, order, tile.trap_step, self.bound.body.traps[tile.trap - 1].message
+        )
 
     def bare_run(self, runtime: ctypes.CDLL, options: native.Options) -> tuple[Callable[[], int], native.Times]:
         """lw_run with all of its arguments made, and where its times will be: to be called after ``workspace.reset()``.

@@ -105,6 +105,7 @@ class Program(ctypes.Structure):
         ("parts", ctypes.POINTER(Part)),
         ("pass_sweeps", ctypes.c_int64),
         ("pass_skew", ctypes.c_int64),
+        ("opening_sweeps", ctypes.c_int64),
     ]
 
 

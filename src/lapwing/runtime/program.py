@@ -34,12 +34,19 @@ class RankProgram:
 
 
 def rank_program(
-    faces: Faces, rank: int, ranks: int, pass_sweeps: int = 1, first_sweep: int = 0, in_memory: bool = True
+    faces: Faces,
+    rank: int,
+    ranks: int,
+    pass_sweeps: int = 1,
+    first_sweep: int = 0,
+    in_memory: bool = True,
+    opening_sweeps: int = 0,
 ) -> RankProgram:
     """The steps, channels, messages and parts of one rank.
 
     pass_sweeps: how many sweeps share a pass over the steps. first_sweep: the first that is done, from 0. in_memory: whether
-    arrays are there at all times, all of them.
+    arrays are there at all times, all of them. opening_sweeps: 1 where a sweep that only sends comes before the first one
+    (lw_program).
     """
     nest, domain = faces.bound.nest, faces.bound.domain
     depth = nest.sweep_depth
@@ -49,6 +56,7 @@ def rank_program(
             f"{nest.where(nest.line)}: {nest.name} does more than {MOST_SWEEPS:,} sweeps. Call it several times with fewer."
         )
     sweeps = sweeps[first_sweep:]
+    sweeps = sweeps[:opening_sweeps] + sweeps
     points = np.array(sweeps, np.int64).reshape(len(sweeps), depth)
     steps = faces.steps(rank)
     boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])
@@ -56,8 +64,9 @@ def rank_program(
     received = faces.incoming(rank) if ranks > 1 else ()
     incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in received]
     outgoing = [tables.channel(c, c.target, lambda m: m.made) for c in (faces.outgoing(rank) if ranks > 1 else ())]
-    pass_sweeps = max(1, min(pass_sweeps, len(sweeps)))
-    incoming, outgoing = (_of_all_sweeps(side, pass_sweeps, faces.sweep_skew) for side in (incoming, outgoing))
+    pass_sweeps = max(1, min(pass_sweeps, len(sweeps) - opening_sweeps))
+    places = opening_sweeps + pass_sweeps
+    incoming, outgoing = (_of_all_sweeps(side, places, faces.sweep_skew) for side in (incoming, outgoing))
     if len(sweeps) < 2:
         incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
     arrays = {
@@ -82,23 +91,24 @@ def rank_program(
         outgoing=len(outgoing),
         pass_sweeps=pass_sweeps,
         pass_skew=faces.sweep_skew,
+        opening_sweeps=opening_sweeps,
         **arrays,
     )
     return RankProgram(program, [points, boxes, *arrays.values()])
 
 
-def _of_all_sweeps(channels: Sequence[native.Channel], pass_sweeps: int, skew: int) -> list[native.Channel]:
-    """The channels of every sweep of a pass: none of them waits for another's messages.
+def _of_all_sweeps(channels: Sequence[native.Channel], places: int, skew: int) -> list[native.Channel]:
+    """The channels of every sweep of a pass, which has so many: none of them waits for another's messages.
 
     Old values for a sweep of the same pass are needed at most ``skew`` steps after they were sent; those for the next pass
     all have to find room.
     """
     found = []
     for channel in channels:  # old values are still put in place first
-        for sweep in range(pass_sweeps):
+        for sweep in range(places):
             copy = native.Channel.from_buffer_copy(channel)
             copy.pass_sweep = sweep
-            if copy.lag and sweep < pass_sweeps - 1:
+            if copy.lag and sweep < places - 1:
                 copy.depth = min(copy.depth, skew + _AHEAD)
             found.append(copy)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,14 +16,15 @@ import numpy.typing as npt
 from lapwing.loopnest.binding import ArrayType, BoundNest
 from lapwing.runtime import native
 from lapwing.runtime.layout import owner_layout
-from lapwing.runtime.shear import Box
+from lapwing.runtime.shear import Box, element_box
 from lapwing.runtime.storage import needed_box
-from lapwing.runtime.transfer import difference
-from lapwing.tiling.faces import Faces
+from lapwing.runtime.transfer import difference, slices
+from lapwing.tiling.faces import Faces, loop_offsets
+from lapwing.tiling.partition import Range
 from lapwing.tiling.slabs import ArrayRows, Slabs
 
 REQUEST_BYTES = 1 << 20
-QUEUE_DEPTH = 4  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
+QUEUE_DEPTH = 8  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
 
 _BLOCK = 512  # bytes: what lies at multiples of it, in memory and on file, is moved without a copy
 _LINE = 64
@@ -157,6 +158,36 @@ def streamed_array(bound: BoundNest, faces: Faces, rank: int, ranks: int, rows: 
     return StreamedArray(array, rows, box, owned, ring_rows)
 
 
+def brought_boxes(bound: BoundNest, faces: Faces, rank: int) -> dict[str, list[Box]]:
+    """The elements that messages of one sweep bring to a rank, as boxes by array."""
+    targets = {(s.target.array, loop_offsets(bound, s.target)): s.target for s in bound.nest.stores}
+    assert faces.mapping is not None
+    # Parts of different steps that are behind each other make one box.
+    ranges: dict[tuple[int, Box, Box], list[tuple[int, int]]] = {}
+    for channel in faces.incoming(rank):
+        for part in (part for message in channel.messages for part in message.parts):
+            around = (part.box[: faces.mapping], part.box[faces.mapping + 1 :])
+            ranges.setdefault((part.face, *around), []).append(part.box[faces.mapping])
+    found: dict[str, list[Box]] = {}
+    for (number, before, after), along in ranges.items():
+        face = faces.faces[number]
+        for low, high in _merged(along):
+            box = element_box(bound, targets[face.array, face.offsets], (*before, (low, high), *after))
+            found.setdefault(face.array, []).append(box)
+    return found
+
+
+def _merged(ranges: Sequence[Range]) -> list[Range]:
+    """The same indices as ranges that neither meet nor follow one another."""
+    found: list[Range] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
 class Log(Protocol):
     """Is told what becomes of passes (lw_notice), with the words of reductions and a checksum; closed when the run is over."""
 
@@ -186,12 +217,14 @@ def disk_tables(
     arrays: Sequence[StreamedArray],
     slots: int,
     passes: Sequence[tuple[Sequence[Generation], Sequence[Generation | None]]],
+    brought: Mapping[str, Sequence[Box]],
     direct: bool = True,
 ) -> DiskTables:
     """The tables of one rank's disk ring.
 
     arrays: those of ``slabs``, in order. passes: for each the generations that it reads and writes, by array; None of an array
-    that is not written. Frontiers are read here, before the first pass.
+    that is not written. brought: parts of frontiers that messages of an opening sweep bring, by array; the others are read here,
+    before the first pass.
     """
     builder = _Builder(arrays)
     positions = {a.name: k for k, a in enumerate(bound.arrays)}
@@ -209,7 +242,7 @@ def disk_tables(
     ]
     steps = len(slabs.before)
     first = passes[0][0]
-    frontiers = builder.frontiers(first)
+    frontiers = builder.frontiers(first, brought)
     known: dict[tuple[int, ...], tuple[native.Generation, list[str]]] = {}
 
     def generation(sources: Sequence[Generation | None]) -> tuple[native.Generation, list[str]]:
@@ -274,13 +307,18 @@ class _Builder:
                     extents[-1].append(_extent(array, number, file, piece.offset, piece.box, piece.strides))
         return self._generation(list(files), extents, keys), list(files)
 
-    def frontiers(self, sources: Sequence[Generation]) -> native.Generation:
+    def frontiers(self, sources: Sequence[Generation], brought: Mapping[str, Sequence[Box]]) -> native.Generation:
         """What stays in memory, as it is before the first pass."""
         steps = len(self._arrays[0].rows.touched)
         extents: list[list[native.Extent]] = [[] for _ in range(steps)]
         for number, (array, source) in enumerate(zip(self._arrays, sources, strict=True)):
             for part in array.frontiers:
-                values = np.ascontiguousarray(source.read(part))
+                values = np.zeros([high - low for low, high in part], array.array.dtype)
+                for missing in difference(part, brought.get(array.array.name, ())):
+                    inside = [
+                        (low - first, high - first) for (low, high), (first, _) in zip(missing, part, strict=True)
+                    ]
+                    values[slices(tuple(inside))] = source.read(missing)
                 self.keep.append(values)
                 for slab in range(steps):
                     low, high = array.rows.slab(slab)

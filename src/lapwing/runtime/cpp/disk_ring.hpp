@@ -21,6 +21,7 @@
 #include "disk_queue.hpp"
 #include "disk_request.hpp"
 #include "mirrored_memory.hpp"
+#include "passes.hpp"
 #include "storage.hpp"
 
 namespace lapwing {
@@ -29,7 +30,7 @@ class DiskRing final : public Storage {
 public:
     // arrays: the tile's; the bases of the streamed ones are set before every step.
     DiskRing(const lw_disk &disk, const lw_program &program, lw_array *arrays)
-        : disk_(disk), program_(program), arrays_(arrays), total_(disk.passes * disk.slabs),
+        : disk_(disk), passes_(program), arrays_(arrays), total_(disk.passes * disk.slabs),
           writable_(disk.notice == nullptr ? disk.passes : 0) {
         for (std::int64_t k = 0; k < disk.streamed; ++k) {
             const lw_streamed &array = disk.arrays[k];
@@ -63,7 +64,7 @@ public:
     }
 
     bool is_ready(Position at) override {
-        const std::int64_t pass = at.sweep / program_.pass_sweeps;
+        const std::int64_t pass = passes_.pass_of(at.sweep);
         const std::int64_t needed = pass * disk_.slabs + disk_.slabs_before[at.step];
         notice_passes();
         if (!abandoned_ && reading_.done.load(std::memory_order_acquire) < needed) {
@@ -85,9 +86,8 @@ public:
     }
 
     void release(Position at, Trace &trace) override {
-        const std::int64_t pass = at.sweep / program_.pass_sweeps;
-        const std::int64_t last = std::min((pass + 1) * program_.pass_sweeps, program_.sweeps) - 1;
-        if (at.sweep < last) return;
+        const std::int64_t pass = passes_.pass_of(at.sweep);
+        if (at.sweep + 1 < passes_.end_of(pass)) return;
         dawdle();
         const std::int64_t released = pass * disk_.slabs + disk_.slabs_after[at.step];
         if (released == (pass + 1) * disk_.slabs) notice(LW_PASS_COMPUTED, pass, reading_);
@@ -329,7 +329,7 @@ private:
 
     void record_moved(Trace &trace) {
         for (const Slab &slab : moved_) {
-            const Position at{slab.number / disk_.slabs * program_.pass_sweeps, slab.number % disk_.slabs};
+            const Position at{passes_.first_of(slab.number / disk_.slabs), slab.number % disk_.slabs};
             const bool in = slab.direction == Direction::reading;
             trace.record(in ? LW_READ : LW_WRITE, {at, -1, slab.bytes}, slab.begin, slab.end);
             (in ? trace.times().read_bytes : trace.times().written_bytes) += slab.bytes;
@@ -372,7 +372,7 @@ private:
     }
 
     const lw_disk &disk_;
-    const lw_program &program_;
+    const Passes passes_;
     lw_array *arrays_;
     std::int64_t total_;
     std::vector<MirroredMemory> memory_;

@@ -85,7 +85,9 @@ typedef struct lw_channel {
  * (P4); there are no channels of lag 1 then.
  *
  * pass_sweeps sweeps are done in one pass over the steps, each pass_skew steps behind the one before; every one of them
- * has channels of its own. Otherwise pass_sweeps is 1. */
+ * has channels of its own. Otherwise pass_sweeps is 1. opening_sweeps is 1 where sweep 0 computes nothing and sends
+ * what the arrays hold, for what ranks have of their neighbours' elements is not there at the beginning (passes.hpp).
+ */
 typedef struct lw_program {
     int64_t loops, sweep_depth, sweeps, steps, batch;
     int64_t apart;       /* whether a step neither reads nor writes the elements of its neighbours' messages */
@@ -97,7 +99,7 @@ typedef struct lw_program {
     const lw_channel *incoming_channels, *outgoing_channels;
     const lw_message *messages;
     const lw_part *parts;
-    int64_t pass_sweeps, pass_skew;
+    int64_t pass_sweeps, pass_skew, opening_sweeps;
 } lw_program;
 
 /* Runs of bytes of an array that lie in a file, or in memory that stays: `count` of them along every one of `dims`

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lapwing.h"
+#include "passes.hpp"
 #include "trace.hpp"
 
 namespace lapwing {
@@ -14,12 +15,12 @@ namespace lapwing {
 class Order {
 public:
     explicit Order(const lw_program &program)
-        : sweeps_(program.sweeps), steps_(program.steps), together_(program.pass_sweeps), skew_(program.pass_skew) {}
+        : passes_(program), sweeps_(program.sweeps), steps_(program.steps), skew_(program.pass_skew) {}
 
     // Whether there is a tile after this one; moves to it then.
     bool advance(Position &at) const {
-        const std::int64_t pass = at.sweep / together_, first = pass * together_;
-        const std::int64_t count = std::min(together_, sweeps_ - first);
+        const std::int64_t pass = passes_.pass_of(at.sweep), first = passes_.first_of(pass);
+        const std::int64_t count = passes_.end_of(pass) - first;
         std::int64_t sweep = at.sweep - first;
         for (std::int64_t wave = at.step + skew_ * sweep; wave <= steps_ - 1 + skew_ * (count - 1); ++wave) {
             while (++sweep < count) {
@@ -36,7 +37,8 @@ public:
     }
 
 private:
-    std::int64_t sweeps_, steps_, together_, skew_;
+    Passes passes_;
+    std::int64_t sweeps_, steps_, skew_;
 };
 
 } // namespace lapwing

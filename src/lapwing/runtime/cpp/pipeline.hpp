@@ -48,7 +48,7 @@ public:
                 const double left = trapped_at_ + grace_seconds_ - now();
                 if (left <= 0) return LW_TRAPPED;
                 progress_.hurry(left);
-            } else if (!passes_on_ && (!dry || simulated)) {
+            } else if (at.sweep >= program_.opening_sweeps && !passes_on_ && (!dry || simulated)) {
                 if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
             }
             if (tile_.trap != 0 || passes_on_) storage_.abandon();

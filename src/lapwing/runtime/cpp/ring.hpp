@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lapwing.h"
+#include "passes.hpp"
 #include "trace.hpp"
 
 namespace lapwing {
@@ -57,9 +58,7 @@ public:
     // How many messages there are in the run: old values of the last sweep are not needed.
     std::int64_t count() const {
         if (program_->batch > 1) return (program_->sweeps + program_->batch - 1) / program_->batch * channel_->messages;
-        const std::int64_t sent = program_->sweeps - channel_->lag - channel_->pass_sweep;
-        const std::int64_t together = program_->pass_sweeps;
-        return std::max<std::int64_t>(0, (sent + together - 1) / together) * channel_->messages;
+        return Passes(*program_).count(channel_->pass_sweep, program_->sweeps - channel_->lag) * channel_->messages;
     }
 
     struct Numbers {
@@ -95,9 +94,9 @@ private:
     static std::int64_t round_up(std::int64_t bytes) { return (bytes + line - 1) / line * line; }
 
     Numbers of_step(std::int64_t sweep, std::int64_t step) const {
-        const std::int64_t together = program_->pass_sweeps;
-        if (sweep + channel_->lag >= program_->sweeps || sweep % together != channel_->pass_sweep) return {0, 0};
-        const std::int64_t base = sweep / std::max(program_->batch, together) * channel_->messages;
+        const Passes passes(*program_);
+        if (sweep + channel_->lag >= program_->sweeps || passes.place_of(sweep) != channel_->pass_sweep) return {0, 0};
+        const std::int64_t base = passes.pass_of(sweep) / program_->batch * channel_->messages;
         const std::int64_t *before = &before_step_[static_cast<std::size_t>(step)];
         return {base + before[0], base + before[1]};
     }
