@@ -56,6 +56,14 @@ def test_help(program: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.mpi
+def test_streaming(tmp_path: Path) -> None:
+    document = quick("streaming.py", tmp_path, "--disk", str(tmp_path))
+    assert set(document["parts"]) == {"ring", "passes", "tiles"}
+    assert all(number >= 0 for number in numbers(document["parts"]["ring"]))
+
+
+@pytest.mark.long
+@pytest.mark.mpi
 def test_meeting(tmp_path: Path) -> None:
     ways = quick("meeting.py", tmp_path)["seconds"]
     assert {"on rank 0 alone", "on every rank", "distributed"} < set(ways)

@@ -102,7 +102,8 @@ class State(NamedTuple):
 class Ring:
     """The tables of one rank, and the protocol. Fields with defaults are what a broken protocol has otherwise.
 
-    ``shapes``: how many rows every array has; ``ring_rows``: how many of them have room in memory.
+    ``shapes``: how many rows every array has; ``ring_rows``: how many of them have room in memory; ``opening``: sweeps that come
+    before the first one, in the first pass.
     """
 
     slabs: Slabs
@@ -112,6 +113,7 @@ class Ring:
     skew: int
     sweeps: int
     together: int
+    opening: int = 0
     more_room: int = 0
     released_early: int = 0
     needed_less: int = 0
@@ -136,7 +138,7 @@ class Ring:
         """Pass and step of all that is computed, and whether it is the last sweep of the pass: as Order in order.hpp."""
         found = []
         for number in range(self.passes):
-            sweeps = min(self.together, self.sweeps - number * self.together)
+            sweeps = min(self.together, self.sweeps - number * self.together) + (self.opening if number == 0 else 0)
             for wave in range(self.count + self.skew * (sweeps - 1)):
                 for sweep in range(sweeps):
                     step = wave - self.skew * sweep
@@ -295,9 +297,10 @@ def ring_of(
     faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
     slabs = slabs_of(faces, ranks - 1, plan.streaming.arrays)
     together = plan.streaming.pass_sweeps
-    slots = slabs.least_slots(together, faces.sweep_skew) + ring - 1 - fewer_slots
+    opening = plan.streaming.opening_sweeps
+    slots = slabs.least_slots(opening + together, faces.sweep_skew) + ring - 1 - fewer_slots
     ring_rows = tuple(max(array.most_rows(slots), 1) for array in slabs.arrays)
-    return Ring(slabs, (rows,) * len(slabs.arrays), slots, ring_rows, faces.sweep_skew, sweeps, together)
+    return Ring(slabs, (rows,) * len(slabs.arrays), slots, ring_rows, faces.sweep_skew, sweeps, together, opening)
 
 
 CASES = {
