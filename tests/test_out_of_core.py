@@ -26,7 +26,9 @@ from lapwing.planner.choose import Wishes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.runtime import communicator
+from lapwing.runtime.streaming import brought_boxes
 from lapwing.store.manifest import Claim, reached, read_manifest
+from lapwing.tiling.faces import Faces
 
 SHAPE, CHUNKS = (60, 50), (16, 17)
 
@@ -199,6 +201,28 @@ class TestRefusals:
             smooth(array, 2)
         claim.release()
         smooth(array, 2)
+
+
+# -- several ranks ----------------------------------------------------------------------------------------------------
+
+
+@lw.nest
+def planes(u, v):
+    for t in range(u.shape[1] - 1):
+        for i in range(1, u.shape[0]):
+            for j in range(1, v.shape[1]):
+                u[i, t, j] = u[i - 1, t, j - 1] + u[i, t + 1, j - 1]
+                v[i, j] = v[i - 1, j] + v[i, j - 1]
+
+
+def test_messages_of_one_sweep_do_not_bring_what_others_write() -> None:
+    bound = planes.bind({"u": ArrayShape("float64", (9, 4, 12)), "v": ArrayShape("float64", (9, 12))})
+    chunks = {"u": (9, 4, 12), "v": (9, 12)}
+    wishes = Wishes("overlap", 3)
+    plan = streaming_plan(bound, planes.dependences, 2, 2, wishes, StreamingWishes(), chunks, 1e-9, DiskRates.of(None))
+    faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+    (boundary,) = plan.partition.cuts[1][1:-1]
+    assert brought_boxes(bound, faces, 1) == {"v": [((1, 9), (boundary - 1, boundary))]}
 
 
 # -- runs that are ended ----------------------------------------------------------------------------------------------

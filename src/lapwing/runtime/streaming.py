@@ -159,8 +159,12 @@ def streamed_array(bound: BoundNest, faces: Faces, rank: int, ranks: int, rows: 
 
 
 def brought_boxes(bound: BoundNest, faces: Faces, rank: int) -> dict[str, list[Box]]:
-    """The elements that messages of one sweep bring to a rank, as boxes by array."""
+    """The elements that messages of any sweep bring to a rank, as boxes by array.
+
+    Not those of arrays that are indexed by a sweep loop: each sweep's messages bring others.
+    """
     targets = {(s.target.array, loop_offsets(bound, s.target)): s.target for s in bound.nest.stores}
+    sweep_loops = {loop.name for loop in bound.nest.loops[: bound.nest.sweep_depth]}
     assert faces.mapping is not None
     # Parts of different steps that are behind each other make one box.
     ranges: dict[tuple[int, Box, Box], list[tuple[int, int]]] = {}
@@ -171,8 +175,11 @@ def brought_boxes(bound: BoundNest, faces: Faces, rank: int) -> dict[str, list[B
     found: dict[str, list[Box]] = {}
     for (number, before, after), along in ranges.items():
         face = faces.faces[number]
+        target = targets[face.array, face.offsets]
+        if any(affine is not None and sweep_loops & set(affine.names) for affine in target.affine):
+            continue
         for low, high in _merged(along):
-            box = element_box(bound, targets[face.array, face.offsets], (*before, (low, high), *after))
+            box = element_box(bound, target, (*before, (low, high), *after))
             found.setdefault(face.array, []).append(box)
     return found
 
