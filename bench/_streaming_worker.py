@@ -58,6 +58,7 @@ def main() -> None:
             "bytes": found.disk.read_bytes + found.disk.written_bytes, "tile": outcome.plan.tile,
             "pass_sweeps": outcome.plan.streaming.pass_sweeps, "passes": outcome.plan.streaming.passes,
             "seconds_per_byte": DiskRates.of(machine_here().disk).seconds_per_byte,
+            "disk_counts": any(reason.endswith("the disk counts") for reason in outcome.plan.reasons),
             "planned_memory": outcome.plan.streaming.memory, "memory": grown,
         }  # fmt: skip
         Path(sys.argv[2]).write_text(json.dumps(figures))

@@ -160,11 +160,10 @@ def copied(folder: Path, size: int) -> float:
 
 
 def predicted(run: dict[str, Any], bound: float) -> float:
-    """Seconds, where the disk takes as long for the run's bytes as it has for the bound's. What is predicted in proportion to
-    another disk's speed counts in proportion, unless computing takes longer.
-    """
-    as_fast = run["predicted"] * bound * run["passes"] / (run["bytes"] * run["seconds_per_byte"])
-    return max(as_fast, run["computing"])
+    """Seconds; where the disk counts, for one that takes as long for the run's bytes as it has for the bound's."""
+    if not run["disk_counts"]:
+        return float(run["predicted"])
+    return float(run["predicted"]) * bound * run["passes"] / (run["bytes"] * run["seconds_per_byte"])
 
 
 def show(out: Any, part: str, found: dict[str, Any]) -> None:
