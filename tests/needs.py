@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Need:
-    """``programs``: all of them must be found; a ``|`` stands between names of one program. ``packages``: Debian's."""
+    """``programs``: all of them must be found; a ``|`` stands between names of one program. ``packages``: Debian's. ``files``:
+    one of them must be there, if any are named.
+    """
 
     what: str
     programs: tuple[str, ...]
     packages: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
     @property
     def programs_here(self) -> list[str | None]:
@@ -24,7 +28,7 @@ class Need:
 
     @property
     def is_here(self) -> bool:
-        return None not in self.programs_here
+        return None not in self.programs_here and (not self.files or any(Path(file).exists() for file in self.files))
 
     @property
     def reason(self) -> str:
@@ -39,12 +43,13 @@ FORTRAN_MPI = Need("MPI for Fortran", ("mpif90",), ("gfortran", "mpich", "libmpi
 GFORTRAN = Need("gfortran", ("gfortran",), ("gfortran",))
 GIT = Need("git", ("git",), ("git",))
 LAB = Need("ip, tc and ethtool for the lab", ("ip", "tc", "ethtool"), ("iproute2", "ethtool"))
+LIBURING = Need("liburing", (), ("liburing-dev",), ("/usr/include/liburing.h", "/usr/local/include/liburing.h"))
 MAKE = Need("make", ("make",), ("make",))
 PATCH = Need("patch", ("patch",), ("patch",))
 SIMGRID = Need("SimGrid", ("smpirun", "smpicxx"), ("libsimgrid-dev",))
 TASKSET = Need("taskset", ("taskset",), ("util-linux",))
 
-ALL = (ADDR2LINE, CHROMIUM, CMAKE, FORTRAN_MPI, GFORTRAN, GIT, LAB, MAKE, PATCH, SIMGRID, TASKSET)
+ALL = (ADDR2LINE, CHROMIUM, CMAKE, FORTRAN_MPI, GFORTRAN, GIT, LAB, LIBURING, MAKE, PATCH, SIMGRID, TASKSET)
 
 if __name__ == "__main__":
     print(*sorted({package for need in ALL if not need.is_here for package in need.packages}))

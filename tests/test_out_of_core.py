@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from limits import scaled
+from needs import LIBURING
 
 import lapwing as lw
 from lapwing.api import ArrayShape
@@ -25,7 +26,7 @@ from lapwing.errors import BuildError
 from lapwing.planner.choose import Wishes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
-from lapwing.runtime import communicator
+from lapwing.runtime import communicator, native
 from lapwing.runtime.streaming import brought_boxes
 from lapwing.store.manifest import Claim, reached, read_manifest
 from lapwing.tiling.faces import Faces
@@ -109,6 +110,12 @@ def test_bits_of_the_plain_loop(name: str, kind: str, tmp_path: Path) -> None:
     total = smooth.using(**HOW[name])(array, 7)
     assert total == pytest.approx(smooth.python(expected, 7))
     assert array.numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.skipif(not LIBURING.is_here, reason=LIBURING.reason)
+def test_requests_go_into_a_queue_of_the_system() -> None:
+    native.serial_runtime()
+    assert "liburing" in Path("/proc/self/maps").read_text()
 
 
 @pytest.mark.parametrize("chunks", [(16, 128), (7, 64)])
