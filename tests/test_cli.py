@@ -344,6 +344,57 @@ def test_output_that_nobody_reads(folder: Path) -> None:
         assert b"Traceback" not in done.stderr
 
 
+# -- out of core -----------------------------------------------------------------------------------------------------
+
+TALL = """
+import lapwing as lw
+
+@lw.nest
+def tall(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+@tall.problem
+def problem(n=500):
+    return dict(u=lw.from_function(lambda i, j: i % 7 + 0.5 * j, (n, 200)), sweeps=3)
+"""
+
+
+@needs_cc
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
+def test_problems_that_do_not_fit_run_out_of_core(folder: Path, ranks: int) -> None:
+    (folder / "tall.py").write_text(TALL)
+    done = lapwing(
+        folder, "run", "tall.py", "-n", str(ranks), "--memory", "300KB", "--check", "--repeat", "2", "--json", "run.json",
+        "--timeline", "run.html",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "out of core  u: 3 sweeps a pass, one pass" in done.stdout
+    assert "disk hidden" in done.stdout
+    (run,) = json.loads((folder / "run.json").read_text())["runs"]
+    assert run["identical"] is True
+    assert run["disk"]["read_bytes"] == run["disk"]["written_bytes"] == 500 * 200 * 8
+    assert run["predicted"] > 0
+    assert "slab being read" in (folder / "run.html").read_text()
+    assert not list(folder.glob("lapwing-arrays-*"))
+
+
+@needs_cc
+def test_plans_out_of_core(folder: Path) -> None:
+    (folder / "tall.py").write_text(TALL)
+    done = lapwing(folder, "plan", "tall.py", "-n", "2", "--memory", "300KB", "--json", "plan.json")
+    assert "because      i is streamed along: the first axis of u" in done.stdout
+    plan = json.loads((folder / "plan.json").read_text())
+    assert plan["streaming"]["memory"] * 2 <= plan["streaming"]["limit"] == 300_000
+    assert json.loads(json.dumps(plan["streaming"]))["arrays"] == ["u"]
+    whole = lapwing(folder, "plan", "tall.py", "-n", "2", "--memory", "1GB")
+    assert "out of core" not in whole.stdout
+    refused = lapwing(folder, "plan", "tall.py", "-n", "2", "--memory", "300KB", "--grid", "all")
+    assert (refused.returncode, "expected one grid or none" in refused.stderr) == (2, True)
+
+
 # -- --check ---------------------------------------------------------------------------------------------------------
 
 

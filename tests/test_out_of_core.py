@@ -210,6 +210,37 @@ class TestRefusals:
         smooth(array, 2)
 
 
+LARGE = """
+import re, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import lapwing as lw
+from test_out_of_core import smooth, stored, values
+
+def resident(kind):
+    return int(re.search(kind + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
+
+smooth.using(memory="8MB")(stored(Path(sys.argv[2]) / "small.zarr", values()), 2)  # what is loaded once
+before = resident("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")
+smooth.using(memory="8MB")(lw.open(sys.argv[3]), 3)
+print(resident("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is looked up in Linux's /proc")
+def test_memory_is_kept_to(tmp_path: Path) -> None:
+    path = tmp_path / "u.zarr"
+    array = lw.create(path, (3000, 8192), "float64", chunks=(16, 8192))  # 197 MB
+    array.prepare()
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, str(Path(__file__).parent), str(tmp_path), str(path)],
+        capture_output=True, text=True, timeout=scaled(120), check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 8e6 + (64 << 20)
+
+
 # -- several ranks ----------------------------------------------------------------------------------------------------
 
 

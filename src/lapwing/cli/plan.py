@@ -26,6 +26,7 @@ Examples:
   lapwing plan waves.py:step -n 4 -p n=4096 --grid 2x2 --json plan.json
   lapwing plan waves.py:step -n 16 --grid all
   lapwing plan waves.py:step -n 1024 --machine cluster-100gbit
+  lapwing plan smooth.py -n 2 -p n=60000 --memory 4GB
 """
 
 
@@ -34,6 +35,9 @@ Examples:
 @click.option(
     "--engine", "engine", metavar="E", help="Engine: blocking, overlap, onesided or helper. Default: the fastest."
 )
+@options.MEMORY
+@options.PASS_SWEEPS
+@options.RING
 @options.MACHINE
 def command(
     target: str,
@@ -43,12 +47,17 @@ def command(
     grid: options.Grid | None,
     json_path: Path | None,
     engine: str | None,
+    memory: int | None,
+    pass_sweeps: int | None,
+    ring: int | None,
     machine: str | None,
 ) -> None:
     from lapwing.cli.files import check_writable, write_json
     from lapwing.cli.loading import load_nest, problem_arguments
     from lapwing.cli.progress import ProgressBar
+    from lapwing.cli.spilling import is_too_much, shapes_in_memory, spilled_plan
     from lapwing.decide import Decider
+    from lapwing.out_of_core import out_of_core_plan, stored_arrays
     from lapwing.planner.choose import grids
 
     names = options.engine_names(engine)
@@ -58,13 +67,29 @@ def command(
     if json_path is not None:
         check_writable(json_path)
     nest = load_nest(target)
-    nest = nest.using(engine=names[0] if names else None, tile=tile, grid=None if grid == "all" else grid)
+    nest = nest.using(
+        engine=names[0] if names else None,
+        tile=tile,
+        grid=None if grid == "all" else grid,
+        memory=memory,
+        pass_sweeps=pass_sweeps,
+        ring=ring,
+    )
     arguments = problem_arguments(nest, settings)
     bound = nest.bind(arguments)
     progress = ProgressBar()
     decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments, progress.say)
+    stored, shapes = stored_arrays(arguments), shapes_in_memory(nest, arguments)
+    out_of_core = bool(stored) or is_too_much(nest, shapes)
+    if out_of_core and grid == "all":
+        raise click.BadParameter("all: out of core, expected one grid or none.", param_hint="--grid")
     try:
-        plan = decide(nest.wishes())
+        if stored:
+            plan = out_of_core_plan(nest, decide, stored)
+        elif out_of_core:
+            plan = spilled_plan(nest, decide, shapes)
+        else:
+            plan = decide(nest.wishes())
     finally:
         progress.close()
     document = {**plan.to_json(), "causes": [vars(dependence) for dependence in plan.dependences]}

@@ -51,11 +51,16 @@ def spilled(
     arguments: of every rank; plain arrays count on the first. places: how many ranks there are, on a node, and on its cores.
     scratch: the folder for the disk's files.
     """
-    shapes = from_first(comm, lambda: _shapes(nest, arguments))
-    if not _is_too_much(nest, shapes):
+    shapes = from_first(comm, lambda: shapes_in_memory(nest, arguments))
+    if not is_too_much(nest, shapes):
         yield dict(arguments)
         return
-    plan = on_first(comm, lambda: _plan(nest, arguments, shapes, places))
+
+    def planned() -> Plan:
+        bound = nest.bind({**arguments, **shapes})
+        return spilled_plan(nest, Decider.here(bound, nest.dependences, *places, {**arguments, **shapes}), shapes)
+
+    plan = on_first(comm, planned)
     plan = from_first(comm, lambda: plan)
     bound = nest.bind({**_others(arguments, shapes, comm), **shapes})
     folder = on_first(comm, lambda: _folder(scratch))
@@ -79,7 +84,7 @@ def _create(path: str, shape: ArrayShape, chunks: tuple[int, ...]) -> None:
     create(path, shape.shape, shape.dtype, chunks=chunks)
 
 
-def _shapes(nest: Nest, arguments: Mapping[str, Any]) -> dict[str, ArrayShape]:
+def shapes_in_memory(nest: Nest, arguments: Mapping[str, Any]) -> dict[str, ArrayShape]:
     """The arrays among the arguments that are in memory, or to be made there."""
     return {
         name: ArrayShape(np.dtype(value.dtype).name, tuple(value.shape))
@@ -92,7 +97,8 @@ def _bytes(shape: ArrayShape) -> int:
     return math.prod(shape.shape) * np.dtype(shape.dtype).itemsize
 
 
-def _is_too_much(nest: Nest, shapes: Mapping[str, ArrayShape]) -> bool:
+def is_too_much(nest: Nest, shapes: Mapping[str, ArrayShape]) -> bool:
+    """Whether arrays take more than the memory that there may be."""
     return nest.memory is not None and sum(map(_bytes, shapes.values())) > nest.memory
 
 
@@ -102,15 +108,11 @@ def _others(arguments: Mapping[str, Any], shapes: Mapping[str, ArrayShape], comm
     return found
 
 
-def _plan(
-    nest: Nest, arguments: Mapping[str, Any], shapes: Mapping[str, ArrayShape], places: tuple[int, int, int]
-) -> Plan:
+def spilled_plan(nest: Nest, decide: Decider, shapes: Mapping[str, ArrayShape]) -> Plan:
     """A plan for arrays on disk, before it is known how they are cut into chunks."""
-    bound = nest.bind({**arguments, **shapes})
-    written = bound.nest.written
+    written = decide.bound.nest.written
     limit = (nest.memory or 0) // _SMALL_SHARE
     names = {n: s.shape for n, s in shapes.items() if n in written or _bytes(s) > limit}
-    decide = Decider.here(bound, nest.dependences, *places, {**arguments, **shapes})
     return decide.streaming(nest.wishes(), streaming_wishes(nest), names)
 
 

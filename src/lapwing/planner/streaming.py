@@ -363,8 +363,10 @@ class _Problem:
 
         Between one slab and the next the disk has less to do, for about as long as a request takes.
         """
-        between = self.disk.latency / UNDER_WAY + REQUEST_BYTES * self.disk.seconds_per_byte
-        return 2 * -(-self.rows // tile) * between + self._volume * self.disk.seconds_per_byte * self.ranks_a_node
+        ways = 2 * -(-self.rows // tile)
+        request = min(REQUEST_BYTES, self._volume / ways)
+        between = self.disk.latency / UNDER_WAY + request * self.disk.seconds_per_byte
+        return ways * between + self._volume * self.disk.seconds_per_byte * self.ranks_a_node
 
     def _computing_seconds(self, pass_sweeps: int) -> float:
         """A pass on one rank."""
