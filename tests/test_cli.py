@@ -395,6 +395,28 @@ def test_plans_out_of_core(folder: Path) -> None:
     assert (refused.returncode, "expected one grid or none" in refused.stderr) == (2, True)
 
 
+STORED = TALL.replace("lw.from_function(lambda i, j: i % 7 + 0.5 * j, (n, 200))", 'lw.open("u.zarr")')
+
+
+@needs_cc
+def test_problems_on_disk(folder: Path) -> None:
+    (folder / "stored.py").write_text(STORED)
+    array = lw.create(folder / "u.zarr", (90, 200), "float64", chunks=(16, 64))
+    values = np.random.default_rng(0).random((90, 200))
+    array.write(((0, 90), (0, 200)), values)
+    exported = lapwing(folder, "export", "stored.py", "-o", "program")
+    assert exported.returncode == 0, exported.stderr
+    assert "out of core" in lapwing(folder, "plan", "stored.py").stdout
+    done = lapwing(folder, "run", "stored.py", "--check", "--json", "run.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "run.json").read_text())["runs"][0]["identical"] is True
+    result = array.numpy()
+    assert (result != values).any()
+    again = lapwing(folder, "run", "stored.py", "--resume")
+    assert "resumed: an earlier run had done 3 of 3 sweeps, all there are." in again.stdout
+    assert (array.numpy() == result).all()
+
+
 # -- --check ---------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,9 +75,10 @@ def run(
             on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
             if on_disk.is_complete:
                 on_disk.finish()
-                return outcome_of(plan, on_disk.results, 0.0, [], None)
+                return replace(outcome_of(plan, on_disk.results, 0.0, [], None), earlier_sweeps=state.sweeps)
             loaded = loaded_arrays(plan, arrays)
-            return run_alone_on_disk(bound, plan, loaded, on_disk, announce, report, measure)
+            outcome = run_alone_on_disk(bound, plan, loaded, on_disk, announce, report, measure)
+            return replace(outcome, earlier_sweeps=state.sweeps)
         if plan is not None:
             return run_alone(bound, plan, arrays, announce, report, measure)
         calls = nest.planned(bound, 1, 1, 1, arguments)
@@ -176,12 +178,13 @@ def _run_collectively(
         on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
         if on_disk.is_complete:
             communicator.agree(comm, lambda: on_disk.finish() if rank == 0 else None)
-            return outcome_of(plan, on_disk.results, 0.0, [], None)
+            return replace(outcome_of(plan, on_disk.results, 0.0, [], None), earlier_sweeps=state.sweeps)
         loaded = communicator.agree(comm, lambda: loaded_arrays(plan, stored) if rank == 0 else {})
         sources.update(loaded)
     announce = communicator.announcer(rank == 0)
     report = report if rank == 0 else None
     outcome = run_on_ranks(bound, plan, sources, holders, comm, place, announce, report, measure, nest.tuning, on_disk)
+    outcome = replace(outcome, earlier_sweeps=state.sweeps)
     if calls is not None:
         calls.note_run(outcome.seconds)
     return outcome

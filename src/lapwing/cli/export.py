@@ -54,6 +54,7 @@ def command(
     from lapwing.loopnest.binding import global_values
     from lapwing.run import check_aliases
     from lapwing.runtime.creation import whole_arrays
+    from lapwing.store.array import StoredArray
 
     names = options.engine_names(engine)
     if len(names) > 1:
@@ -65,7 +66,8 @@ def command(
     options.check_grid_fits(nest, grid)
     check_directory(directory)
     nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
-    arguments = whole_arrays(problem_arguments(nest, settings))
+    given = whole_arrays(problem_arguments(nest, settings))
+    arguments = {name: value.numpy() if isinstance(value, StoredArray) else value for name, value in given.items()}
     bound = nest.bind(arguments)
     values = {**global_values(nest.python), **arguments}
     check_aliases(bound, values)

@@ -376,7 +376,7 @@ class _Bench:
             "idle": plan.idle,
             "dependences": [list(v) for v in distance_vectors(plan.dependences)],
             "runs": runs,
-            "warnings": [] if noisy is None else [noisy],
+            "warnings": [*([] if noisy is None else [noisy]), *self._resumed()],
         }
         texts = [
             f"{_label(self.job, plan)}: {text}"
@@ -384,6 +384,14 @@ class _Bench:
             for text in found
         ]
         return Report(document, tuple(texts))
+
+    def _resumed(self) -> list[str]:
+        """What earlier runs had done of those that went on from them."""
+        (outcome, *_), plan = self.outcomes[0], self.plans[0]
+        if not outcome.earlier_sweeps or plan.streaming is None:
+            return []
+        text = f"resumed: an earlier run had done {outcome.earlier_sweeps} of {plan.streaming.sweeps} sweeps"
+        return [f"{text}, all there are." if outcome.earlier_sweeps == plan.streaming.sweeps else f"{text}."]
 
     def _run_document(self, outcomes: list[Outcome], figures: Metrics, differing: list[str]) -> dict[str, Any]:
         plan = outcomes[-1].plan

@@ -74,6 +74,7 @@ class Measure:
 class Outcome:
     """What a run gives: reductions by name, seconds of the slowest rank, and what every rank did when.
 
+    ``earlier_sweeps`` had been done by a run that this one has gone on from.
     ``trace`` has no events unless they were asked for; ``trace.transfer_seconds`` is None unless it was.
     """
 
@@ -81,6 +82,7 @@ class Outcome:
     results: dict[str, Any]
     seconds: float
     trace: RunTrace = field(repr=False)
+    earlier_sweeps: int = 0
 
     def __repr__(self) -> str:
         results = "".join(f", {name} = {value!r}" for name, value in self.results.items())
