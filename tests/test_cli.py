@@ -23,6 +23,7 @@ import pytest
 from limits import scaled
 from processes import default_signals
 
+import lapwing as lw
 from lapwing import check
 from lapwing.api import Nest
 from lapwing.cli import loading, session
