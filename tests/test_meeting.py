@@ -404,7 +404,7 @@ ENDINGS = {
     "raises": ("1", "KeyError: 'lost on the way'"),
     "mpi hears nothing at the end": (
         "02",
-        "lapwing: rank 0: waited 2 s at the end of the run, where all ranks have come: ",
+        "lapwing: rank 0: waited 2 s at the end of the run: all ranks have come there, and MPI has lost a message",
     ),
     "sleeps": ("1", "MPI has not started after 2 s: some rank has not arrived"),
 }

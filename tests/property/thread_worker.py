@@ -190,7 +190,7 @@ class Checker:
                         DiskRates.of(None),
                     )
                 except RefusedError as error:
-                    if not re.search("has to be skewed|at different places along", str(error)):
+                    if not re.search("points backwards along|at different places along", str(error)):
                         raise
                     self.count["refused"] += 1
                     continue

@@ -48,16 +48,18 @@ def make_plan(
     ranks: int,
     wishes: Wishes | None = None,
     partition: Partition | None = None,
+    skews: bool = True,
 ) -> Plan:
     """Choose mapping loop, grid and tile for a nest.
 
-    partition: blocks that are given (arrays that are distributed already) rather than chosen.
+    partition: blocks that are given (arrays that are distributed already) rather than chosen. skews: False where a wished cut
+    respects the dependences as they are, so that the nest need not be skewed.
     Of more ranks than rows some idle. Raises RefusedError for dependences no supported tiling respects, and for a grid, tile or
     engine that does not fit.
     """
     wishes = wishes or Wishes()
     nest, found = bound.nest, tuple(dependences)
-    skew = find_skew(nest, found)
+    skew = find_skew(nest, found) if skews else None
     bound, dependences = skewed_nest(bound, skew), skewed_dependences(found, skew)
     _check_several_writes(bound)
     engine = "overlap" if wishes.engine is None else wishes.engine

@@ -21,8 +21,8 @@ from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.cuts import Cut, communication_weights, fits, partition_of
 from lapwing.planner.plan import Plan, Streaming
 from lapwing.tiling.faces import loop_offsets, reach_of, sweep_skew
+from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import Partition, factorisations
-from lapwing.tiling.skewing import find_skew
 from lapwing.tiling.slabs import streams_along
 from lapwing.units import duration, rate, size
 
@@ -85,22 +85,20 @@ def streaming_plan(
     _check(streaming)
     if bound.domain.is_empty:
         return make_plan(bound, dependences, ranks, Wishes(wishes.engine, wishes.tile))
-    if find_skew(bound.nest, tuple(dependences)) is not None:
-        raise RefusedError(
-            f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} has to be skewed, and slabs of a skewed nest are no rows of "
-            "its arrays: it cannot run out of core. Load the arrays into memory: lw.load, or numpy()."
-        )
-    mapping, names = _stream(bound, on_disk)
-    grid = _grid(bound, dependences, ranks, wishes, mapping, _written_apart(bound, names))
+    backwards = _backwards(bound, dependences)
+    mapping, names = _stream(bound, on_disk, backwards)
+    whole = {**_written_apart(bound, names), **backwards}
+    grid = _grid(bound, dependences, ranks, wishes, mapping, whole)
     partition = _aligned(bound, partition_of(bound, grid), {name: on_disk[name] for name in names})
     cut = Cut(mapping, grid)
     # Of any height: slabs are chosen below. Plans of low tiles list a message for every step, which takes seconds.
     highest = max(high - low for low, high in bound.domain.box)
-    first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, highest, cut=cut), partition)
+    first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, highest, cut=cut), partition, skews=False)
     sweeps = AlongTime(bound, tuple(dependences)).sweeps
-    problem = _Problem(bound, first, names, min(ranks_a_node, first.ranks), streaming, seconds_per_point, disk, sweeps)
+    node = min(ranks_a_node, first.ranks)
+    problem = _Problem(bound, first, names, whole, node, streaming, seconds_per_point, disk, sweeps)
     chosen = problem.choose(wishes.tile)
-    plan = make_plan(bound, dependences, ranks, Wishes(wishes.engine, chosen.tile, cut=cut), partition)
+    plan = make_plan(bound, dependences, ranks, Wishes(wishes.engine, chosen.tile, cut=cut), partition, skews=False)
     return problem.finished(plan, chosen)
 
 
@@ -113,25 +111,42 @@ def _check(wishes: StreamingWishes) -> None:
         raise RefusedError(f"memory {wishes.memory!r}: expected a number of bytes.")
 
 
-def _stream(bound: BoundNest, on_disk: Collection[str]) -> tuple[int, tuple[str, ...]]:
+def _backwards(bound: BoundNest, dependences: Sequence[Dependence]) -> dict[int, str]:
+    """The space loops along which a dependence inside a sweep points backwards, each with the reason not to cut it.
+
+    Slabs come one after the other along the loop that is streamed along, and within a slab each rank keeps to the order of the
+    nest. So dependences have to point forwards along that loop and along those that are cut, no others: nothing is skewed.
+    """
+    found: dict[int, str] = {}
+    for dependence in inside_sweep(dependences, bound.nest.sweep_depth):
+        for loop, distance in enumerate(dependence.vector[bound.nest.sweep_depth :]):
+            if distance < 0:
+                text = f"the {dependence.kind} dependence {list(dependence.vector)} points backwards along it"
+                found.setdefault(loop, text)
+    return found
+
+
+def _stream(bound: BoundNest, on_disk: Collection[str], backwards: Mapping[int, str]) -> tuple[int, tuple[str, ...]]:
     """The loop to stream along, and the arrays that stream."""
     wanted = [name for name in on_disk if name in bound.nest.written]
-    against: dict[str, str] = {}
+    reasons: list[str] = []
     for mapping, loop in enumerate(bound.nest.space_loops):
+        if mapping in backwards:
+            reasons.append(f"along {loop.name}, {backwards[mapping]}")
+            continue
         bad = next((name for name in wanted if not streams_along(bound, name, mapping)), None)
         if bad is None and any(streams_along(bound, name, mapping) for name in on_disk):
             return mapping, tuple(name for name in on_disk if streams_along(bound, name, mapping))
-        against[loop.name] = bad or "any array"
-    reasons = "; ".join(f"along {loop}: {name}" for loop, name in against.items())
+        reasons.append(f"along {loop.name}, {bad or 'any array'} is indexed otherwise")
     raise RefusedError(
-        f"{bound.nest.where(bound.nest.line)}: {bound.nest.name}: no loop runs along the first axis, and only the first, of the "
-        f"arrays on disk ({reasons} is indexed otherwise). Out of core needs one: u[i, j] in a loop over i. Transpose the "
-        "arrays, or load them: lw.load."
+        f"{bound.nest.where(bound.nest.line)}: {bound.nest.name}: no loop can be streamed along: {'; '.join(reasons)}. Out of "
+        "core needs a loop along the first axis, and only the first, of the arrays on disk, with all dependences pointing "
+        "forwards: u[i, j] in a loop over i. Transpose the arrays, or load them: lw.load."
     )
 
 
 def _written_apart(bound: BoundNest, names: Collection[str]) -> dict[int, str]:
-    """The space loops along which statements write elements of one array at different offsets, each with such an array.
+    """The space loops along which statements write elements of one array at different offsets, each with the reason not to cut.
 
     The last value of an element may come from any of the statements, at the edges of the domain. Blocks along such a loop
     would leave it with a rank that does not write the element to the disk.
@@ -141,7 +156,7 @@ def _written_apart(bound: BoundNest, names: Collection[str]) -> dict[int, str]:
         offsets = {loop_offsets(bound, store.target) for store in bound.nest.stores if store.target.array == name}
         for loop in range(len(bound.nest.space_loops)):
             if len({one[bound.nest.sweep_depth + loop] for one in offsets}) > 1:
-                found.setdefault(loop, name)
+                found.setdefault(loop, f"statements write elements of {name} at different places along it")
     return found
 
 
@@ -154,7 +169,7 @@ def _grid(
     whole: Mapping[int, str],
 ) -> tuple[int, ...]:
     """The grid over all space loops; the one that is streamed along stays whole, and so do those that ``whole`` names, each with
-    the array that asks for it."""
+    the reason."""
     extents = tuple(high - low for low, high in bound.domain.box[bound.nest.sweep_depth :])
     if wishes.grid is not None:
         given = tuple(wishes.grid)
@@ -168,8 +183,7 @@ def _grid(
         if cut := [k for k in whole if grid[k] > 1]:
             loop = bound.nest.space_loops[cut[0]].name
             raise RefusedError(
-                f"grid {'x'.join(map(str, given))}: statements write elements of {whole[cut[0]]} at different places along "
-                f"{loop}: out of core expected one rank along {loop}."
+                f"grid {'x'.join(map(str, given))}: out of core expected one rank along {loop}: {whole[cut[0]]}."
             )
         return grid
     weights = communication_weights(bound, dependences)
@@ -229,6 +243,7 @@ class _Problem:
     bound: BoundNest
     plan: Plan
     names: tuple[str, ...]
+    whole: Mapping[int, str]
     ranks_a_node: int
     wishes: StreamingWishes
     seconds_per_point: float
@@ -251,13 +266,13 @@ class _Problem:
         passes = -(-self.sweeps // chosen.pass_sweeps)
         disk, computing = self._disk_seconds(chosen.tile), self._computing_seconds(chosen.pass_sweeps)
         longer = "the disk" if disk > computing else "computing"
-        apart = [
-            f"{self.bound.nest.space_loops[k].name} is not cut: statements write elements of {name} at different places along it"
-            for k, name in _written_apart(self.bound, self.names).items()
+        whole = [
+            f"{self.bound.nest.space_loops[k].name} is not cut: {reason}"
+            for k, reason in self.whole.items()
             if k != self.mapping
         ]
         reasons = (
-            *apart,
+            *whole,
             f"{plan.mapping_loop} is streamed along: the first axis of {', '.join(self.names)}",
             f"{chosen.pass_sweeps} of {self.sweeps} sweeps a pass: the disk takes {duration(disk)} for a pass at "
             f"{rate(1 / self.disk.seconds_per_byte)}, computing {duration(computing)}; {longer} counts",
