@@ -396,6 +396,13 @@ def test_plans_out_of_core(folder: Path) -> None:
     assert (refused.returncode, "expected one grid or none" in refused.stderr) == (2, True)
 
 
+@needs_cc
+def test_no_iteration_and_too_little_memory(folder: Path) -> None:
+    (folder / "tall.py").write_text(TALL)
+    done = lapwing(folder, "run", "tall.py", "-p", "n=2", "--memory", "1KB", "--check")
+    assert done.returncode == 0, done.stderr
+
+
 STORED = TALL.replace("lw.from_function(lambda i, j: i % 7 + 0.5 * j, (n, 200))", 'lw.open("u.zarr")')
 
 

@@ -62,6 +62,9 @@ def spilled(
 
     plan = on_first(comm, planned)
     plan = from_first(comm, lambda: plan)
+    if plan.streaming is None:  # there is no iteration
+        yield dict(arguments)
+        return
     bound = nest.bind({**_others(arguments, shapes, comm), **shapes})
     folder = on_first(comm, lambda: _folder(scratch))
     folder = from_first(comm, lambda: folder)
