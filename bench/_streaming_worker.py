@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _memory import memory
 
 import lapwing as lw
 from lapwing import run as api
@@ -62,14 +63,6 @@ def main() -> None:
             "planned_memory": outcome.plan.streaming.memory, "memory": grown,
         }  # fmt: skip
         Path(sys.argv[2]).write_text(json.dumps(figures))
-
-
-def memory(kind: str) -> int:
-    """Bytes of this process."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{kind}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(kind)
 
 
 if __name__ == "__main__":

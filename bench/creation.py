@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _memory import memory
 from _report import machine
 
 import lapwing as lw
@@ -143,14 +144,6 @@ def counting() -> list[int]:
 
     transfer.as_bytes = noted
     return counted
-
-
-def memory(kind: str) -> int:
-    """Bytes of this process."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{kind}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(kind)
 
 
 if __name__ == "__main__":

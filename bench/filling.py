@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _memory import memory
 from _report import console, machine, show_machine, table, write_json
 
 import lapwing as lw
@@ -215,14 +216,6 @@ def peaks() -> Iterator[dict[str, int]]:
         sampler.join()
     highest["VmHWM"] = memory("VmHWM")
     found.update({kind: highest[kind] - before[kind] for kind in before})
-
-
-def memory(kind: str) -> int:
-    """Bytes of this process."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{kind}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(kind)
 
 
 if __name__ == "__main__":
