@@ -403,6 +403,25 @@ def test_no_iteration_and_too_little_memory(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@needs_cc
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
+def test_arrays_of_an_interrupted_run_are_removed(folder: Path, ranks: int) -> None:
+    (folder / "tall.py").write_text(TALL.replace("sweeps=3", "sweeps=1_000_000"))
+    command = [sys.executable, "-m", "lapwing", "run", "tall.py", "-n", str(ranks), "--memory", "300KB"]
+    run = subprocess.Popen(
+        [*command, "--pass-sweeps", "1"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=default_signals,
+    )  # fmt: skip
+    begun = time.monotonic()
+    while not list(folder.glob("lapwing-arrays-*/u.zarr/.lapwing")) and time.monotonic() - begun < scaled(60):
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=scaled(60))
+    assert (run.returncode, errors.splitlines()[-1]) == (130, "lapwing: interrupted")
+    assert not list(folder.glob("lapwing-arrays-*"))
+
+
 STORED = TALL.replace("lw.from_function(lambda i, j: i % 7 + 0.5 * j, (n, 200))", 'lw.open("u.zarr")')
 
 

@@ -146,13 +146,19 @@ def command(
 def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None) -> int:
     from lapwing.cli.files import check_writable, write_json
     from lapwing.cli.table import show
+    from lapwing.scratch import remove_abandoned
 
     if json_path is not None:
         check_writable(json_path)
     if job.timeline is not None:
         check_writable(Path(job.timeline), "--timeline")
     said: list[str] = []
-    report = _report(job, ranks, hosts, said)
+    scratch = Path(job.scratch or ".")
+    remove_abandoned(scratch)
+    try:
+        report = _report(job, ranks, hosts, said)
+    finally:
+        remove_abandoned(scratch)  # of ranks that were ended
     if json_path is not None:
         write_json(json_path, report.document)
     show(report.document)

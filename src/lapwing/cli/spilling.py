@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.transfer import pieces, slices
+from lapwing.scratch import scratch_directory
 from lapwing.store.array import StoredArray
 from lapwing.store.boxes import Box
 from lapwing.store.chunking import blocks
@@ -66,9 +65,9 @@ def spilled(
         yield dict(arguments)
         return
     bound = nest.bind({**_others(arguments, shapes, comm), **shapes})
-    folder = on_first(comm, lambda: _folder(scratch))
-    folder = from_first(comm, lambda: folder)
-    try:
+    with ExitStack() as stack:
+        folder = on_first(comm, lambda: _folder(scratch, stack))
+        folder = from_first(comm, lambda: folder)
         found = dict(arguments)
         for name in plan.streaming.arrays:
             chunks = _chunks(bound, plan, name)
@@ -78,9 +77,6 @@ def spilled(
             _fill(stored, arguments.get(name), comm, lambda done, name=name: report(f"writing {name} to disk", done))  # type: ignore[misc]
             found[name] = stored
         yield found
-    finally:
-        if comm is None or comm.Get_rank() == 0:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _create(path: str, shape: ArrayShape, chunks: tuple[int, ...]) -> None:
@@ -166,9 +162,9 @@ def _fill(stored: StoredArray, source: Any, comm: Any, report: Callable[[float],
         communicator.agree(comm, write)
 
 
-def _folder(scratch: str | None) -> str:
+def _folder(scratch: str | None, stack: ExitStack) -> str:
     try:
-        return tempfile.mkdtemp(prefix="lapwing-arrays-", dir=scratch or ".")
+        return str(stack.enter_context(scratch_directory("lapwing-arrays", Path(scratch or ".").absolute())))
     except OSError as error:
         raise RefusedError(
             f"--scratch {scratch or '.'}: {error.strerror}. Expected a folder on a disk with room for the arrays."
