@@ -14,7 +14,7 @@ from test_random_nests import DELAYS, Variant, check_worker
 WORKER = Path(__file__).with_name("disk_worker.py")
 # Shares of the nests.
 SHARES = {1: 40, 2: 40, 3: 30, 4: 20, 6: 10}
-SHORT, LONG = 14, 3000
+SHORT, LONG = 9, 3000
 LEAST = 0.4  # of the runs that were tried come to their end; the others are refused, with a reason that is checked
 
 
