@@ -31,7 +31,7 @@ from _ranks import run_worker
 from _report import console, machine, say, show_machine, table, write_json
 
 import lapwing as lw
-from lapwing.runtime.streaming import QUEUE_DEPTH, REQUEST_BYTES
+from lapwing.planner.streaming import QUEUE_DEPTH, REQUEST_BYTES
 
 WORKER = Path(__file__).with_name("_streaming_worker.py")
 PARTS = ("ring", "passes", "tiles")

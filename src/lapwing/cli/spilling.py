@@ -18,6 +18,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.binding import BoundNest
 from lapwing.out_of_core import streaming_wishes
 from lapwing.planner.plan import Plan
+from lapwing.planner.streaming import DISK_BLOCK
 from lapwing.runtime import communicator
 from lapwing.runtime.distributed import DistributedArray
 from lapwing.runtime.transfer import pieces, slices
@@ -31,7 +32,6 @@ from lapwing.store.opening import open as open_stored
 Report = Callable[[str, float], None]
 
 _SMALL_SHARE = 16  # read-only arrays of less than this part of the memory stay in it
-_DISK_BLOCK = 512
 _CHUNK_BYTES = 8 << 20
 _MADE_AT_ONCE = 4 << 20
 
@@ -124,7 +124,7 @@ def _chunks(bound: BoundNest, plan: Plan, name: str) -> tuple[int, ...]:
         affine = access.affine[axis]
         loops = [] if affine is None else [k for k, s in enumerate(bound.nest.space_loops) if s.name in affine.names]
         if len(loops) == 1 and plan.partition.grid[loops[0]] > 1:
-            unit = max(1, _DISK_BLOCK // array.itemsize) if axis == len(widths) - 1 else 1
+            unit = max(1, DISK_BLOCK // array.itemsize) if axis == len(widths) - 1 else 1
             cuts = plan.partition.cuts[loops[0]]
             assert affine is not None
             inner = [0, *(c + affine.constant for c in cuts[1:-1]), widths[axis]]

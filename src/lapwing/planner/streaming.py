@@ -27,14 +27,14 @@ from lapwing.tiling.slabs import streams_along
 from lapwing.units import duration, rate, size
 
 RINGS = (1, 2, 3)  # slabs on their way beside those that are computed on: none, one, or one in and one out
-REQUEST_BYTES = 1 << 20  # as the runtime cuts slabs
-UNDER_WAY = 8  # requests a slab should have, for the disk to be busy
+REQUEST_BYTES = 1 << 20  # what slabs are cut into
+QUEUE_DEPTH = 8  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
 TYPICAL_BYTES_A_SECOND = 1e9  # of a disk that was not measured
 TYPICAL_LATENCY = 1e-3  # seconds, of a request with no other under way
 MOST_PASS_SWEEPS = 512  # each has channels of its own
 FLAT = 1.01  # heights whose time is within this factor of the best are as good: the lowest is taken
 WORTHWHILE = 1.02  # one more sweep in a pass has to pay
-_DISK_BLOCK = 512  # bytes: what begins at a multiple of it is moved without a copy
+DISK_BLOCK = 512  # bytes: what begins at a multiple of it is moved without a copy
 _ROW_UNIT = 1024  # bytes that padding adds to a row at most
 
 
@@ -211,7 +211,7 @@ def _aligned(bound: BoundNest, partition: Partition, chunks: Mapping[str, tuple[
             loop = next((k for k, one in enumerate(bound.nest.space_loops) if one.name == name), None)
             if loop is None or axis == 0:
                 continue
-            block = _DISK_BLOCK // bound.array(array).itemsize if axis == len(store.target.affine) - 1 else 1
+            block = DISK_BLOCK // bound.array(array).itemsize if axis == len(store.target.affine) - 1 else 1
             units = [chunks[array][axis], block] if chunks[array][axis] < bound.array(array).shape[axis] else [block]
             moved = next((m for unit in units if (m := _moved(partition.cuts[loop], unit, affine.constant))), None)
             cuts[loop] = moved or cuts[loop]
@@ -380,7 +380,7 @@ class _Problem:
         """
         ways = 2 * -(-self.rows // tile)
         request = min(REQUEST_BYTES, self._volume / ways)
-        between = self.disk.latency / UNDER_WAY + request * self.disk.seconds_per_byte
+        between = self.disk.latency / QUEUE_DEPTH + request * self.disk.seconds_per_byte
         return ways * between + self._volume * self.disk.seconds_per_byte * self.ranks_a_node
 
     def _computing_seconds(self, pass_sweeps: int) -> float:

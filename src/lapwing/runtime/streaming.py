@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.planner.streaming import DISK_BLOCK, QUEUE_DEPTH, REQUEST_BYTES
 from lapwing.runtime import native
 from lapwing.runtime.layout import owner_layout
 from lapwing.runtime.shear import Box, element_box
@@ -23,10 +24,6 @@ from lapwing.tiling.faces import Faces, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.slabs import ArrayRows, Slabs
 
-REQUEST_BYTES = 1 << 20
-QUEUE_DEPTH = 8  # requests under way: enough for a disk to be busy all the time (docs/performance.md)
-
-_BLOCK = 512  # bytes: what lies at multiples of it, in memory and on file, is moved without a copy
 _LINE = 64
 _LONG_ROW = 2048  # bytes, from which rows are padded to whole blocks
 _PAGE = 4096
@@ -87,10 +84,10 @@ class StreamedArray:
         if len(sides) == 1:
             return tuple(strides)
         last = max(sides[-1], 1) * self.itemsize
-        unit = _BLOCK if last >= _LONG_ROW or len(sides) == 2 else _LINE
+        unit = DISK_BLOCK if last >= _LONG_ROW or len(sides) == 2 else _LINE
         length = self._lead(unit) + last
         for side in (*reversed(sides[1:-1]), None):
-            step = unit if side is not None else _BLOCK
+            step = unit if side is not None else DISK_BLOCK
             strides.append((-(-length // step) | 1) * step)
             length = strides[-1] * max(side or 1, 1)
         return tuple(reversed(strides))
@@ -130,7 +127,7 @@ class StreamedArray:
         if len(self.box) == 1:
             return 0
         last = (self.box[-1][1] - self.box[-1][0]) * self.itemsize
-        unit = _BLOCK if last >= _LONG_ROW or len(self.box) == 2 else _LINE
+        unit = DISK_BLOCK if last >= _LONG_ROW or len(self.box) == 2 else _LINE
         return self._lead(unit)
 
     def _lead(self, unit: int) -> int:
