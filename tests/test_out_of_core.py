@@ -83,6 +83,14 @@ def divided(u):
 
 
 @lw.nest
+def divided_late(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = u[i - 1, j] + u[i, j - 1] + 7 // ((t - 5) * (t - 5) + (299 - j) * (299 - j))
+
+
+@lw.nest
 def twice(u):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1] - 1):
@@ -297,6 +305,8 @@ def work(path: str, *words: str) -> None:
     nest = smooth.using(tile=20, pass_sweeps=pass_sweeps, resume="resume" in words, engine=engine)
     if "nothing" in words:
         assert nest(lw.open(path), 0) == 0.0
+    if "an error" in words:
+        divided_late.using(tile=20, pass_sweeps=pass_sweeps, grid=(1, 2), engine=engine)(lw.open(path), SWEEPS)
     total = nest(None if "first alone" in words and communicator.world().Get_rank() else lw.open(path), SWEEPS)
     if not communicator.launched() or communicator.world().Get_rank() == 0:  # lines of several ranks may mix
         print(json.dumps(total), flush=True)
@@ -352,6 +362,18 @@ def test_on_two_ranks(words: str, tmp_path: Path) -> None:
     expected, total = reference()
     assert float(json.loads(out.splitlines()[0])) == total
     assert array.numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("words", ["overlap, slowly", "helper"])
+def test_an_error_of_one_rank_reaches_the_other(words: str, tmp_path: Path) -> None:
+    given = values("int64", WIDE)
+    array = stored(tmp_path / "u.zarr", given, (50, 150))
+    process = start(tmp_path / "u.zarr", "an error", *words.split(", "), ranks=2)
+    _, errors = process.communicate(timeout=scaled(120))
+    assert process.returncode != 0
+    assert errors.count("RunError: ") == 2, f"not an exception on both ranks: {errors}"
+    assert array.numpy().tobytes() == given.tobytes()
 
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])

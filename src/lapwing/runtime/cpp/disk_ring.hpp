@@ -30,7 +30,7 @@ class DiskRing final : public Storage {
 public:
     // arrays: the tile's; the bases of the streamed ones are set before every step.
     DiskRing(const lw_disk &disk, const lw_program &program, lw_array *arrays)
-        : disk_(disk), passes_(program), arrays_(arrays), total_(disk.passes * disk.slabs),
+        : disk_(disk), passes_(program), arrays_(arrays), to_write_(disk.passes * disk.slabs),
           writable_(disk.notice == nullptr ? disk.passes : 0) {
         for (std::int64_t k = 0; k < disk.streamed; ++k) {
             const lw_streamed &array = disk.arrays[k];
@@ -51,22 +51,14 @@ public:
     }
 
     void start() override {
-#ifdef LAPWING_LIBURING
-        if (disk_.direct != 0) queue_ = std::make_unique<DiskQueue>(static_cast<unsigned>(disk_.queue_depth));
-        if (queue_ != nullptr && queue_->is_open()) {
-            threads_.emplace_back([this] { run_thread([this](auto &lock) { work_with_queue(lock); }); });
-            return;
-        }
-#endif
-        for (std::int64_t k = 0; k < disk_.queue_depth; ++k) {
-            threads_.emplace_back([this] { run_thread([this](auto &lock) { work(lock); }); });
-        }
+        start_movers();
+        if (disk_.notice == nullptr) return;
+        threads_.emplace_back([this] { run_thread([this](auto &lock) { notice_passes(lock); }); });
     }
 
     bool is_ready(Position at) override {
         const std::int64_t pass = passes_.pass_of(at.sweep);
         const std::int64_t needed = pass * disk_.slabs + disk_.slabs_before[at.step];
-        notice_passes();
         if (!abandoned_ && reading_.done.load(std::memory_order_acquire) < needed) {
             rethrow();
             return false;
@@ -80,46 +72,46 @@ public:
     }
 
     void rest() override {
-        notice_passes();
         std::unique_lock lock(mutex_);
         progress_.wait_for(lock, std::chrono::microseconds(200));
     }
 
     void release(Position at, Trace &trace) override {
         const std::int64_t pass = passes_.pass_of(at.sweep);
-        if (at.sweep + 1 < passes_.end_of(pass)) return;
+        if (abandoned_ || at.sweep + 1 < passes_.end_of(pass)) return;
         dawdle();
         const std::int64_t released = pass * disk_.slabs + disk_.slabs_after[at.step];
-        if (released == (pass + 1) * disk_.slabs) notice(LW_PASS_COMPUTED, pass, reading_);
+        if (released == (pass + 1) * disk_.slabs) notice(LW_PASS_COMPUTED, pass, read_sum(pass));
         {
             const std::lock_guard lock(mutex_);
             released_ = released;
             record_moved(trace);
         }
         wake_workers();
-        notice_passes();
     }
 
-    void abandon() override {
+    // Earlier passes are written to their end: without them others may not write the next, and would wait for ever.
+    void abandon(Position at) override {
+        if (abandoned_) return;
         abandoned_ = true;
-        const std::lock_guard lock(mutex_);
-        stopped_ = true;
+        {
+            const std::lock_guard lock(mutex_);
+            to_write_ = passes_.pass_of(at.sweep) * disk_.slabs;
+        }
         wake_workers();
     }
 
     bool has_finished(Trace &trace) override {
-        if (abandoned_) return true;
         rethrow();
-        notice_passes();
-        if (writing_.done.load(std::memory_order_acquire) < total_) return false;
         const std::lock_guard lock(mutex_);
+        if (!is_written() || !is_noticed()) return false;
         record_moved(trace);
         trace.times().disk_busy = busy_;
         return true;
     }
 
 private:
-    static constexpr double question_interval = 1e-3; // seconds
+    static constexpr std::chrono::milliseconds question_interval{1};
 
     // A slab that is being moved, or has been.
     struct Slab {
@@ -147,6 +139,19 @@ private:
         DiskRequest request = {};
     };
 
+    void start_movers() {
+#ifdef LAPWING_LIBURING
+        if (disk_.direct != 0) queue_ = std::make_unique<DiskQueue>(static_cast<unsigned>(disk_.queue_depth));
+        if (queue_ != nullptr && queue_->is_open()) {
+            threads_.emplace_back([this] { run_thread([this](auto &lock) { work_with_queue(lock); }); });
+            return;
+        }
+#endif
+        for (std::int64_t k = 0; k < disk_.queue_depth; ++k) {
+            threads_.emplace_back([this] { run_thread([this](auto &lock) { work(lock); }); });
+        }
+    }
+
     void wake_workers() {
         work_.notify_all();
 #ifdef LAPWING_LIBURING
@@ -154,7 +159,9 @@ private:
 #endif
     }
 
-    bool is_over() const { return stopped_ || writing_.done.load(std::memory_order_relaxed) >= total_; }
+    bool is_written() const { return writing_.done.load(std::memory_order_relaxed) >= to_write_; }
+    bool is_noticed() const { return disk_.notice == nullptr || noticed_ * disk_.slabs >= to_write_; }
+    bool is_over() const { return stopped_ || is_written(); }
 
     void work(std::unique_lock<std::mutex> &lock) {
         Mover mover(disk_.direct != 0);
@@ -254,35 +261,40 @@ private:
         progress_.notify_all();
     }
 
-    void notice(lw_event_of_pass event, std::int64_t pass, const Flow &flow) {
-        if (disk_.notice == nullptr) return;
-        std::unique_lock lock(mutex_);
-        const std::uint64_t sum = flow.sums[static_cast<std::size_t>(pass)];
-        lock.unlock();
-        disk_.notice(event, pass, sum);
+    std::uint64_t read_sum(std::int64_t pass) {
+        const std::lock_guard lock(mutex_);
+        return reading_.sums[static_cast<std::size_t>(pass)];
     }
 
-    // Says which passes are written, and asks whether the next one may be, where that is what writing waits for.
-    void notice_passes() {
-        if (disk_.notice == nullptr || abandoned_) return;
-        const std::int64_t written = writing_.done.load(std::memory_order_acquire);
-        for (; written >= (noticed_ + 1) * disk_.slabs; ++noticed_) notice(LW_PASS_WRITTEN, noticed_, writing_);
-        const double look = now();
-        if (look < next_question_) return;
-        bool asks = false;
-        {
-            const std::lock_guard lock(mutex_);
-            asks = writable_ < disk_.passes && released_ > writable_ * disk_.slabs;
+    int notice(lw_event_of_pass event, std::int64_t pass, std::uint64_t sum) {
+        return disk_.notice == nullptr ? 1 : disk_.notice(event, pass, sum);
+    }
+
+    // Says which passes are written, and asks whether the next one may be, where that is what writing waits for. A
+    // thread of its own does: other ranks may wait for what it says while this one waits for their messages.
+    void notice_passes(std::unique_lock<std::mutex> &lock) {
+        while (!stopped_ && !is_noticed()) {
+            const bool has_written = writing_.done.load(std::memory_order_relaxed) >= (noticed_ + 1) * disk_.slabs;
+            const bool asks = !has_written && std::min(released_, to_write_) > writable_ * disk_.slabs;
+            if (!has_written && !asks) {
+                work_.wait(lock);
+                continue;
+            }
+            const std::uint64_t sum = has_written ? writing_.sums[static_cast<std::size_t>(noticed_)] : 0;
+            lock.unlock();
+            const int answer =
+                has_written ? notice(LW_PASS_WRITTEN, noticed_, sum) : notice(LW_PASS_MAY_BE_WRITTEN, writable_, 0);
+            lock.lock();
+            if (has_written) {
+                ++noticed_;
+                progress_.notify_all();
+            } else if (answer != 0) {
+                ++writable_;
+                wake_workers();
+            } else {
+                work_.wait_for(lock, question_interval);
+            }
         }
-        if (!asks) return;
-        next_question_ = look + question_interval;
-        if (disk_.notice(LW_PASS_MAY_BE_WRITTEN, writable_, 0) == 0) return;
-        next_question_ = 0;
-        {
-            const std::lock_guard lock(mutex_);
-            ++writable_;
-        }
-        wake_workers();
     }
 
     // Reading comes first: computing waits for it. Writing has its turn when the ring is full.
@@ -301,9 +313,11 @@ private:
     }
 
     bool may_open(const Flow &flow) const {
-        if (flow.direction == Direction::writing) return flow.opened < std::min(released_, writable_ * disk_.slabs);
+        if (flow.direction == Direction::writing) {
+            return flow.opened < std::min({released_, writable_ * disk_.slabs, to_write_});
+        }
         const std::int64_t written = writing_.done.load(std::memory_order_relaxed);
-        return flow.opened < std::min(total_, written + std::min(disk_.slots, disk_.slabs));
+        return flow.opened < std::min(to_write_, written + std::min(disk_.slots, disk_.slabs));
     }
 
     void open_next(Flow &flow) {
@@ -374,19 +388,17 @@ private:
     const lw_disk &disk_;
     const Passes passes_;
     lw_array *arrays_;
-    std::int64_t total_;
     std::vector<MirroredMemory> memory_;
     std::vector<std::thread> threads_;
     bool abandoned_ = false;
-    std::int64_t noticed_ = 0; // passes that are known to be written
-    double next_question_ = 0;
 
     std::mutex mutex_; // of all that follows, but for what is atomic
     std::condition_variable work_, progress_;
     Flow reading_{Direction::reading}, writing_{Direction::writing};
-    std::int64_t released_ = 0;
-    std::int64_t writable_;   // passes that may be written
-    std::vector<Slab> moved_; // not yet recorded
+    std::int64_t released_ = 0, to_write_; // slabs
+    std::int64_t writable_;                // passes that may be written
+    std::int64_t noticed_ = 0;             // passes that are known to be written
+    std::vector<Slab> moved_;              // not yet recorded
     double busy_ = 0, busy_since_ = 0;
     bool stopped_ = false;
     std::exception_ptr failure_;

@@ -155,7 +155,7 @@ typedef struct lw_disk {
     int64_t passes;
     const lw_generation *reads, *writes; /* a pass */
     int64_t queue_depth, request_bytes, direct;
-    lw_notice notice; /* called by the computing thread; or null */
+    lw_notice notice; /* called by the computing thread when a pass is computed, by another otherwise; or null */
 } lw_disk;
 
 /* What a rank did in an interval of its time; LW_TRANSFER is a message on its way, from when it was sent to when this

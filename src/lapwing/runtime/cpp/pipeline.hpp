@@ -51,7 +51,7 @@ public:
             } else if (at.sweep >= program_.opening_sweeps && !passes_on_ && (!dry || simulated)) {
                 if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
             }
-            if (tile_.trap != 0 || passes_on_) storage_.abandon();
+            if (tile_.trap != 0 || passes_on_) storage_.abandon(at);
             last = trace_.mark();
             exposed_until_last = trace_.times().exposed;
             progress_.after_step(at);
@@ -91,6 +91,8 @@ private:
             seconds += rested;
             if (progress_.slices_steps()) progress_.between_slices(at);
             if (stop_requested()) return LW_STOPPED;
+            if (passes_on_) storage_.abandon(at);
+            if (tile_.trap != 0 && now() > trapped_at_ + grace_seconds_) return LW_TRAPPED;
         } while (!done());
         trace_.record(LW_DISK, {at}, begin, trace_.mark(), seconds, 0);
         return LW_DONE;

@@ -15,7 +15,7 @@ public:
     } // whether what the step touches is in memory; it lies in place then
     virtual void rest() {}                              // while it is not
     virtual void release(Position, Trace &) {}          // the step is over, messages included
-    virtual void abandon() {}                           // nothing more is computed: what is on the disk does not count
+    virtual void abandon(Position) {}                   // nothing more is computed: what this pass writes does not count
     virtual bool has_finished(Trace &) { return true; } // after the last step: whether all is written
 };
 
