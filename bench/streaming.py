@@ -1,6 +1,6 @@
 """Out of core against its bound: Gauss-Seidel on an array on disk, several times as large as the memory it may take.
 
-    python bench/streaming.py [--quick] [--parts ring,passes,tiles] [--disk DIR] [--json PATH]
+    python bench/streaming.py [--quick] [--parts ring,slabs,passes,tiles] [--disk DIR] [--json PATH]
 
 The bound is the time to read an array of the same size and write a new one with the same requests, nothing computed: O_DIRECT,
 1 MiB each, as many under way as the runtime has, until all is on the disk and has taken the place of the old one. All cases of a
@@ -8,6 +8,7 @@ part take turns, round after round, the bound at the beginning and at the end of
 two, and medians over rounds are shown. Times are those of whole calls, predictions those for a disk as fast as the bound.
 
     ring     one sweep: three slabs on 1, 2 and 4 ranks, and one slab at a time (P3's basic scheme) on one
+    slabs    8 sweeps, for which computing takes about as long as the disk: three slabs and one slab at a time
     passes   8 sweeps: as many in a pass as the planner takes, and one a pass (P3's scheme), against the bound of one pass; 32
              sweeps, for which computing takes longer
     tiles    one sweep: slabs of several heights, measured and predicted
@@ -34,7 +35,7 @@ import lapwing as lw
 from lapwing.planner.streaming import QUEUE_DEPTH, REQUEST_BYTES
 
 WORKER = Path(__file__).with_name("_streaming_worker.py")
-PARTS = ("ring", "passes", "tiles")
+PARTS = ("ring", "slabs", "passes", "tiles")
 TILES = (16, 32, 64, 128, 256)
 LIMIT_SECONDS = 900
 
@@ -81,6 +82,11 @@ def cases_of(part: str, rows: int, memory: int) -> dict[str, dict[str, Any]]:
         return {
             **{f"three slabs, {n} rank{'s' if n > 1 else ''}": case(n) for n in (1, 2, 4)},
             "one slab, 1 rank": case(ring=1),
+        }
+    if part == "slabs":
+        return {
+            "8 sweeps, three slabs": case(sweeps=8, pass_sweeps=8),
+            "8 sweeps, one slab": case(sweeps=8, pass_sweeps=8, ring=1),
         }
     if part == "passes":
         return {
