@@ -260,6 +260,24 @@ def test_two_operands_of_all_kinds(tmp_path: Path) -> None:
     print(*run(in_order_of_the_seed(binary_expressions()), tmp_path), sep="\n")
 
 
+SIGNED_ZEROS = (  # 0.0 - x is not -x where x is zero, even where the compiler knows that x is not negative
+    "0.0 - {}", "0.0 + -{}", "-{} + 0.0", "0.0 + (-1.0) * {}", "1.0 * 0.0 - {}", "0.0 * float(max(0, b_uint8[i])) - {}", "-0.0 + {}",
+)  # fmt: skip
+NEVER_NEGATIVE_ZERO = (
+    "float(a_int8[i])", "a_bool[i]", "abs(b_float64[i])", "math.fabs(b_float64[i])", "math.copysign(b_float64[i], 1.0)",
+    "(0.0 if a_bool[i] else 1.0)", "(float(a_int8[i]) if a_bool[i] else 1.0)", "np.abs(b_float32[i])", "np.float32(a_int8[i])",
+)  # fmt: skip
+
+
+def test_signed_zeros(tmp_path: Path) -> None:
+    assert not run((s.format(x) for s in SIGNED_ZEROS for x in NEVER_NEGATIVE_ZERO), tmp_path)
+
+
+def test_an_integer_that_is_a_float_elsewhere_does_not_wrap(tmp_path: Path) -> None:
+    [refused] = run(["np.int8(b_uint8[i] if a_bool[i] else 0.5)"], tmp_path)
+    assert "it is Python float or uint8" in refused
+
+
 @st.composite
 def nested(draw: st.DrawFn, depth: int = 3) -> str:
     """A random expression: what an operator is given is itself an expression, of one type or several."""

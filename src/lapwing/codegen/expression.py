@@ -23,7 +23,7 @@ SUFFIXES = {
 }  # fmt: skip
 
 # Functions the compiler may inline because their results are exact; the others go to the library by another name.
-_EXACT = {"sqrt", "fabs", "copysign", "floor", "ceil", "trunc"}
+_EXACT = {"sqrt", "floor", "ceil", "trunc"}
 _SMALL = ("int16", "int8", "uint8")
 
 
@@ -57,7 +57,8 @@ class Printer:
                 return self._convert(node)
             case t.Select(test=test, then=then, otherwise=otherwise):
                 texts = [self.print(part) for part in (test, then, otherwise)]
-                if node.speculable and not all(map(_is_free, (then, otherwise))):
+                is_free = all(map(_is_free, (then, otherwise)))
+                if node.dtype.startswith("float") if is_free else node.speculable:
                     return f"lw_select_{SUFFIXES[node.dtype]}({', '.join(map(stripped, texts))})"
                 return f"({texts[0]} ? {texts[1]} : {texts[2]})"
             case t.Operation():
@@ -80,6 +81,8 @@ class Printer:
         operand = self.print(node.operand)
         c_type = C_TYPES[node.dtype]
         if node.trap is None:
+            if node.dtype.startswith("float") and not node.operand.dtype.startswith("float"):
+                return f"lw_{c_type}_{SUFFIXES[node.operand.dtype]}({stripped(operand)})"
             return (
                 f"({c_type}){operand}"
                 if operand.startswith("(") or operand.isidentifier()
@@ -121,11 +124,9 @@ class Printer:
                 return f"lw_{name}_{suffix}({operands[0]}, {self._divisor(operands[1], computing, node.trap)})"
             case "/":
                 if not computing.startswith("float"):  # NumPy divides integers as doubles
-                    operands = [f"(double){o}" for o in operands]
+                    operands = [f"lw_double_{suffix}({stripped(o)})" for o in operands]
                     computing = "float64"
                 return f"({operands[0]} / {self._divisor(operands[1], computing, node.trap)})"
-        if operator == "-" and may_be_integer(node.operands[1]):
-            operands[0] = opaque(operands[0], node.operands[0])
         return _narrowed(dtype, f"({operands[0]} {operator} {operands[1]})")
 
     def _divisor(self, operand: str, dtype: str, trap: int | None) -> str:
@@ -152,7 +153,7 @@ class Printer:
 
     def _absolute(self, dtype: str, operand: str) -> str:
         if dtype.startswith("float"):
-            return f"fabsf({operand})" if dtype == "float32" else f"fabs({operand})"
+            return f"lw_abs_{SUFFIXES[dtype]}({stripped(operand)})"
         if dtype == "uint8":
             return operand
         return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
@@ -214,40 +215,6 @@ def stripped(text: str) -> str:
         if depth == 0 and position < len(text) - 1:
             return text
     return text[1:-1]
-
-
-def may_be_integer(node: t.Typed) -> bool:
-    """Whether the compiler may come to know that a value was an integer, so that it is never -0.0."""
-    match node:
-        case t.Convert(operand=operand):
-            return not operand.dtype.startswith("float") or may_be_integer(operand)
-        case t.Select(then=then, otherwise=otherwise):
-            return may_be_integer(then) or may_be_integer(otherwise)
-        case t.Operation(operator="min" | "max", operands=operands):
-            return any(map(may_be_integer, operands))
-    return isinstance(node, t.Local)
-
-
-def may_be_zero(node: t.Typed) -> bool:
-    """Whether the compiler may come to know that a value is zero."""
-    match node:
-        case t.Literal(value=value):
-            return value == 0
-        case t.Convert(operand=operand):
-            return may_be_zero(operand)
-        case t.Select(then=then, otherwise=otherwise):
-            return may_be_zero(then) or may_be_zero(otherwise)
-        case t.Operation(operator="min" | "max", operands=operands):
-            return any(map(may_be_zero, operands))
-        case t.Operation(operands=operands):
-            return all(isinstance(o, t.Literal) for o in operands)
-    return False
-
-
-def opaque(text: str, node: t.Typed) -> str:
-    """A float whose value the compiler must not know, because it would compute with zero as if it had no sign."""
-    is_hidden = node.dtype.startswith("float") and may_be_zero(node)
-    return f"lw_opaque_{SUFFIXES[node.dtype]}({text})" if is_hidden else text
 
 
 def _is_atom(text: str) -> bool:

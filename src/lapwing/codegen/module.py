@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer, opaque, stripped
+from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer, stripped
 from lapwing.codegen.names import Names
 from lapwing.loopnest import ir
 from lapwing.loopnest import typed as t
@@ -207,7 +207,7 @@ class ModuleWriter:
                     yield f"{self.printer.load(target)} = {stripped(value)};"
                     self.printer.kept = kept
                 case t.TypedLocal(local=local):
-                    yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(opaque(value, statement.value))};"
+                    yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(value)};"
                 case t.TypedAccumulate(name=name):
                     pointer = self.accumulator(name)
                     yield self.accumulate(kinds[name], pointer if kinds[name].exact_sum else f"*{pointer}", value)

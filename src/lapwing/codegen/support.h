@@ -57,6 +57,23 @@ LW_EXTREMA(i8, int8_t)
 LW_EXTREMA(u8, uint8_t)
 LW_EXTREMA(b, bool)
 
+/* Conversions and what makes a float positive are functions because gcc's front end turns 0.0 - x into -x, which is
+ * -0.0 for x = 0, where it sees that x is never -0.0: of a function it sees nothing before it is inlined. */
+#define LW_CONVERSIONS(suffix, type)                                                                                   \
+    LW_INLINE double lw_double_##suffix(type x) { return (double)x; }                                                  \
+    LW_INLINE float lw_float_##suffix(type x) { return (float)x; }
+LW_CONVERSIONS(i64, int64_t)
+LW_CONVERSIONS(i32, int32_t)
+LW_CONVERSIONS(i16, int16_t)
+LW_CONVERSIONS(i8, int8_t)
+LW_CONVERSIONS(u8, uint8_t)
+LW_CONVERSIONS(b, bool)
+
+LW_INLINE double lw_abs_f64(double x) { return fabs(x); }
+LW_INLINE float lw_abs_f32(float x) { return fabsf(x); }
+LW_INLINE double lw_fabs(double x) { return fabs(x); }
+LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
+
 /* Both values are there whatever the test says, so that the compiler need not take a branch to one of them. */
 #define LW_SELECT(suffix, type)                                                                                        \
     LW_INLINE type lw_select_##suffix(bool test, type then, type otherwise) { return test ? then : otherwise; }
@@ -192,16 +209,6 @@ LW_LIBRARY_POWER(fourth, 4)
 LW_LIBRARY_POWER(root, 0.5F)
 LW_LIBRARY_POWER(inverse, -1)
 #endif
-
-/* A value the compiler cannot know: gcc turns 0.0 - (double)n into -(double)n, which is -0.0 for n = 0. */
-LW_INLINE double lw_opaque_f64(double x) {
-    __asm__("" : "+m"(x));
-    return x;
-}
-LW_INLINE float lw_opaque_f32(float x) {
-    __asm__("" : "+m"(x));
-    return x;
-}
 
 LW_INLINE void lw_note(bool bad, int64_t id, int64_t *trap) {
     if (__builtin_expect(bad, 0) && *trap == 0) *trap = id;

@@ -61,6 +61,12 @@ class Value:
         ranges = [self.integers(k) for k in self.types]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
+    def wraps_in(self, dtype: str) -> bool:
+        """Whether the value may be a NumPy integer that an integer of the dtype does not hold."""
+        if dtype.startswith("float") or dtype == "bool":
+            return False
+        return any(k.is_integer and not k.weak and not fits(dtype_range(k.dtype), dtype) for k in self.types)
+
     def describe(self) -> str:
         return " or ".join(sorted(str(k) for k in self.types))
 
@@ -136,21 +142,24 @@ class _Lowering:
 
         A NumPy integer that does not fit raises, as a Python int does; only uint8 elements wrap.
         """
-        stored = self._assign(value, dtype, line, target)
-        may_not_fit = any(k.is_integer and not k.weak and not fits(dtype_range(k.dtype), dtype) for k in value.types)
-        if may_not_fit and dtype in ("int8", "int16", "int32"):
+        if value.wraps_in(dtype) and dtype in ("int8", "int16", "int32"):
+            self._check_python_ints(value, dtype, line, target)
             message = f"a value does not fit {target} of dtype {dtype}; the plain loop raises OverflowError here"
             return t.Convert(dtype, value.code, self._trap(line, message))
-        return stored
+        return self._assign(value, dtype, line, target)
 
     def _assign(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
         """The value as a NumPy scalar of the dtype."""
-        for kind in value.types:
-            if kind == PY_INT and not dtype.startswith("float") and dtype != "bool":
-                self._check_fits(value.integers(kind), dtype, line, f"{target} of dtype {dtype}")
+        self._check_python_ints(value, dtype, line, target)
         if dtype == "bool":
             return _truth(value.code)
+        if value.code.dtype.startswith("float") and value.wraps_in(dtype):
+            self._mixed(value, line)  # what is a float here does not wrap
         return self._convert(value.code, dtype, line)
+
+    def _check_python_ints(self, value: Value, dtype: str, line: int, target: str) -> None:
+        if PY_INT in value.types and not dtype.startswith("float") and dtype != "bool":
+            self._check_fits(value.integers(PY_INT), dtype, line, f"{target} of dtype {dtype}")
 
     def _accumulate(self, statement: ir.Accumulate) -> t.TypedStatement:
         line, name, operator = statement.line, statement.name, statement.operator
