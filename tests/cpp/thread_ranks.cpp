@@ -1,12 +1,15 @@
 // Ranks as threads of one process, without MPI: the one-sided transport over shared memory, driven by polling or by
 // helper threads, on arrays in memory or on disk. Built with -fsanitize=thread, so that every hand-over that is not one
 // is found.
+#include <array>
+#include <atomic>
 #include <exception>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "helper.hpp"
@@ -69,17 +72,32 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
     return {courier, std::move(incoming), std::move(outgoing), nullptr, nullptr};
 }
 
-// What a rank has been told of its passes: it asks before it writes one.
-thread_local std::int64_t computed_passes = 0, writable_passes = 0;
+// What a rank has been told of its passes, by whichever of its threads: it asks before it writes one. Relaxed: the rank's
+// threads are not to be ordered by what they tell.
+struct Passes {
+    std::atomic<std::int64_t> computed{0}, writable{0};
+};
 
-int notice(std::int64_t event, std::int64_t pass, std::uint64_t) {
-    if (event == LW_PASS_COMPUTED && pass != computed_passes++) throw Failure("passes are computed out of order");
-    if (event == LW_PASS_WRITTEN && pass >= writable_passes) throw Failure("a pass is written that may not be");
+constexpr std::size_t most_ranks = 8;
+std::array<Passes, most_ranks> passes_of_ranks;
+
+template <std::size_t rank> int notice(std::int64_t event, std::int64_t pass, std::uint64_t) {
+    auto &[computed, writable] = passes_of_ranks[rank];
+    constexpr auto relaxed = std::memory_order_relaxed;
+    if (event == LW_PASS_COMPUTED && pass != computed.fetch_add(1, relaxed)) {
+        throw Failure("passes are computed out of order");
+    }
+    if (event == LW_PASS_WRITTEN && pass >= writable.load(relaxed)) throw Failure("a pass is written that may not be");
     if (event != LW_PASS_MAY_BE_WRITTEN) return 1;
-    if (pass >= computed_passes + 1 || looks_away()) return 0;
-    ++writable_passes;
+    if (pass > computed.load(relaxed) || looks_away()) return 0;
+    writable.fetch_add(1, relaxed);
     return 1;
 }
+
+template <std::size_t... rank> constexpr auto notices_of(std::index_sequence<rank...>) {
+    return std::array{notice<rank>...};
+}
+constexpr auto notices = notices_of(std::make_index_sequence<most_ranks>());
 
 int run_rank(const Run &run, std::int64_t rank, const AllWires &all) {
     Courier courier(run.program, run.module, run.tile, false);
@@ -104,6 +122,7 @@ extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, co
                               char *failure, std::int64_t size) {
     using namespace lapwing;
     const AllWires all = wires_between(programs, ranks);
+    for (auto &[computed, writable] : passes_of_ranks) computed = writable = 0;
     std::vector<std::string> failures(static_cast<std::size_t>(ranks));
     std::vector<std::thread> threads;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
@@ -115,7 +134,7 @@ extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, co
             lw_disk disk{};
             if (disks != nullptr) {
                 disk = disks[rank];
-                disk.notice = asks != 0 ? notice : nullptr;
+                disk.notice = asks != 0 ? notices.at(static_cast<std::size_t>(rank)) : nullptr;
                 own.disk = &disk;
             }
             const Run run{programs[rank], *module, *tiles[rank], own, nullptr, trace, times};

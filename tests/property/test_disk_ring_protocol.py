@@ -291,7 +291,7 @@ def ring_of(
     bound = nest.bind({**{name: ArrayShape("float64", (rows, 9)) for name in names}, "sweeps": sweeps})
     wishes, how = Wishes("overlap", tile), StreamingWishes(None, together, ring)
     chunks = dict.fromkeys(names, (rows, 9))
-    plan = streaming_plan(bound, nest.dependences, ranks, ranks, wishes, how, chunks, 1e-9, DiskRates.of(None))
+    plan = streaming_plan(bound, nest.dependences, ranks, ranks, wishes, how, chunks, DiskRates.of(None), 1e-9)
     assert plan.ranks == ranks
     assert plan.streaming is not None
     faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)

@@ -57,10 +57,13 @@ class Way:
 
 
 class RankThreads:
-    """``sanitized``: with ThreadSanitizer, which this process must have been started with."""
+    """``sanitized``: with ThreadSanitizer, which this process must have been started with. ``queue``: requests to the disk go
+    through io_uring where they can.
+    """
 
-    def __init__(self, sanitized: bool) -> None:
+    def __init__(self, sanitized: bool, queue: bool = False) -> None:
         self.flags = SANITIZER if sanitized else ()
+        self.libraries = native.LIBURING if queue else ()
 
     @cache  # noqa: B019  # one for a whole process
     def runtime(self) -> ctypes.CDLL:
@@ -70,7 +73,7 @@ class RankThreads:
             sources={**sources, OWN.name: OWN.read_text()},
             main=[OWN.name],
             compiler=find_cxx_compiler(),
-            flags=[*native.RUNTIME_FLAGS, *self.flags, "-DLAPWING_DELAYS", "-pthread"],
+            flags=[*native.RUNTIME_FLAGS, *self.flags, "-DLAPWING_DELAYS", "-pthread", *self.libraries],
             announce=None,
         )
         return ctypes.CDLL(str(path))

@@ -2,7 +2,7 @@
 
 Half of the examples are random nests, the others are nests below on random shapes, which are compiled but once.
 
-    python thread_worker.py DIRECTORY EXAMPLES SEED plain|sanitized memory|disk
+    python thread_worker.py DIRECTORY EXAMPLES SEED plain|sanitized memory|disk|queue
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from lapwing.errors import RefusedError
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 
+BLOCK = 64  # elements of a block of the disk
 CUTS = 4  # tried on one nest
 SECONDS = 7000
 
@@ -87,14 +88,17 @@ def slanted(u, sweeps):
                 u[i, j] = 0.25 * (u[i - 3, j - 1] + u[i - 1, j - 1]) + 0.5 * u[i - 1, j]
 
 
+NARROW = st.integers(8, 14)
+# Rows of whole blocks of the disk, which need not be copied on their way.
+WIDE = st.sampled_from([BLOCK, 2 * BLOCK])
 KNOWN = (smooth, far, two_reaches, written_twice, advance, slanted, slanted)
 
 
 @st.composite
-def calls(draw: st.DrawFn, nests: Sequence[lw.Nest]) -> tuple[lw.Nest, Case]:
+def calls(draw: st.DrawFn, nests: Sequence[lw.Nest], columns: st.SearchStrategy[int]) -> tuple[lw.Nest, Case]:
     """One of the nests with arrays for it."""
     nest = draw(st.sampled_from(nests))
-    shape = draw(st.tuples(st.integers(8, 24), st.integers(8, 14)))
+    shape = draw(st.tuples(st.integers(8, 24), columns))
     arrays = tuple(
         ArraySpec(name, "float64", shape, "tame", seed) for seed, name in enumerate(nest.loops.parameters[:-1])
     )
@@ -131,9 +135,18 @@ def disk_runs(draw: st.DrawFn, case: Case) -> tuple[int, Choice, Way, OnDisk]:
     return ranks, choice, way, on_disk
 
 
+@st.composite
+def queue_runs(draw: st.DrawFn, case: Case) -> tuple[int, Choice, Way, OnDisk]:
+    """Chunks and requests of whole blocks of the disk."""
+    ranks, choice, way, on_disk = draw(disk_runs(case))
+    way = replace(way, request_bytes=8 * BLOCK * draw(st.integers(1, 4)))
+    chunks = draw(st.tuples(st.integers(3, 9), WIDE))
+    return ranks, choice, way, replace(on_disk, chunks=tuple((name, chunks) for name, _ in on_disk.chunks))
+
+
 class Checker:
-    def __init__(self, directory: Path, sanitized: bool) -> None:
-        self.threads = RankThreads(sanitized)
+    def __init__(self, directory: Path, sanitized: bool, queue: bool) -> None:
+        self.threads = RankThreads(sanitized, queue)
         self.directory = directory
         self.count: Counter[str] = Counter()
 
@@ -142,7 +155,7 @@ class Checker:
             case = data.draw(cases(expressions=False), label="nest")
             nest = imported(case)
         else:
-            nest, case = data.draw(calls(KNOWN), label="nest")
+            nest, case = data.draw(calls(KNOWN, NARROW), label="nest")
         expected = self.expected(nest, case)
         for ranks, choice, way in data.draw(st.lists(runs(case), min_size=CUTS, max_size=CUTS), label="cuts"):
             self.note(case, f"{ranks} ranks, {choice}, {way}")
@@ -166,9 +179,16 @@ class Checker:
             case = data.draw(cases(expressions=False, skewed=False, streaming=True), label="nest")
             nest = imported(case)
         else:
-            nest, case = data.draw(calls(STREAMING), label="nest")
+            nest, case = data.draw(calls(STREAMING, NARROW), label="nest")
+        self.check_streamed(nest, case, data.draw(st.lists(disk_runs(case), min_size=CUTS, max_size=CUTS)))
+
+    def check_in_queue(self, data: st.DataObject) -> None:
+        nest, case = data.draw(calls(STREAMING, WIDE), label="nest")
+        self.check_streamed(nest, case, data.draw(st.lists(queue_runs(case), min_size=CUTS, max_size=CUTS)))
+
+    def check_streamed(self, nest: lw.Nest, case: Case, runs: Sequence[tuple[int, Choice, Way, OnDisk]]) -> None:
         expected = self.expected(nest, case)
-        for ranks, choice, way, on_disk in data.draw(st.lists(disk_runs(case), min_size=CUTS, max_size=CUTS)):
+        for ranks, choice, way, on_disk in runs:
             self.note(case, f"{ranks} ranks, {choice}, {way}, {on_disk}")
             arguments = case.arguments()
             bound = nest.bind(arguments)
@@ -186,8 +206,8 @@ class Checker:
                         Wishes(choice.engine, choice.tile, choice.grid),
                         StreamingWishes(None, on_disk.pass_sweeps, on_disk.ring or 3),
                         {name: array.chunks for name, array in stored.items()},
-                        1e-9,
                         DiskRates.of(None),
+                        1e-9,
                     )
                 except RefusedError as error:
                     if not re.search("points backwards along|at different places along", str(error)):
@@ -226,9 +246,10 @@ def main() -> int:
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     if BROKEN:
         engine.MAX_SHRINKING_SECONDS = 0
-    checker = Checker(directory, kind == "sanitized")
+    checker = Checker(directory, kind == "sanitized", place == "queue")
+    checks = {"memory": checker.check, "disk": checker.check_on_disk, "queue": checker.check_in_queue}
     try:
-        search(checker.check if place == "memory" else checker.check_on_disk, examples, start)
+        search(checks[place], examples, start)
     except Exception:
         traceback.print_exc()
         return 1

@@ -29,7 +29,7 @@ TILE_FLAGS = (
 RUNTIME_FLAGS = ("-std=c++20", "-O2")
 
 _NATIVE = Path(__file__).parent / "cpp"
-_LIBURING = ("-DLAPWING_LIBURING", "-luring")
+LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _SUPPORT = Path(__file__).parent.parent / "codegen" / "support.h"
 
 Announce = Callable[[str], None] | None
@@ -258,7 +258,7 @@ def _load_runtime(name: str, main: str, compiler: Any, announce: Announce) -> ct
         return ctypes.CDLL(str(path))
 
     try:
-        library = built(_LIBURING if _has_liburing() else ())
+        library = built(LIBURING if _has_liburing() else ())
     except (BuildError, OSError):
         if not _has_liburing():
             raise
