@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ def main() -> None:
         found = metrics(outcome.trace)
         assert found.disk is not None
         assert outcome.plan.streaming is not None
+        assert outcome.plan.streaming.pipeline is not None
         figures: dict[str, Any] = {
-            "seconds": outcome.seconds, "called": called, "predicted": outcome.plan.streaming.seconds,
+            "seconds": outcome.seconds, "called": called, "pipeline": asdict(outcome.plan.streaming.pipeline),
             "computing": found.compute_seconds.max, "exposed": found.disk.exposed_seconds, "busy": found.disk.busy_seconds,
             "bytes": found.disk.read_bytes + found.disk.written_bytes, "tile": outcome.plan.tile,
             "pass_sweeps": outcome.plan.streaming.pass_sweeps, "passes": outcome.plan.streaming.passes,
             "seconds_per_byte": DiskRates.of(machine_here().disk).seconds_per_byte,
-            "disk_counts": any(reason.endswith("the disk counts") for reason in outcome.plan.reasons),
             "planned_memory": outcome.plan.streaming.memory, "memory": grown,
         }  # fmt: skip
         Path(sys.argv[2]).write_text(json.dumps(figures))

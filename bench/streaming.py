@@ -8,7 +8,7 @@ part take turns, round after round, the bound at the beginning and at the end of
 two, and medians over rounds are shown. Times are those of whole calls, predictions those for a disk as fast as the bound.
 
     ring     one sweep: three slabs on 1, 2 and 4 ranks, and one slab at a time (P3's basic scheme) on one
-    slabs    8 sweeps, for which computing takes about as long as the disk: three slabs and one slab at a time
+    slabs    12 sweeps, for which computing takes about as long as the disk: three slabs and one slab at a time
     passes   8 sweeps: as many in a pass as the planner takes, and one a pass (P3's scheme), against the bound of one pass; 32
              sweeps, for which computing takes longer
     tiles    one sweep: slabs of several heights, measured and predicted
@@ -24,6 +24,7 @@ import statistics
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from _report import console, machine, say, show_machine, table, write_json
 
 import lapwing as lw
 from lapwing.planner.streaming import QUEUE_DEPTH, REQUEST_BYTES
+from lapwing.schedule.disk_ring import DiskPipeline, disk_timeline
 
 WORKER = Path(__file__).with_name("_streaming_worker.py")
 PARTS = ("ring", "slabs", "passes", "tiles")
@@ -85,8 +87,8 @@ def cases_of(part: str, rows: int, memory: int) -> dict[str, dict[str, Any]]:
         }
     if part == "slabs":
         return {
-            "8 sweeps, three slabs": case(sweeps=8, pass_sweeps=8),
-            "8 sweeps, one slab": case(sweeps=8, pass_sweeps=8, ring=1),
+            "12 sweeps, three slabs": case(sweeps=12, pass_sweeps=12, tile=96),
+            "12 sweeps, one slab": case(sweeps=12, pass_sweeps=12, tile=96, ring=1),
         }
     if part == "passes":
         return {
@@ -166,10 +168,10 @@ def copied(folder: Path, size: int) -> float:
 
 
 def predicted(run: dict[str, Any], bound: float) -> float:
-    """Seconds; where the disk counts, for one that takes as long for the run's bytes as it has for the bound's."""
-    if not run["disk_counts"]:
-        return float(run["predicted"])
-    return float(run["predicted"]) * bound * run["passes"] / (run["bytes"] * run["seconds_per_byte"])
+    """Seconds by the plan's timeline, for a disk that takes as long for the run's bytes as it has for the bound's."""
+    pipeline = DiskPipeline(**{**run["pipeline"], "grid": tuple(run["pipeline"]["grid"])})
+    slower = bound * run["passes"] / (run["bytes"] * run["seconds_per_byte"])
+    return disk_timeline(replace(pipeline, read=slower * pipeline.read, write=slower * pipeline.write)).makespan
 
 
 def show(out: Any, part: str, found: dict[str, Any]) -> None:

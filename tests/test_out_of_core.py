@@ -287,7 +287,7 @@ def test_messages_of_one_sweep_do_not_bring_what_others_write() -> None:
     bound = planes.bind({"u": ArrayShape("float64", (9, 4, 12)), "v": ArrayShape("float64", (9, 12))})
     chunks = {"u": (9, 4, 12), "v": (9, 12)}
     wishes = Wishes("overlap", 3)
-    plan = streaming_plan(bound, planes.dependences, 2, 2, wishes, StreamingWishes(), chunks, 1e-9, DiskRates.of(None))
+    plan = streaming_plan(bound, planes.dependences, 2, 2, wishes, StreamingWishes(), chunks, DiskRates.of(None), 1e-9)
     faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
     (boundary,) = plan.partition.cuts[1][1:-1]
     assert brought_boxes(bound, faces, 1) == {"v": [((1, 9), (boundary - 1, boundary))]}

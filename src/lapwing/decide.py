@@ -36,7 +36,7 @@ from lapwing.planner.optimise import (
     refinements,
 )
 from lapwing.planner.plan import Plan
-from lapwing.planner.rates import EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape
+from lapwing.planner.rates import NEAR, EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape, step_size
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.inner import InnerForm
@@ -53,6 +53,7 @@ UNCALIBRATED = "typical"  # the machine that stands for one nobody has measured
 PROBE_SHARE, SHORTEST_PROBE_SECONDS, PROBE_SECONDS = 0.3, 0.2, 1.0
 LOOKS_SHARE, LADDERS_SHARE, CONFIRM_SHARE = 0.35, 0.4, 0.25
 WORTH_PLANNING_SECONDS = 0.02
+MOST_SLABS = 2  # heights of slabs that are measured: the first is chosen before the tile's speed is known
 # Comparing inner forms takes about so long, mostly for building them; then so long on tiles of about so many points.
 FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.15, 200_000
 # When calls alike have taken so long, more may be known of their inner form, or may be worth finding out.
@@ -175,7 +176,8 @@ def machine_here() -> Machine:
 class Decider:
     """Plans of one nest for runs here, one after the other; what was measured for one is known to the next.
 
-    report: told what is being done. measures: whether tiles' speeds are measured here, or taken from the machine.
+    report: told what is being done. measures: whether tiles' speeds are measured here, or taken from the machine. skews: whether
+    the nest is skewed where tiles need that.
     """
 
     bound: BoundNest
@@ -186,6 +188,7 @@ class Decider:
     report: Report
     machine: Machine
     measures: bool = True
+    skews: bool = True
 
     @staticmethod
     def here(
@@ -256,23 +259,40 @@ class Decider:
 
     def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
         """A plan for arrays on disk (``streaming_plan``)."""
-        estimated = EstimatedRates.of(self.bound, self.machine)
-        kernel = self._kernel(choice_by_rule(self.bound, self.dependences).form)
+        return replace(self, skews=False)._streaming(wishes, streaming, on_disk)
+
+    def _streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
+        disk = DiskRates.of(self.machine.disk)
+        plan_at = partial(
+            streaming_plan,
+            self.bound, self.dependences, self.ranks, self.placement.ranks_a_node, wishes, streaming, on_disk, disk,
+        )  # fmt: skip
+        plan = plan_at(self._known_speed())
+        if plan.streaming is None or not self.measures:
+            return plan
+        points = plan.streaming.sweeps * math.prod(plan.partition.widest)
+        seconds = points * EstimatedRates.of(self.bound, self.machine).value
+        if seconds < WORTH_PLANNING_SECONDS:
+            return plan
+        inner = self._compared(plan.inner, _low_slab(self.bound, plan), seconds >= FORMS_SECONDS)
+        budget = min(PROBE_SECONDS, max(SHORTEST_PROBE_SECONDS, PROBE_SHARE * seconds)) / MOST_SLABS
+        for _ in range(MOST_SLABS):
+            slab = _slab(self.bound, plan)
+            samples = self._measure(inner.form, [slab], budget, False)
+            if slab not in samples:
+                break
+            plan = plan_at(samples[slab].seconds_per_point)
+            if max(plan.tile, slab.tile) <= NEAR * min(plan.tile, slab.tile):
+                break
+        return replace(plan, inner=inner)
+
+    def _known_speed(self) -> float:
+        """Seconds a point, before anything is measured."""
         points = tuple(high - low for low, high in self.bound.domain.box[self.bound.nest.sweep_depth :])
-        shape = Shape(points, 0, ROWS_TOGETHER)
-        rates: Rates = estimated if kernel is None else KernelRates(self.bound, kernel)
-        seconds = rates.seconds_per_point(shape) if rates.knows(shape) else estimated.seconds_per_point(shape)
-        return streaming_plan(
-            self.bound,
-            self.dependences,
-            self.ranks,
-            self.placement.ranks_a_node,
-            wishes,
-            streaming,
-            on_disk,
-            seconds,
-            DiskRates.of(self.machine.disk),
-        )
+        kernel = self._kernel(choice_by_rule(self.bound, self.dependences).form)
+        if kernel is not None:
+            return KernelRates(self.bound, kernel).seconds_per_point(Shape(points, 0, ROWS_TOGETHER))
+        return EstimatedRates.of(self.bound, self.machine).value
 
     def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
         """The plan with what it was chosen from. partition: blocks that are given."""
@@ -306,6 +326,11 @@ class Decider:
             return by_rule
         block = problem.block(Cut(plan.mapping, plan.partition.grid))
         shape = Shape(block, plan.mapping, _probe_height(problem, plan, block))
+        return self._compared(by_rule, shape, may_measure)
+
+    def _compared(self, by_rule: InnerChoice, shape: Shape, may_measure: bool) -> InnerChoice:
+        if not self.measures or not by_rule.rivals:
+            return by_rule
         seconds = self._form_prober.known(shape)
         if not seconds and may_measure:
             self.report("comparing inner forms")
@@ -346,8 +371,27 @@ class Decider:
     @cached_property
     def _tiled(self) -> tuple[BoundNest, tuple[Dependence, ...]]:
         """The nest as it is cut into tiles: skewed, where that takes skewing."""
+        if not self.skews:
+            return self.bound, self.dependences
         skew = find_skew(self.bound.nest, self.dependences)
         return skewed_nest(self.bound, skew), skewed_dependences(self.dependences, skew)
+
+
+def _slab(bound: BoundNest, plan: Plan) -> Shape:
+    """The slabs of a plan on one rank, in a block as large as the memory it has for them."""
+    assert plan.streaming is not None
+    assert plan.mapping is not None
+    block = plan.partition.widest
+    row_bytes = step_size(bound, Shape(block, plan.mapping, 1))[2] / block[plan.mapping]
+    rows = min(block[plan.mapping], max(plan.tile, int(plan.streaming.memory / row_bytes)))
+    return Shape((*block[: plan.mapping], rows, *block[plan.mapping + 1 :]), plan.mapping, plan.tile)
+
+
+def _low_slab(bound: BoundNest, plan: Plan) -> Shape:
+    """The same, low enough to compare inner forms on."""
+    slab = _slab(bound, plan)
+    row_points = math.prod(slab.step) // slab.tile
+    return replace(slab, tile=min(slab.tile, max(ROWS_TOGETHER, FORMS_POINTS // row_points)))
 
 
 def _probe_height(problem: Problem, plan: Plan, block: Sequence[int]) -> int:

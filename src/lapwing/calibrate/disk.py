@@ -22,12 +22,12 @@ import numpy as np
 from lapwing.calibrate.statistics import median_quantity
 from lapwing.errors import RefusedError, RunError
 from lapwing.machine.machine import Curve, Disk
+from lapwing.planner.streaming import QUEUE_DEPTH
 
 SIZES = (4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20)
 MODES = ("read_alone", "write_alone", "read", "write", "both")
 _FILE_BYTES = 256 << 20
 _SPARE = 2  # the free space must be this many times the file
-_UNDER_WAY = 4  # more bring nothing (docs/performance.md)
 _FEWEST_ROUNDS, _MOST_ROUNDS = 3, 9
 
 
@@ -42,7 +42,7 @@ def measure_disk(
     check_directory(directory)
     samples: dict[tuple[str, int], list[float]] = {(mode, size): [] for mode in MODES for size in sizes}
     try:
-        with _file(directory) as file, ThreadPoolExecutor(_UNDER_WAY) as pool:
+        with _file(directory) as file, ThreadPoolExecutor(QUEUE_DEPTH) as pool:
             end = time.perf_counter() + budget_seconds
             slot = budget_seconds / (len(samples) * _MOST_ROUNDS)
             for number in range(_MOST_ROUNDS):
@@ -54,7 +54,7 @@ def measure_disk(
             direct = file.direct
     except OSError as error:
         raise RunError(f"--disk {directory}: the disk fails: {error.strerror}.") from error
-    source = f"measured in {directory}: {'O_DIRECT' if direct else 'through the page cache'}, {_UNDER_WAY} requests under way"
+    source = f"measured in {directory}: {'O_DIRECT' if direct else 'through the page cache'}, {QUEUE_DEPTH} requests under way"
     curves = {mode: disk_curve({size: samples[mode, size] for size in sizes}, source) for mode in MODES}
     return Disk(**curves, source=source)
 
@@ -105,7 +105,7 @@ def _file(directory: Path) -> Iterator[_File]:
         for at in range(0, _FILE_BYTES, len(filler)):
             os.pwrite(fd, filler, at)
         os.fsync(fd)
-        buffers = tuple(mmap.mmap(-1, max(SIZES)) for _ in range(_UNDER_WAY))  # pages are aligned as O_DIRECT needs
+        buffers = tuple(mmap.mmap(-1, max(SIZES)) for _ in range(QUEUE_DEPTH))  # pages are aligned as O_DIRECT needs
         for buffer in buffers:
             buffer[:] = filler[:]
         yield _File(fd, _go_direct(fd), buffers)
@@ -131,7 +131,7 @@ def _go_direct(fd: int) -> bool:
 
 def _seconds_a_request(file: _File, pool: ThreadPoolExecutor, mode: str, size: int, slot: float) -> float:
     """Seconds of one request by itself, or the disk's share of one of several under way; requests lie anywhere."""
-    threads = 1 if mode.endswith("alone") else _UNDER_WAY
+    threads = 1 if mode.endswith("alone") else QUEUE_DEPTH
     places = np.random.default_rng(size).permutation(_FILE_BYTES // size) * size
 
     def work(thread: int) -> int:

@@ -47,7 +47,7 @@ from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
 from lapwing.store.array import StoredArray
 from lapwing.store.opening import open as open_stored
 from lapwing.trace.events import RankTrace
-from lapwing.trace.foreseen import foreseen
+from lapwing.trace.foreseen import foreseen, foreseen_on_disk
 from lapwing.trace.interference import warning
 from lapwing.trace.metrics import Metrics, metrics
 from lapwing.trace.perfetto import perfetto_json
@@ -414,6 +414,9 @@ class _Bench:
 
 
 def _foreseen(plan: Plan, most_events: int) -> tuple[RankTrace, ...] | None:
+    if plan.streaming is not None:
+        on_disk = plan.streaming.pipeline
+        return None if on_disk is None else foreseen_on_disk(on_disk, most_events)
     return None if plan.pipeline is None else foreseen(plan.pipeline, plan.partition.steps, most_events)
 
 

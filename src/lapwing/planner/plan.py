@@ -10,6 +10,7 @@ from lapwing.loopnest.dependences import Dependence, distance_vectors
 from lapwing.loopnest.skew import Skew
 from lapwing.planner.inner import InnerChoice
 from lapwing.planner.prediction import Prediction
+from lapwing.schedule.disk_ring import DiskPipeline
 from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.partition import Partition
@@ -30,7 +31,8 @@ class Streaming:
     ``opening_sweeps`` is 1 where a sweep that computes nothing comes before the first: its messages bring ranks what their
     neighbours' elements are at the beginning, which lie apart on the disk. ``ring`` is 3 where a slab is read and one written
     while others are computed on, 1 where nothing happens at the same time. ``memory`` is what a rank needs at most, ``limit``
-    what all of a node may take (None: no limit), both in bytes; ``seconds`` are predicted.
+    what all of a node may take (None: no limit), both in bytes; ``seconds`` are predicted, from the exact timeline of
+    ``pipeline`` where that is not too long to be worked out (None).
     """
 
     arrays: tuple[str, ...]
@@ -42,9 +44,11 @@ class Streaming:
     limit: int | None
     seconds: float
     opening_sweeps: int = 0
+    pipeline: DiskPipeline | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "arrays": list(self.arrays)}
+        shown = {name: value for name, value in vars(self).items() if name != "pipeline"}
+        return {**shown, "arrays": list(self.arrays)}
 
     def __str__(self) -> str:
         sweeps = f"{self.pass_sweeps} sweeps a pass, " if self.pass_sweeps > 1 else ""

@@ -20,6 +20,7 @@ from lapwing.planner.along_time import AlongTime
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.cuts import Cut, communication_weights, fits, partition_of
 from lapwing.planner.plan import Plan, Streaming
+from lapwing.schedule.disk_ring import DiskPipeline, disk_timeline
 from lapwing.tiling.faces import loop_offsets, reach_of, sweep_skew
 from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import Partition, factorisations
@@ -32,6 +33,7 @@ QUEUE_DEPTH = 8  # requests under way: enough for a disk to be busy all the time
 TYPICAL_BYTES_A_SECOND = 1e9  # of a disk that was not measured
 TYPICAL_LATENCY = 1e-3  # seconds, of a request with no other under way
 MOST_PASS_SWEEPS = 512  # each has channels of its own
+MOST_STEPS = 20_000  # of all ranks: the exact timeline of more takes too long
 FLAT = 1.01  # heights whose time is within this factor of the best are as good: the lowest is taken
 WORTHWHILE = 1.02  # one more sweep in a pass has to pay
 DISK_BLOCK = 512  # bytes: what begins at a multiple of it is moved without a copy
@@ -73,8 +75,8 @@ def streaming_plan(
     wishes: Wishes,
     streaming: StreamingWishes,
     on_disk: Mapping[str, tuple[int, ...]],
-    seconds_per_point: float,
     disk: DiskRates,
+    seconds_per_point: float,
 ) -> Plan:
     """A plan for a nest some of whose arrays are on disk. on_disk: the shapes of their chunks, by name.
 
@@ -96,7 +98,7 @@ def streaming_plan(
     first = make_plan(bound, dependences, ranks, Wishes(wishes.engine, highest, cut=cut), partition, skews=False)
     sweeps = AlongTime(bound, tuple(dependences)).sweeps
     node = min(ranks_a_node, first.ranks)
-    problem = _Problem(bound, first, names, whole, node, streaming, seconds_per_point, disk, sweeps)
+    problem = _Problem(bound, first, names, whole, node, streaming, disk, seconds_per_point, sweeps)
     chosen = problem.choose(wishes.tile)
     plan = make_plan(bound, dependences, ranks, Wishes(wishes.engine, chosen.tile, cut=cut), partition, skews=False)
     return problem.finished(plan, chosen)
@@ -246,8 +248,8 @@ class _Problem:
     whole: Mapping[int, str]
     ranks_a_node: int
     wishes: StreamingWishes
-    seconds_per_point: float
     disk: DiskRates
+    seconds_per_point: float
     sweeps: int
 
     def choose(self, tile: int | None) -> _Choice:
@@ -275,8 +277,11 @@ class _Problem:
             *whole,
             f"{plan.mapping_loop} is streamed along: the first axis of {', '.join(self.names)}",
             f"{chosen.pass_sweeps} of {self.sweeps} sweeps a pass: the disk takes {duration(disk)} for a pass at "
-            f"{rate(1 / self.disk.seconds_per_byte)}, computing {duration(computing)}; {longer} counts",
+            f"{rate(1 / self.disk.seconds_per_byte)}, computing {duration(computing)} at "
+            f"{duration(self.seconds_per_point)} a point; {longer} counts",
         )
+        pipeline = self._pipeline(plan, chosen)
+        fits = pipeline.ranks * pipeline.total_steps <= MOST_STEPS
         streaming = Streaming(
             self.names,
             self.sweeps,
@@ -285,10 +290,31 @@ class _Problem:
             self.wishes.ring,
             chosen.memory,
             self.wishes.memory,
-            chosen.seconds,
+            disk_timeline(pipeline).makespan if fits else chosen.seconds,
             self._opening_sweeps,
+            pipeline if fits else None,
         )
-        return _with_streaming(plan, streaming, reasons)
+        return replace(plan, streaming=streaming, reasons=(*reasons, *plan.reasons))
+
+    def _pipeline(self, plan: Plan, chosen: _Choice) -> DiskPipeline:
+        """What the exact timeline is of: steps that are alike."""
+        slabs = -(-self.rows // chosen.tile)
+        read = sum(self.bound.array(name).shape[0] * self._widths(name)[0] for name in self.names)
+        between = self._between(chosen.tile) / self.ranks_a_node  # the others' slabs come in between
+        return DiskPipeline(
+            grid=plan.partition.grid,
+            slabs=slabs,
+            sweeps=self.sweeps,
+            pass_sweeps=chosen.pass_sweeps,
+            opening=self._opening_sweeps,
+            skew=self.skew(chosen.tile),
+            ahead=-(-self._reach // chosen.tile),
+            slots=self._slots(chosen.tile, chosen.pass_sweeps),
+            compute=self._computing_seconds(1) / slabs,
+            read=between + read / slabs * self.disk.seconds_per_byte,
+            write=between + (self._volume - read) / slabs * self.disk.seconds_per_byte,
+            ranks_a_node=self.ranks_a_node,
+        )
 
     @cached_property
     def mapping(self) -> int:
@@ -379,9 +405,11 @@ class _Problem:
         Between one slab and the next the disk has less to do, for about as long as a request takes.
         """
         ways = 2 * -(-self.rows // tile)
-        request = min(REQUEST_BYTES, self._volume / ways)
-        between = self.disk.latency / QUEUE_DEPTH + request * self.disk.seconds_per_byte
-        return ways * between + self._volume * self.disk.seconds_per_byte * self.ranks_a_node
+        return ways * self._between(tile) + self._volume * self.disk.seconds_per_byte * self.ranks_a_node
+
+    def _between(self, tile: int) -> float:
+        request = min(REQUEST_BYTES, self._volume / (2 * -(-self.rows // tile)))
+        return self.disk.latency / QUEUE_DEPTH + request * self.disk.seconds_per_byte
 
     def _computing_seconds(self, pass_sweeps: int) -> float:
         """A pass on one rank."""
@@ -423,7 +451,3 @@ class _Problem:
             f"memory of {size(self.wishes.memory)} for {ranks} of a node: expected {size(least)} or more, the "
             f"frontiers and {what}. Give more memory, or more nodes."
         )
-
-
-def _with_streaming(plan: Plan, streaming: Streaming, reasons: tuple[str, ...]) -> Plan:
-    return replace(plan, streaming=streaming, reasons=(*reasons, *plan.reasons))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.schedule.disk_ring import DiskPipeline, RankTimeline, Span, disk_timeline
 from lapwing.schedule.pipeline import Pipeline
 from lapwing.schedule.timeline import timeline
 from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace
@@ -75,13 +76,62 @@ def _rank(
     events["seconds"] = events["end"] - events["begin"]
     events["step"] = np.repeat(np.arange(len(start)), len(_OF_A_STEP))[happens]
     events["peer"] = -1
+    times = _times(events, total=float(end[-1]), fill=float(start[0]))
+    return RankTrace(number, "", 0.0, times, events)
+
+
+def foreseen_on_disk(pipeline: DiskPipeline, most_events: int) -> tuple[RankTrace, ...] | None:
+    """The same of a run out of core: steps, waits for the disk and for other ranks, slabs that are read and written."""
+    slabs = pipeline.passes * pipeline.slabs
+    if pipeline.ranks * (3 * pipeline.total_steps + 2 * slabs) > most_events:
+        return None
+    ranks = disk_timeline(pipeline).ranks
+    return tuple(_rank_on_disk(pipeline, number, rank) for number, rank in enumerate(ranks))
+
+
+def _rank_on_disk(pipeline: DiskPipeline, number: int, rank: RankTimeline) -> RankTrace:
+    spans: list[tuple[str, Span]] = []
+    last = 0.0
+    for span, on_disk in zip(rank.steps, rank.disk, strict=True):
+        sweep, step = span.at
+        at = (sweep - pipeline.opening, step)
+        spans += [
+            ("disk", Span(at, last, last + on_disk)),
+            ("wait", Span(at, last + on_disk, span.begin)),
+            ("compute", Span(at, span.begin, span.end)),
+        ]
+        last = span.end
+    spans.append(("disk", Span(spans[-1][1].at, last, rank.end)))
+    for phase, moved in (("read", rank.reads), ("write", rank.writes)):
+        spans += [(phase, Span((span.at[0] * pipeline.pass_sweeps, span.at[1]), *span[1:])) for span in moved]
+    happens = sorted((one for one in spans if one[1].end > one[1].begin), key=lambda one: one[1].end)
+    events = np.zeros(len(happens), EVENT)
+    events["phase"] = [PHASES.index(phase) for phase, _ in happens]
+    for name, values in (
+        ("begin", [span.begin for _, span in happens]),
+        ("end", [span.end for _, span in happens]),
+        ("sweep", [span.at[0] for _, span in happens]),
+        ("step", [span.at[1] for _, span in happens]),
+    ):
+        events[name] = values
+    events["seconds"] = events["end"] - events["begin"]
+    events["peer"] = -1
+    busy = sum(span.end - span.begin for span in (*rank.reads, *rank.writes))
+    computing = [span for span in rank.steps if span.at[0] >= pipeline.opening]
+    drain = rank.end - computing[-1].end
+    return RankTrace(
+        number, "", 0.0, _times(events, total=rank.end, fill=computing[0].begin, drain=drain, disk_busy=busy), events
+    )
+
+
+def _times(events: npt.NDArray[np.void], **known: float) -> dict[str, float]:
+    """The times of a rank by its events; those that models do not have are 0."""
     spent = {
         name: float(events["seconds"][events["phase"] == PHASES.index(name)].sum())
         for name in PHASES
         if name not in UNDER_WAY
     }
     nothing = dict.fromkeys(
-        ("drain", "exposed", "disk_busy", "cpu_lost", "messages", "bytes", "read_bytes", "written_bytes"), 0
+        ("drain", "exposed", "disk_busy", "cpu_lost", "messages", "bytes", "read_bytes", "written_bytes"), 0.0
     )
-    times = {"total": float(end[-1]), **spent, "fill": float(start[0]), **nothing}
-    return RankTrace(number, "", 0.0, times, events)
+    return {**nothing, **spent, **known}
