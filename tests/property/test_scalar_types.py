@@ -261,7 +261,8 @@ def test_two_operands_of_all_kinds(tmp_path: Path) -> None:
 
 
 SIGNED_ZEROS = (  # 0.0 - x is not -x where x is zero, even where the compiler knows that x is not negative
-    "0.0 - {}", "0.0 + -{}", "-{} + 0.0", "0.0 + (-1.0) * {}", "1.0 * 0.0 - {}", "0.0 * float(max(0, b_uint8[i])) - {}", "-0.0 + {}",
+    "0.0 - {}", "0.0 + -{}", "-{} + 0.0", "0.0 + (-1.0) * {}", "1.0 * 0.0 - {}", "0.0 * float(max(0, b_uint8[i])) - {}",
+    "-0.0 + {}",
 )  # fmt: skip
 NEVER_NEGATIVE_ZERO = (
     "float(a_int8[i])", "a_bool[i]", "abs(b_float64[i])", "math.fabs(b_float64[i])", "math.copysign(b_float64[i], 1.0)",

@@ -10,13 +10,16 @@ public:
     virtual ~Storage() = default;
 
     virtual void start() {}
-    virtual bool is_ready(Position) {
-        return true;
-    } // whether what the step touches is in memory; it lies in place then
-    virtual void rest() {}                              // while it is not
-    virtual void release(Position, Trace &) {}          // the step is over, messages included
-    virtual void abandon(Position) {}                   // nothing more is computed: what this pass writes does not count
-    virtual bool has_finished(Trace &) { return true; } // after the last step: whether all is written
+    // Whether what the step touches is in memory; it lies in place then.
+    virtual bool is_ready(Position) { return true; }
+    // While it is not.
+    virtual void rest() {}
+    // The step is over, messages included.
+    virtual void release(Position, Trace &) {}
+    // Nothing more is computed: what this pass writes does not count.
+    virtual void abandon(Position) {}
+    // After the last step: whether all is written.
+    virtual bool has_finished(Trace &) { return true; }
 };
 
 } // namespace lapwing
