@@ -54,9 +54,9 @@ def main() -> None:
         found = metrics(outcome.trace)
         assert found.disk is not None
         assert outcome.plan.streaming is not None
-        assert outcome.plan.streaming.pipeline is not None
+        pipeline = outcome.plan.streaming.pipeline
         figures: dict[str, Any] = {
-            "seconds": outcome.seconds, "called": called, "pipeline": asdict(outcome.plan.streaming.pipeline),
+            "seconds": outcome.seconds, "called": called, "pipeline": pipeline and asdict(pipeline),
             "computing": found.compute_seconds.max, "exposed": found.disk.exposed_seconds, "busy": found.disk.busy_seconds,
             "bytes": found.disk.read_bytes + found.disk.written_bytes, "tile": outcome.plan.tile,
             "pass_sweeps": outcome.plan.streaming.pass_sweeps, "passes": outcome.plan.streaming.passes,

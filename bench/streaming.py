@@ -17,6 +17,7 @@ two, and medians over rounds are shown. Times are those of whole calls, predicti
 from __future__ import annotations
 
 import argparse
+import math
 import mmap
 import os
 import shutil
@@ -168,7 +169,10 @@ def copied(folder: Path, size: int) -> float:
 
 
 def predicted(run: dict[str, Any], bound: float) -> float:
-    """Seconds by the plan's timeline, for a disk that takes as long for the run's bytes as it has for the bound's."""
+    """Seconds by the plan's timeline, for a disk that takes as long for the run's bytes as it has for the bound's; not a number
+    where the plan has none."""
+    if run["pipeline"] is None:
+        return math.nan
     pipeline = DiskPipeline(**{**run["pipeline"], "grid": tuple(run["pipeline"]["grid"])})
     slower = bound * run["passes"] / (run["bytes"] * run["seconds_per_byte"])
     return disk_timeline(replace(pipeline, read=slower * pipeline.read, write=slower * pipeline.write)).makespan
@@ -193,7 +197,10 @@ def show(out: Any, part: str, found: dict[str, Any]) -> None:
             f"{statistics.median(run['seconds'] / predicted(run, b) for run, b in zip(runs, bounds, strict=True)):.2f}",
             f"{max(run['memory'] for run in runs) >> 20} MiB",
         )
-    out.print(f"\n{part}: seconds, and as medians of a round's ratios")
+    apart = statistics.median(max(pair) / min(pair) for pair in found["bound"])
+    out.print(
+        f"\n{part}: seconds, and as medians of a round's ratios; the two bounds of a round are {apart:.2f} times apart"
+    )
     out.print(shown)
 
 

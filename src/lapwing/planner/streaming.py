@@ -33,8 +33,9 @@ QUEUE_DEPTH = 8  # requests under way: enough for a disk to be busy all the time
 TYPICAL_BYTES_A_SECOND = 1e9  # of a disk that was not measured
 TYPICAL_LATENCY = 1e-3  # seconds, of a request with no other under way
 MOST_PASS_SWEEPS = 512  # each has channels of its own
-MOST_STEPS = 20_000  # of all ranks: the exact timeline of more takes too long
-FLAT = 1.01  # heights whose time is within this factor of the best are as good: the lowest is taken
+MOST_STEPS = 50_000  # of all ranks: the exact timeline of more takes more than half a second
+FLAT = 1.01  # heights whose time is within this factor of the best are as good: the lowest is taken,
+FLAT_DISK = 1.05  # of those whose disk time is also within this one, for a disk may be slower than it was measured
 WORTHWHILE = 1.02  # one more sweep in a pass has to pay
 DISK_BLOCK = 512  # bytes: what begins at a multiple of it is moved without a copy
 _ROW_UNIT = 1024  # bytes that padding adds to a row at most
@@ -438,8 +439,9 @@ class _Problem:
         if not fitting:
             return None
         timed = {t: self._seconds(t, pass_sweeps) for t in fitting}
-        least = min(timed.values())
-        tile = next(t for t, seconds in timed.items() if seconds <= FLAT * least)
+        flat = [t for t, seconds in timed.items() if seconds <= FLAT * min(timed.values())]
+        least = min(map(self._disk_seconds, flat))
+        tile = next(t for t in flat if self._disk_seconds(t) <= FLAT_DISK * least)
         return _Choice(tile, pass_sweeps, timed[tile], self._memory(tile, pass_sweeps))
 
     def _too_small(self, tile: int | None) -> RefusedError:
