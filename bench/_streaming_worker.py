@@ -20,8 +20,6 @@ from _memory import memory
 
 import lapwing as lw
 from lapwing import run as api
-from lapwing.decide import machine_here
-from lapwing.planner.streaming import DiskRates
 from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure
 from lapwing.trace.metrics import metrics
@@ -60,7 +58,6 @@ def main() -> None:
             "computing": found.compute_seconds.max, "exposed": found.disk.exposed_seconds, "busy": found.disk.busy_seconds,
             "bytes": found.disk.read_bytes + found.disk.written_bytes, "tile": outcome.plan.tile,
             "pass_sweeps": outcome.plan.streaming.pass_sweeps, "passes": outcome.plan.streaming.passes,
-            "seconds_per_byte": DiskRates.of(machine_here().disk).seconds_per_byte,
             "planned_memory": outcome.plan.streaming.memory, "memory": grown,
         }  # fmt: skip
         Path(sys.argv[2]).write_text(json.dumps(figures))

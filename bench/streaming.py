@@ -5,7 +5,8 @@
 The bound is the time to read an array of the same size and write a new one with the same requests, nothing computed: O_DIRECT,
 1 MiB each, as many under way as the runtime has, until all is on the disk and has taken the place of the old one. All cases of a
 part take turns, round after round, the bound at the beginning and at the end of each; a round's ratios are to the mean of its
-two, and medians over rounds are shown. Times are those of whole calls, predictions those for a disk as fast as the bound.
+two, and medians over rounds are shown. Times are those of whole calls. Predictions are of a run without making its files: "of
+predicted" for a disk as fast as the bound, "at its rate" for one as fast as it was in the run while bytes were under way.
 
     ring     one sweep: three slabs on 1, 2 and 4 ranks, and one slab at a time (P3's basic scheme) on one
     slabs    12 sweeps, for which computing takes about as long as the disk: three slabs and one slab at a time
@@ -168,21 +169,22 @@ def copied(folder: Path, size: int) -> float:
     return time.perf_counter() - begin
 
 
-def predicted(run: dict[str, Any], bound: float) -> float:
-    """Seconds by the plan's timeline, for a disk that takes as long for the run's bytes as it has for the bound's; not a number
-    where the plan has none."""
+def predicted(run: dict[str, Any], disk: float) -> float:
+    """Seconds by the plan's timeline, for a disk that takes so many seconds for the run's bytes; not a number where the plan has
+    none."""
     if run["pipeline"] is None:
         return math.nan
     pipeline = DiskPipeline(**{**run["pipeline"], "grid": tuple(run["pipeline"]["grid"])})
-    slower = bound * run["passes"] / (run["bytes"] * run["seconds_per_byte"])
+    slabs = pipeline.passes * pipeline.slabs * pipeline.ranks
+    slower = disk / (slabs * (pipeline.read + pipeline.write))
     return disk_timeline(replace(pipeline, read=slower * pipeline.read, write=slower * pipeline.write)).makespan
 
 
 def show(out: Any, part: str, found: dict[str, Any]) -> None:
     bounds = [statistics.mean(pair) for pair in found["bound"]]
-    numbers = ("seconds", "of the bound", "disk hidden", "computing", "of predicted", "memory")
+    numbers = ("seconds", "of the bound", "disk hidden", "computing", "of predicted", "at its rate", "memory")
     shown = table("", "tile", "passes", *numbers, numbers=("tile", "passes", *numbers))
-    shown.add_row("bound: reading and writing once", "", "", f"{statistics.median(bounds):.2f}", "1.00", "", "", "", "")
+    shown.add_row("bound: reading and writing once", "", "", f"{statistics.median(bounds):.2f}", "1.00", *5 * [""])
     for name, runs in found["cases"].items():
         ratios = [run["called"] / bound for run, bound in zip(runs, bounds, strict=True)]
         hidden = statistics.median(1 - run["exposed"] / run["busy"] for run in runs)
@@ -194,7 +196,8 @@ def show(out: Any, part: str, found: dict[str, Any]) -> None:
             f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})",
             f"{max(0, hidden):.0%}",
             f"{statistics.median(run['computing'] for run in runs):.2f}",
-            f"{statistics.median(run['seconds'] / predicted(run, b) for run, b in zip(runs, bounds, strict=True)):.2f}",
+            f"{statistics.median(r['seconds'] / predicted(r, r['passes'] * b) for r, b in zip(runs, bounds, strict=True)):.2f}",
+            f"{statistics.median(run['seconds'] / predicted(run, run['busy']) for run in runs):.2f}",
             f"{max(run['memory'] for run in runs) >> 20} MiB",
         )
     apart = statistics.median(max(pair) / min(pair) for pair in found["bound"])
