@@ -88,9 +88,11 @@ def cases_of(part: str, rows: int, memory: int) -> dict[str, dict[str, Any]]:
             "one slab, 1 rank": case(ring=1),
         }
     if part == "slabs":
+        height = memory // (8 * rows) // 40  # fourteen and more fit in memory
+        tile = max(1, height if height < 16 else height // 16 * 16)
         return {
-            "12 sweeps, three slabs": case(sweeps=12, pass_sweeps=12, tile=96),
-            "12 sweeps, one slab": case(sweeps=12, pass_sweeps=12, tile=96, ring=1),
+            "12 sweeps, three slabs": case(sweeps=12, pass_sweeps=12, tile=tile),
+            "12 sweeps, one slab": case(sweeps=12, pass_sweeps=12, tile=tile, ring=1),
         }
     if part == "passes":
         return {
