@@ -11,7 +11,7 @@ first is modelled here, the second needs runs.
 --disk DIR works through a matrix on the disk of DIR in the two ways of P3's figures 3 and 4. It writes half a gigabyte.
 
 --runs DIR runs the mean filter itself on that disk (examples/mean_filter.py, and in_core.cpp with virtual memory), over
-2.1 GB in 512 MiB: figures 11 to 14 on this machine. It takes an hour or two, and 14 GB of the disk until it ends.
+2.1 GB in 512 MiB: figures 11 to 14 on this machine. It takes half an hour, and 14 GB of the disk until it ends.
 """
 
 from __future__ import annotations
