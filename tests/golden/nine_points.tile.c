@@ -10,7 +10,7 @@
 
 LW_INLINE void nine_points_point(double *restrict u, int64_t u_s0, int64_t i, int64_t j) {
     u[i * u_s0 + j] = (0.25 * (((u[(i - 1) * u_s0 + j - 1] + u[(i - 1) * u_s0 + j + 1]) + u[i * u_s0 + j + 1]) + u[(i
-            + 1) * u_s0 + j - 1])) + (double)j;
+            + 1) * u_s0 + j - 1])) + lw_double_i64(j);
 }
 
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
