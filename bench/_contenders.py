@@ -15,13 +15,13 @@ import numpy as np
 from _report import compiler_name
 
 import lapwing as lw
-from lapwing import run as api
+from lapwing.api import run as api
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.toolchain import find_c_compiler
-from lapwing.loopnest.binding import BoundNest
-from lapwing.runtime import native
-from lapwing.runtime.storage import LocalArray
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.runtime.arrays.storage import LocalArray
+from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Reductions, Workspace
 
 TILE, WHOLE_CALL = "Lapwing, tile", "Lapwing, whole call"

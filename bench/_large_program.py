@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing.overlap.program import Program
+from lapwing.overlap.ir.program import Program
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _DIGITS = string.digits + string.ascii_lowercase

@@ -19,8 +19,8 @@ from typing import Any
 from _npb_build import Compilers
 from _npb_run import FREE, Reading, execute, reading_of
 
-from lapwing.cli.lab import Lab, find_lab
 from lapwing.errors import RefusedError, RunError
+from lapwing.launch.lab import Lab, find_lab
 
 LAB = "lab"  # the name of its network
 _MAKER = Path(__file__).parents[1] / "lab" / "lab.py"

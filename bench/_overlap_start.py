@@ -14,7 +14,7 @@ from _pipelines import WIRE, Case, Contender, Job
 from _ranks import run_worker
 from _report import say, summary
 
-from lapwing.cli.lab import Lab
+from lapwing.launch.lab import Lab
 from lapwing.trace.metrics import hidden
 
 WORKER = Path(__file__).with_name("_overlap_worker.py")

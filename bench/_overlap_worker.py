@@ -23,18 +23,19 @@ from _pipelines import NESTS, Contender, Job
 from _report import say
 
 import lapwing as lw
-from lapwing import run as api
+from lapwing.api import run as api
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.tile import tile_source
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import RunError
-from lapwing.loopnest.binding import ArrayType
+from lapwing.loopnest.binding.bound_nest import ArrayType
 from lapwing.planner.choose import Wishes, make_plan
-from lapwing.runtime import communicator, native
+from lapwing.runtime.arrays.layout import Layout, owner_layout
+from lapwing.runtime.arrays.storage import Box, LocalArray, allocate, needed_box
+from lapwing.runtime.binding import native
+from lapwing.runtime.binding.program import rank_program
 from lapwing.runtime.execute import Measure, Runner
-from lapwing.runtime.layout import Layout, owner_layout
-from lapwing.runtime.program import rank_program
-from lapwing.runtime.storage import Box, LocalArray, allocate, needed_box
+from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning
 from lapwing.tiling.faces import faces_of
 from lapwing.trace.exposure import exposed_seconds

@@ -20,17 +20,18 @@ import numpy as np
 from _nests import ADVECTION3D, PROBLEMS
 from _report import say
 
+from lapwing.api.decide import Decider
 from lapwing.codegen.tile import tile_source
-from lapwing.decide import Decider
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.cuts import Cut
 from lapwing.planner.plan import SLICE_SECONDS, Plan
-from lapwing.runtime import communicator, native
+from lapwing.runtime.arrays.storage import LocalArray, allocate, needed_box
+from lapwing.runtime.binding import native
 from lapwing.runtime.execute import Runner
+from lapwing.runtime.mpi import communicator
+from lapwing.runtime.mpi.patience import patience_seconds
 from lapwing.runtime.neighbours import join_neighbours
-from lapwing.runtime.patience import patience_seconds
-from lapwing.runtime.storage import LocalArray, allocate, needed_box
 from lapwing.runtime.tuning import may_spin, place_of
 from lapwing.tiling.faces import faces_of
 

@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lapwing.cli.lab import Lab
-from lapwing.cli.launch import placed
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError
+from lapwing.launch.lab import Lab
+from lapwing.launch.launch import placed
 
 
 def run_worker(what: str, worker: Path, job: dict[str, Any], ranks: int, lab: Lab | None, limit_seconds: int) -> Any:

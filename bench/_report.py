@@ -18,7 +18,7 @@ from rich.table import Table
 
 from lapwing.codegen.toolchain import find_c_compiler
 from lapwing.errors import LapwingError
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 
 _PIPED_WIDTH = 132  # characters, where there is no terminal to ask
 _BUSY = 0.5  # load of other programs, in cores, from which figures are not worth writing down

@@ -18,11 +18,11 @@ import numpy as np
 from _nests import PROBLEMS
 
 import lapwing as lw
-from lapwing import run as api
-from lapwing.check import Reference, differences, make_reference
+from lapwing.api import run as api
+from lapwing.api.check import Reference, differences, make_reference
 from lapwing.errors import RunError
-from lapwing.runtime import communicator
 from lapwing.runtime.execute import Outcome
+from lapwing.runtime.mpi import communicator
 from lapwing.trace.exposure import exposed_seconds
 
 Arguments = Mapping[str, Any]

@@ -19,9 +19,9 @@ import numpy as np
 from _memory import memory
 
 import lapwing as lw
-from lapwing import run as api
-from lapwing.runtime import communicator
+from lapwing.api import run as api
 from lapwing.runtime.execute import Measure
+from lapwing.runtime.mpi import communicator
 from lapwing.trace.metrics import metrics
 
 

@@ -21,10 +21,10 @@ from _nests import PROBLEMS
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 
 import lapwing as lw
+from lapwing.api.run import run
 from lapwing.codegen.plain import plain_source
-from lapwing.run import run
-from lapwing.runtime import native
-from lapwing.runtime.storage import attach
+from lapwing.runtime.arrays.storage import attach
+from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Workspace
 
 _CALLS = 500  # between two looks at the clock

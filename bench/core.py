@@ -19,8 +19,8 @@ from _nests import PROBLEMS
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 from rich.console import Console
 
-from lapwing.check import Reference, differences, make_reference
-from lapwing.loopnest.binding import BoundNest
+from lapwing.api.check import Reference, differences, make_reference
+from lapwing.loopnest.binding.bound_nest import BoundNest
 
 ROUNDS, QUICK_ROUNDS = 9, 2
 RESIDENT, STREAMING = "L2-resident", "beyond the cache"

@@ -23,7 +23,8 @@ from _report import machine
 
 import lapwing as lw
 from lapwing.codegen.toolchain import find_mpi
-from lapwing.runtime import communicator, transfer
+from lapwing.runtime.arrays import transfer
+from lapwing.runtime.mpi import communicator
 
 WAYS = ("from rank 0", "from_function", "from_local", "load")
 STEPS = ("fill", "run", "save")

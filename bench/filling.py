@@ -26,10 +26,10 @@ from _memory import memory
 from _report import console, machine, show_machine, table, write_json
 
 import lapwing as lw
-from lapwing.cli.spilling import spilled
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import LapwingError
-from lapwing.runtime import communicator
+from lapwing.runtime.mpi import communicator
+from lapwing.session.spilling import spilled
 from lapwing.store.chunking import blocks
 from lapwing.units import parsed_size
 

@@ -22,8 +22,8 @@ from _report import machine
 
 import lapwing as lw
 from lapwing.codegen.toolchain import find_mpi
-from lapwing.runtime import communicator
-from lapwing.runtime.meeting import Call, check_same_elements
+from lapwing.runtime.arrays.meeting import Call, check_same_elements
+from lapwing.runtime.mpi import communicator
 
 
 @lw.nest

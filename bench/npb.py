@@ -28,8 +28,8 @@ from _npb_run import FREE, NETWORKS, Reading, Simulated, operations
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 from rich.console import Console
 
-from lapwing.cli.lab import Lab
 from lapwing.errors import LapwingError
+from lapwing.launch.lab import Lab
 
 ROUNDS = 5
 SIMULATOR = ("smpicc", "smpif90", "smpirun")

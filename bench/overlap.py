@@ -38,8 +38,8 @@ from _pipelines import COMPUTE, ENGINES, LIMITS, PEER, PEER_BLOCKING, WIRE, Case
 from _report import console, machine, say, show_machine, write_json
 from rich.console import Console
 
-from lapwing.cli.lab import Lab, find_lab
 from lapwing.errors import LapwingError
+from lapwing.launch.lab import Lab, find_lab
 
 PARTS = ("lab", "node", "helper", "cost")
 REPEAT, QUICK_REPEAT, QUICK_STEPS = 5, 2, 6

@@ -26,8 +26,8 @@ from _report import console, machine, say, show_machine, spread, summary, table,
 from rich.console import Console
 
 from lapwing.errors import BuildError, LapwingError
-from lapwing.overlap.c import read_c
-from lapwing.overlap.fortran import read_fortran
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.languages.fortran.reading import read_fortran
 
 BENCHMARKS = ("LU", "MG", "BT", "IS")
 ROUNDS = 5

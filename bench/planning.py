@@ -18,8 +18,8 @@ from _ranks import run_worker
 from _report import console, machine, say, show_machine, table, write_json
 from rich.console import Console
 
-from lapwing.cli.lab import Lab, find_lab
 from lapwing.errors import LapwingError
+from lapwing.launch.lab import Lab, find_lab
 
 NESTS = {**PROBLEMS, "advection3d": ADVECTION3D}
 ROUNDS, QUICK_ROUNDS = 5, 2

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from limits import scaled
 
-from lapwing.cli.lab import find_lab
 from lapwing.errors import LapwingError
+from lapwing.launch.lab import find_lab
 
 BENCH = Path(__file__).parents[1] / "bench"
 

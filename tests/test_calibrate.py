@@ -29,13 +29,14 @@ from lapwing.calibrate.rig import times_of
 from lapwing.calibrate.statistics import median_quantity, relative_noise, typical
 from lapwing.calibrate.tile import Probe, kernel_key, measure_kernel, probe
 from lapwing.calibrate.tiles import fit_copies, fit_operations, noise_of, subject_of
-from lapwing.cli import launch
-from lapwing.cli.job import Report
 from lapwing.cli.main import main
 from lapwing.errors import RefusedError
+from lapwing.launch import launch
+from lapwing.launch.job import Report
 from lapwing.machine import stored
 from lapwing.machine.document import from_document, links_document, links_from, to_document
 from lapwing.machine.machine import Curve, Quantity
+from lapwing.planner.choose import Wishes
 from lapwing.trace.events import EVENT, PHASES
 
 LIMIT = scaled(200)  # seconds for one command, builds included
@@ -327,7 +328,7 @@ def test_a_kernel_is_known_by_its_source_not_its_sizes() -> None:
 
 
 def test_a_nest_of_the_users_gets_tiles_around_its_own() -> None:
-    subject = subject_of(nests.gauss_seidel, {"u": np.ones((514, 514)), "sweeps": 4}, 2)
+    subject = subject_of(nests.gauss_seidel, {"u": np.ones((514, 514)), "sweeps": 4}, Wishes(), 2)
     heights = [height for _, _, height in subject.candidates]
     assert len(heights) == len(set(heights)) >= 2
     assert all(len(block) == 2 for block, _, _ in subject.candidates)
@@ -445,7 +446,7 @@ def _workers(mark: str) -> list[int]:
             marked = mark.encode() in (entry / "environ").read_bytes().split(b"\0") if words else False
         except OSError:
             continue
-        if marked and b"lapwing.cli.calibrate_worker" in words and b"-m" in words[:3]:
+        if marked and b"lapwing.session.calibrate_worker" in words and b"-m" in words[:3]:
             found.append(int(entry.name))
     return found
 

@@ -24,16 +24,17 @@ from limits import scaled
 from processes import default_signals
 
 import lapwing as lw
-from lapwing import check
-from lapwing.api import Nest
-from lapwing.cli import loading, session
-from lapwing.cli.files import check_writable, write_json
-from lapwing.cli.frames import FrameReader, FrameWriter
-from lapwing.cli.job import Job
+from lapwing.api import check
+from lapwing.api.nest import Nest
 from lapwing.cli.main import main
 from lapwing.codegen.cache import cache_directory
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, LapwingError, RefusedError
+from lapwing.files import check_writable, write_json
+from lapwing.launch import loading
+from lapwing.launch.frames import FrameReader, FrameWriter
+from lapwing.launch.job import Job
+from lapwing.session import session
 from lapwing.trace.metrics import hidden
 
 LIMIT = scaled(120)  # seconds for one command, builds included
@@ -879,7 +880,7 @@ def runs(process: int) -> bool:
 
 def is_rank(process: int) -> bool:
     command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-    return command[1:3] == [b"-m", b"lapwing.cli.worker"]
+    return command[1:3] == [b"-m", b"lapwing.session.worker"]
 
 
 class Started:

@@ -34,8 +34,8 @@ from test_distributed import (
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import distributed
-from lapwing.runtime.layout import layout_of_blocks, rows_layout
+from lapwing.runtime.arrays import distributed
+from lapwing.runtime.arrays.layout import layout_of_blocks, rows_layout
 
 SECONDS = scaled(120)
 SCENARIOS: dict[str, Callable[..., None]] = {}

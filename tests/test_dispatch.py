@@ -20,11 +20,12 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing import decide, dispatch, memo
+from lapwing import memo
+from lapwing.api import decide, dispatch
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.tile import Probe
 from lapwing.machine.machine import Quantity
-from lapwing.runtime import communicator
+from lapwing.runtime.mpi import communicator
 
 FACTOR = 0.25
 SHIFTS = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])

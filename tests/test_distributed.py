@@ -335,12 +335,12 @@ class Counted:
 @scenario
 def runs_that_start_from_the_same_values() -> None:
     """However many runs, an element goes to a rank once, and results are gathered once for each partition."""
-    from lapwing.check import Reference
-    from lapwing.cli import together
-    from lapwing.cli.together import RunsTogether
+    from lapwing.api.check import Reference
     from lapwing.planner.choose import Wishes, make_plan
-    from lapwing.runtime import communicator
     from lapwing.runtime.execute import Measure, written_views
+    from lapwing.runtime.mpi import communicator
+    from lapwing.session import together
+    from lapwing.session.together import RunsTogether
     from lapwing.tiling.skewing import skewed_nest
 
     rank, size = rank_and_size()
@@ -390,11 +390,11 @@ def runs_that_start_from_the_same_values() -> None:
 @scenario
 def runs_of_less_work_than_ranks() -> None:
     """Surplus ranks keep nothing and have nothing to compare."""
-    from lapwing.check import Reference
-    from lapwing.cli.together import RunsTogether
+    from lapwing.api.check import Reference
     from lapwing.planner.choose import Wishes, make_plan
-    from lapwing.runtime import communicator
     from lapwing.runtime.execute import Measure
+    from lapwing.runtime.mpi import communicator
+    from lapwing.session.together import RunsTogether
 
     rank, size = rank_and_size()
     arguments = {"u": numbers(3, 3, 3), "sweeps": 3}

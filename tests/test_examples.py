@@ -23,7 +23,7 @@ import pytest
 from limits import scaled
 
 import lapwing as lw
-from lapwing.runtime.communicator import launcher_rank
+from lapwing.runtime.mpi.launcher import launcher_rank
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = {

@@ -21,10 +21,10 @@ from limits import scaled
 from needs import CMAKE, SIMGRID
 
 import lapwing as lw
-from lapwing.api import Nest
+from lapwing.api.decide import Decider
+from lapwing.api.nest import Nest
 from lapwing.cli.main import main
 from lapwing.codegen.toolchain import find_mpi
-from lapwing.decide import Decider
 from lapwing.errors import BuildError, RefusedError
 from lapwing.export import smpi
 from lapwing.export.description import _text
@@ -32,11 +32,11 @@ from lapwing.export.smpi import Cluster, cost_options, host_file, line, platform
 from lapwing.export.stand_alone import export, sources
 from lapwing.export.tables import _table, program_bytes
 from lapwing.export.virtual import cluster_of
-from lapwing.loopnest.rounding import nearest
+from lapwing.loopnest.binding.rounding import nearest
 from lapwing.machine import stored
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES, Plan
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 
 SECONDS = scaled(120)
 CLUSTER = Cluster(

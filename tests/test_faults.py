@@ -25,10 +25,13 @@ from needs import TASKSET
 from processes import default_signals
 
 import lapwing as lw
+from lapwing.api.run import run
 from lapwing.planner.plan import ENGINES
-from lapwing.run import run
-from lapwing.runtime import communicator, execute, segments
-from lapwing.runtime.patience import patience_seconds
+from lapwing.runtime import execute
+from lapwing.runtime.arrays import segments
+from lapwing.runtime.mpi import communicator
+from lapwing.runtime.mpi.patience import patience_seconds
+from lapwing.runtime.mpi.start import start_mpi
 from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 SECONDS = scaled(120)  # for a run that ends by itself, on a machine that is busy
@@ -114,7 +117,7 @@ def endless(engine: str, directory: str, moment: str = "") -> None:
 
     moment: on the way to the run, one of MOMENTS, at which the second rank stops.
     """
-    communicator.start_mpi("endless")
+    start_mpi("endless")
     arguments = {"u": np.zeros((800, 800)), "sweeps": 100_000}
     nest = smooth.using(engine=engine, tile=50)
     plan = nest.plan(**arguments, ranks=communicator.world().Get_size()) if rank() == 0 else None

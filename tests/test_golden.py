@@ -18,7 +18,7 @@ from lapwing.codegen import tile
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
-from lapwing.runtime.native import TILE_FLAGS
+from lapwing.runtime.binding.native import TILE_FLAGS
 from lapwing.tiling.faces import Faces, faces_of
 from lapwing.tiling.inner import legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest

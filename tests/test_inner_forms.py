@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing import decide
-from lapwing.api import ArrayShape
+from lapwing.api import decide
+from lapwing.api.run import run
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.tile import Probe
 from lapwing.errors import RunError
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.machine import Quantity
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
 from lapwing.planner.rates import Shape
-from lapwing.run import run
 from lapwing.runtime import alone
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest

@@ -22,12 +22,12 @@ from limits import scaled
 from needs import LAB
 from processes import default_signals
 
-from lapwing.cli import lab as finding
-from lapwing.cli import launch
-from lapwing.cli.job import Job
-from lapwing.cli.progress import ProgressBar
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError, RunError
+from lapwing.launch import lab as finding
+from lapwing.launch import launch
+from lapwing.launch.job import Job
+from lapwing.launch.progress import ProgressBar
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "lab" / "lab.py"
@@ -509,7 +509,7 @@ class Started:
     def ranks(self) -> list[int]:
         """The processes of this run's ranks: all that are in the lab's namespaces."""
         return [int(process) for name in sorted(namespaces()) for process in ip("netns", "pids", name).split()
-                if b"lapwing.cli.worker" in Path(f"/proc/{process}/cmdline").read_bytes()]  # fmt: skip
+                if b"lapwing.session.worker" in Path(f"/proc/{process}/cmdline").read_bytes()]  # fmt: skip
 
     def end(self) -> tuple[int, str]:
         """Exit status and the last line of standard error, once no process is left in the lab."""

@@ -22,8 +22,9 @@ from test_distributed import written_twice as writes_twice
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import communicator, execute
-from lapwing.runtime.arrival import ranks_text
+from lapwing.runtime import execute
+from lapwing.runtime.mpi import communicator
+from lapwing.runtime.mpi.arrival import ranks_text
 
 SECONDS = 120
 PATIENCE = "2"
@@ -242,7 +243,7 @@ def on_communicators_of_the_users() -> None:
 @scenario
 def surplus_ranks_idle() -> None:
     """The grids of a multigrid cycle, down to one point and none, with reductions and arrays of every kind."""
-    from lapwing.run import run
+    from lapwing.api.run import run
 
     _, size = rank_and_size()
     for k in rounds(6, 24):
@@ -461,7 +462,7 @@ def test_the_ranks_of_one_process() -> None:
 
 def test_patience_beyond_what_clocks_can_count() -> None:
     watch = "library.lw_watch(1e12, b'over'); time.sleep(0.1); library.lw_unwatch()"
-    script = f"import time; from lapwing.runtime import native; library = native.serial_runtime(); {watch}"
+    script = f"import time; from lapwing.runtime.binding import native; library = native.serial_runtime(); {watch}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert (done.returncode, "over" in done.stderr) == (0, False)
 

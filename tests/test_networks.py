@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from lapwing.api.decide import Decider
 from lapwing.calibrate import networks
 from lapwing.codegen.toolchain import find_mpi
-from lapwing.decide import Decider
 from lapwing.errors import BuildError
 from lapwing.machine import stored
 from lapwing.machine.machine import Link
@@ -73,14 +73,14 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
 
 
 def test_on_one_node_there_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lapwing.runtime.communicator.ranks_of_node", lambda comm: {0, 1})
+    monkeypatch.setattr("lapwing.runtime.mpi.communicator.ranks_of_node", lambda comm: {0, 1})
     assert networks.network_of(OneNode(), lambda done: None) is None
 
 
 def test_predictions_rest_on_the_measured_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow network that was measured makes a run longer than the typical one that stands for what nobody has measured."""
-    from lapwing.api import Nest
-    from lapwing.cli.loading import load_nest, problem_arguments
+    from lapwing.api.nest import Nest
+    from lapwing.launch.loading import load_nest, problem_arguments
 
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     (tmp_path / "smooth.py").write_text(NEST)
@@ -97,7 +97,7 @@ def test_predictions_rest_on_the_measured_network(tmp_path: Path, monkeypatch: p
 
 WORKER = """
 from lapwing.calibrate import networks
-from lapwing.runtime import communicator
+from lapwing.runtime.mpi import communicator
 
 comm = communicator.world()
 networks.SECONDS = 0.1

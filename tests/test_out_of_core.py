@@ -20,13 +20,14 @@ from limits import scaled
 from needs import LIBURING
 
 import lapwing as lw
-from lapwing.api import ArrayShape
 from lapwing.codegen.toolchain import find_c_compiler, find_mpi
 from lapwing.errors import BuildError
+from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.planner.choose import Wishes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
-from lapwing.runtime import communicator, native
+from lapwing.runtime.binding import native
+from lapwing.runtime.mpi import communicator
 from lapwing.runtime.streaming import brought_boxes
 from lapwing.store.manifest import Claim, reached, read_manifest
 from lapwing.tiling.faces import Faces

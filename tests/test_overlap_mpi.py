@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap import mpi, mpi_rows
-from lapwing.overlap.mpi import Kind, Role
-from lapwing.overlap.mpi_calls import TABLE
+from lapwing.overlap import mpi
+from lapwing.overlap.mpi import Kind, Role, table
+from lapwing.overlap.mpi.calls import TABLE
 
 # What mpi.h declares and the table leaves out on purpose; lookup says None, and callers expect the worst.
 LEFT_OUT = re.compile(
@@ -114,7 +114,7 @@ def is_mpich() -> bool:
 
 
 def known() -> dict[str, mpi.MpiCall]:
-    return {call.name: call for call in mpi_rows.calls().values()}
+    return {call.name: call for call in table.calls().values()}
 
 
 def test_every_function_of_mpi_h_is_known_or_left_out_on_purpose() -> None:
@@ -165,7 +165,7 @@ def test_the_programs_own_procedures_are_those_of_mpi_h() -> None:
 
 
 def test_memory_without_a_type_is_a_buffer_or_outlives_the_call_or_is_a_result() -> None:
-    memory_or_buffer = mpi_rows.BUFFER_ROLES | {Role.MEMORY}
+    memory_or_buffer = table.BUFFER_ROLES | {Role.MEMORY}
     others = set()
     for name, there in prototypes().items():
         call = mpi.lookup(name)
@@ -333,7 +333,7 @@ def test_every_collective_buffer_is_described() -> None:
     for call in known().values():
         if call.kind in communicating:
             roles = [parameter.role for parameter in call.parameters]
-            assert len(call.buffers) == sum(roles.count(role) for role in mpi_rows.BUFFER_ROLES)
+            assert len(call.buffers) == sum(roles.count(role) for role in table.BUFFER_ROLES)
             for buffer in call.buffers:
                 assert (buffer.count is None) != (buffer.counts is None)
                 assert buffer.reads or buffer.writes
@@ -518,7 +518,7 @@ def test_a_call_of_kind_local_neither_waits_nor_names_a_peer() -> None:
 
 
 def test_the_table_has_each_call_once() -> None:
-    names = [call.name for kind, row in mpi_rows.table_rows() for call in mpi_rows.calls_of_row(kind, row)]
+    names = [call.name for kind, row in table.table_rows() for call in table.calls_of_row(kind, row)]
     assert len(names) == len(set(names))
     assert len(names) > 400
     assert all(len(line) <= 120 for line in TABLE.splitlines())
@@ -526,9 +526,9 @@ def test_the_table_has_each_call_once() -> None:
 
 def test_a_misspelt_table_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Send.*colective"):
-        list(mpi_rows.calls_of_row(Kind.SEND, "Send buf | colective"))
+        list(table.calls_of_row(Kind.SEND, "Send buf | colective"))
     with pytest.raises(KeyError):
-        list(mpi_rows.calls_of_row(Kind.SEND, "Send buf:NO_ROLE"))
+        list(table.calls_of_row(Kind.SEND, "Send buf:NO_ROLE"))
 
 
 def test_sizes_are_those_of_mpi_h() -> None:

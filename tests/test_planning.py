@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.api import ArrayShape
+from lapwing.api.decide import Decider, Decision, decide, machine_here
 from lapwing.calibrate import probing
 from lapwing.calibrate.tile import FaceCost, Probe
-from lapwing.decide import Decider, Decision, decide, machine_here
 from lapwing.errors import RefusedError
+from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.machine import stored
 from lapwing.machine.machine import Curve, Fingerprint, Link, Machine, Quantity
 from lapwing.planner.choose import Wishes, make_plan

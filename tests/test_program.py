@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.api import ArrayShape
-from lapwing.runtime.native import Program
-from lapwing.runtime.program import RankProgram, rank_program
+from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.runtime.binding.native import Program
+from lapwing.runtime.binding.program import RankProgram, rank_program
 from lapwing.tiling.faces import Faces
 
 

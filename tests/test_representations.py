@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.api.run import run
 from lapwing.html import table
-from lapwing.run import run
 
 
 @lw.nest

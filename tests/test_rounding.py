@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lapwing.loopnest.rounding import nearest
+from lapwing.loopnest.binding.rounding import nearest
 
 
 def test_beyond_the_range_is_infinite():

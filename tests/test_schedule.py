@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from lapwing.errors import RefusedError
-from lapwing.schedule.completion import (
+from lapwing.theory.completion import (
     MessageCost,
     StepCost,
     best_height,
@@ -25,7 +25,7 @@ from lapwing.schedule.completion import (
     overlapped_time,
     time_at_height,
 )
-from lapwing.schedule.linear import (
+from lapwing.theory.linear import (
     LinearSchedule,
     blocking_vector,
     check_blocking,
@@ -33,7 +33,7 @@ from lapwing.schedule.linear import (
     linear_schedule,
     overlapped_vector,
 )
-from lapwing.schedule.out_of_core import (
+from lapwing.theory.out_of_core import (
     OutOfCoreMachine,
     Wavefront,
     best_block,

@@ -15,11 +15,11 @@ import pytest
 
 import lapwing as lw
 from lapwing.codegen.bounds import tile_bounds
-from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence
+from lapwing.runtime.arrays.shear import Shear, shear_of
+from lapwing.runtime.arrays.storage import allocate, needed_box, storage_of
 from lapwing.runtime.execute import written_boxes
-from lapwing.runtime.shear import Shear, shear_of
-from lapwing.runtime.storage import allocate, needed_box, storage_of
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import Partition, even_cuts, weighted_cuts

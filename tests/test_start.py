@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from lapwing import scratch
-from lapwing.cli import launch, loading, search_path
-from lapwing.cli.loading import load_nest
 from lapwing.errors import LapwingError
-from lapwing.runtime import mpi_memory
+from lapwing.launch import launch, loading, search_path
+from lapwing.launch.loading import load_nest
+from lapwing.runtime.mpi import memory
 
 SOURCES = Path(scratch.__file__).parent
 NEST = """
@@ -77,7 +77,7 @@ def test_neighbours_do_not_take_the_place_of_modules(folder: Path) -> None:
 def test_ranks_import_nothing_from_the_current_directory(folder: Path) -> None:
     environment = search_path.without_current_directory({**os.environ, "PYTHONPATH": f":{SOURCES.parent}::"})
     script = (
-        "import os, select, lapwing.cli.search_path as s\n"
+        "import os, select, lapwing.launch.search_path as s\n"
         "s.forget_environment()\n"
         "print(os.environ.get('PYTHONSAFEPATH'))"
     )
@@ -200,7 +200,7 @@ def test_files_are_utf8_in_every_locale(tmp_path: Path, locale: str) -> None:
         if not (tmp_path / locale).exists():
             pytest.skip(f"no sources of locale {source} here")
     script = (
-        "import sys, lapwing.runtime.native as n, lapwing.export.stand_alone as s, lapwing.calibrate.calls\n"
+        "import sys, lapwing.runtime.binding.native as n, lapwing.export.stand_alone as s, lapwing.calibrate.calls\n"
         "n._load_source.__globals__['build_shared_library'] = lambda **k: sys.exit(len(k['sources']) != 3)\n"
         "n.build_tile('', None)"
     )
@@ -277,20 +277,20 @@ def test_what_was_kept_and_what_is_of_other_machines_stays(tmp_path: Path, aband
 def test_shared_memory_that_nobody_has_mapped_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import mmap
 
-    monkeypatch.setattr(mpi_memory, "_SHARED", tmp_path)
-    monkeypatch.setattr(mpi_memory, "_YOUNG_SECONDS", -1.0)
+    monkeypatch.setattr(memory, "_SHARED", tmp_path)
+    monkeypatch.setattr(memory, "_YOUNG_SECONDS", -1.0)
     for name in ("mpich_shm_1_0", "mpich_shm_2_0", "others"):
         (tmp_path / name).write_bytes(bytes(mmap.PAGESIZE))
     with (tmp_path / "mpich_shm_1_0").open("r+b") as stream, mmap.mmap(stream.fileno(), 0):
-        mpi_memory.remove_abandoned_segments()
+        memory.remove_abandoned_segments()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["mpich_shm_1_0", "others"]
-        mpi_memory.unname_mapped()
+        memory.unname_mapped()
         assert [path.name for path in tmp_path.iterdir()] == ["others"]
 
 
 def test_young_shared_memory_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpi_memory, "_SHARED", tmp_path)
+    monkeypatch.setattr(memory, "_SHARED", tmp_path)
     (tmp_path / "mpich_shm_1_0").write_bytes(b"x")
-    assert time.time() - (tmp_path / "mpich_shm_1_0").stat().st_ctime < mpi_memory._YOUNG_SECONDS
-    mpi_memory.remove_abandoned_segments()
+    assert time.time() - (tmp_path / "mpich_shm_1_0").stat().st_ctime < memory._YOUNG_SECONDS
+    memory.remove_abandoned_segments()
     assert (tmp_path / "mpich_shm_1_0").exists()

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from lapwing.errors import RefusedError
-from lapwing.tiling.shapes import best_rays, best_shape, best_sides, extreme_rays, facet_normals, whole_sides
-from lapwing.tiling.supernode import Supernode, TileSpace, determinant, inverse
+from lapwing.theory.shapes import best_rays, best_shape, best_sides, extreme_rays, facet_normals, whole_sides
+from lapwing.theory.supernode import Supernode, TileSpace, determinant, inverse
 
 UNIT = ((1, 0, 0), (0, 1, 0), (0, 0, 1))  # P0's test loop
 SKEWED = Supernode.of_sides([[2, 1], [0, 3]])  # sides (2, 0) and (1, 3)

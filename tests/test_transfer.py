@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from lapwing.runtime import transfer
+from lapwing.runtime.arrays import transfer
 
 
 @pytest.mark.parametrize(

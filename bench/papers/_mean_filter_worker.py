@@ -14,12 +14,12 @@ import _paths  # noqa: F401
 from mean_filter import smooth
 
 import lapwing as lw
-from lapwing.decide import Decider
-from lapwing.out_of_core import out_of_core_plan, stored_arrays
+from lapwing.api.decide import Decider
+from lapwing.api.out_of_core import out_of_core_plan, stored_arrays
+from lapwing.api.run import run
 from lapwing.planner.plan import Plan
-from lapwing.run import run
-from lapwing.runtime import communicator
 from lapwing.runtime.execute import Measure
+from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import place_of
 from lapwing.trace.events import PHASES
 

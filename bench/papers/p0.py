@@ -33,9 +33,9 @@ from lapwing.export.smpi import Cluster, build, line, simulate
 from lapwing.export.stand_alone import sources
 from lapwing.export.tables import program_bytes
 from lapwing.planner.choose import Wishes, make_plan
-from lapwing.schedule.completion import MessageCost, blocking_steps, blocking_time, overlapped_steps
 from lapwing.schedule.pipeline import Channel, Engine, Pipeline
 from lapwing.schedule.timeline import completion_seconds
+from lapwing.theory.completion import MessageCost, blocking_steps, blocking_time, overlapped_steps
 
 GRID = (4, 4)
 RANKS = 16

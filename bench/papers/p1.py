@@ -29,9 +29,9 @@ from lapwing.export.smpi import Cluster, build, line, simulate
 from lapwing.export.stand_alone import sources
 from lapwing.export.tables import program_bytes
 from lapwing.planner.choose import Wishes, make_plan
-from lapwing.schedule.completion import blocking_steps, blocking_time, dma_time, overlapped_steps
 from lapwing.schedule.pipeline import Channel, Engine, Pipeline
 from lapwing.schedule.timeline import completion_seconds
+from lapwing.theory.completion import blocking_steps, blocking_time, dma_time, overlapped_steps
 
 GRID = (3, 3)
 RANKS = 9

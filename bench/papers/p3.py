@@ -30,7 +30,7 @@ from _mean_filter_runs import rows as measured_rows
 from rich.console import Console
 
 from lapwing.machine.stored import find
-from lapwing.schedule.out_of_core import OutOfCoreMachine, best_block, mean_filter, printed_best_block
+from lapwing.theory.out_of_core import OutOfCoreMachine, best_block, mean_filter, printed_best_block
 
 PROCESSORS = 4
 DOUBLE_BYTES = 8

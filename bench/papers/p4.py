@@ -31,12 +31,12 @@ from _figures import Claim, Found, Picture, Row, Series, main, show_rows, yes
 from _report import say
 from rich.console import Console
 
-from lapwing.api import Nest
+from lapwing.api.nest import Nest
 from lapwing.export.smpi import build, simulate
 from lapwing.export.stand_alone import sources
 from lapwing.export.tables import program_bytes
 from lapwing.export.virtual import cluster_of
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.machine import Curve, Link, Machine, Quantity
 from lapwing.machine.stored import find
 from lapwing.planner.choose import Wishes, make_plan

@@ -14,13 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lapwing.api import Nest, nest
+    from lapwing.api.nest import Nest, nest
     from lapwing.errors import BuildError, LapwingError, Refusal, RefusedError, RunError
     from lapwing.loopnest.dependences import Dependence
     from lapwing.planner.plan import Plan
-    from lapwing.runtime.communicator import SELF
-    from lapwing.runtime.creation import from_function, from_local, full, load, zeros
-    from lapwing.runtime.distributed import DistributedArray
+    from lapwing.runtime.arrays.creation import from_function, from_local, full, load, zeros
+    from lapwing.runtime.arrays.distributed import DistributedArray
+    from lapwing.runtime.mpi.communicator import SELF
     from lapwing.store.array import StoredArray
     from lapwing.store.opening import create
     from lapwing.store.opening import open as open
@@ -54,23 +54,23 @@ __all__ = [
 _HOMES = {
     "BuildError": "lapwing.errors",
     "Dependence": "lapwing.loopnest.dependences",
-    "DistributedArray": "lapwing.runtime.distributed",
+    "DistributedArray": "lapwing.runtime.arrays.distributed",
     "LapwingError": "lapwing.errors",
-    "Nest": "lapwing.api",
+    "Nest": "lapwing.api.nest",
     "Plan": "lapwing.planner.plan",
     "Refusal": "lapwing.errors",
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",
-    "SELF": "lapwing.runtime.communicator",
+    "SELF": "lapwing.runtime.mpi.communicator",
     "StoredArray": "lapwing.store.array",
     "create": "lapwing.store.opening",
-    "from_function": "lapwing.runtime.creation",
-    "from_local": "lapwing.runtime.creation",
-    "full": "lapwing.runtime.creation",
-    "load": "lapwing.runtime.creation",
-    "nest": "lapwing.api",
+    "from_function": "lapwing.runtime.arrays.creation",
+    "from_local": "lapwing.runtime.arrays.creation",
+    "full": "lapwing.runtime.arrays.creation",
+    "load": "lapwing.runtime.arrays.creation",
+    "nest": "lapwing.api.nest",
     "open": "lapwing.store.opening",
-    "zeros": "lapwing.runtime.creation",
+    "zeros": "lapwing.runtime.arrays.creation",
 }
 
 

@@ -1,7 +1,7 @@
 """``python -m lapwing``: the command line."""
 
 if __name__ == "__main__":
-    from lapwing.cli.search_path import leave_current_directory
+    from lapwing.launch.search_path import leave_current_directory
 
     leave_current_directory()
 

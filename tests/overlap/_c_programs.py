@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from lapwing.overlap.c import read_c_text
-from lapwing.overlap.program import Assign, Expression, Procedure, Program, Statement
+from lapwing.overlap.ir.expressions import Expression
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import Assign, Statement
+from lapwing.overlap.languages.c.reading import read_c_text
 
 DECLARATIONS = """
 struct inner { int depth; };

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.program import (
-    Allocate,
-    Assign,
+from lapwing.overlap.ir.expressions import (
     Assignment,
-    Block,
-    Call,
-    Compound,
     Constant,
     Element,
-    Evaluate,
     Expression,
-    If,
-    InputOutput,
     Invocation,
-    Jump,
-    Loop,
     Member,
     Name,
-    Nothing,
     Number,
-    Opaque,
     Operation,
-    Procedure,
-    Program,
-    Select,
     Slice,
-    Statement,
     Symbol,
     Text,
     Unread,
+)
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import (
+    Allocate,
+    Assign,
+    Block,
+    Call,
+    Compound,
+    Evaluate,
+    If,
+    InputOutput,
+    Jump,
+    Loop,
+    Nothing,
+    Opaque,
+    Select,
+    Statement,
     While,
 )
+from lapwing.overlap.languages.fortran.reading import read_text
 
 
 def body(lines: str, declarations: str = "", name: str = "text.f90") -> list[str]:

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lapwing.overlap.program import (
-    Assign,
-    Block,
-    Call,
-    Declare,
+from lapwing.overlap.ir.expressions import (
     Dimension,
     Element,
     Expression,
     Invocation,
-    Jump,
     Name,
     Number,
-    Opaque,
-    Procedure,
-    Program,
-    Source,
-    Span,
-    Statement,
     Storage,
     Symbol,
     Type,
 )
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import Assign, Block, Call, Declare, Jump, Opaque, Statement
+from lapwing.overlap.source.spans import Source, Span
 
 INT = Type("integer", 4, "int")
 SIZE = Type("integer", 8, "size_t")

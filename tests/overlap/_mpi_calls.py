@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from lapwing.overlap.program import Call, Invocation, Opaque, Program, Statement
+from lapwing.overlap.ir.expressions import Invocation
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Call, Opaque, Statement
 
 # Comments, strings and characters are matched first, so that what they hold is not.
 _SCAN = re.compile(

@@ -9,26 +9,22 @@ from typing import Any
 
 from _model import DOUBLE, POINTER, STRUCT, Maker, at, pointer_to
 
-from lapwing.overlap.program import (
+from lapwing.overlap.ir.expressions import (
     AddressOf,
-    Assign,
-    Call,
     Cast,
     Deref,
     Element,
     Expression,
     Invocation,
-    Jump,
     Member,
     Name,
     Number,
     Operation,
-    Procedure,
-    Program,
-    Statement,
     Storage,
     Symbol,
 )
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import Assign, Call, Jump, Statement
 
 TWO = pointer_to(POINTER)
 TO_STRUCT = pointer_to(STRUCT)

@@ -27,7 +27,7 @@ from limits import scaled
 from needs import FORTRAN_MPI
 
 from lapwing.cli.main import main
-from lapwing.overlap import strips
+from lapwing.overlap.emission import strip_mining
 
 SANITIZER = "detect_leaks=0:detect_stack_use_after_return=1"  # MPICH itself leaks
 # All ranks are here: looking for networks takes MPICH longer than all that the programs do.
@@ -228,7 +228,7 @@ class Rewritten:
 
 
 def overlap(
-    sources: Sequence[Path], directory: Path, arguments: Sequence[str] = (), strip: int = strips.STRIP
+    sources: Sequence[Path], directory: Path, arguments: Sequence[str] = (), strip: int = strip_mining.STRIP
 ) -> Rewritten:
     """Copy the directory of the sources and let the tool rewrite the copy; long loops in strips of ``strip`` turns."""
     shutil.copytree(sources[0].parent, directory)
@@ -239,7 +239,7 @@ def overlap(
         contextlib.chdir(directory),
         contextlib.redirect_stdout(messages),
         contextlib.redirect_stderr(messages),
-        mock.patch.object(strips, "STRIP", strip),
+        mock.patch.object(strip_mining, "STRIP", strip),
         pytest.raises(SystemExit) as ended,
     ):
         main(["overlap", *map(str, copies), "--in-place", "--json", str(report), *arguments])

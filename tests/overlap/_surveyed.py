@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lapwing.overlap.aliases import Aliases
-from lapwing.overlap.analysis import Analysis
-from lapwing.overlap.c import read_c_text
-from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.matching import Matching
-from lapwing.overlap.motions.context import Context
-from lapwing.overlap.program import Program
-from lapwing.overlap.regions import Nearest, Region, Regions, Stretch, Stretches
-from lapwing.overlap.report import Communication, Options
-from lapwing.overlap.sites import Site, sites_of
-from lapwing.overlap.started import Started
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.memory.aliases import Aliases
+from lapwing.overlap.analysis.memory.mod_ref import Touches
+from lapwing.overlap.analysis.memory.scalar_values import Values
+from lapwing.overlap.analysis.messages.completions import Started
+from lapwing.overlap.analysis.messages.matching import Matching
+from lapwing.overlap.analysis.messages.producer_consumer import Nearest, Region, Regions, Stretch, Stretches
+from lapwing.overlap.analysis.messages.sites import Site, sites_of
+from lapwing.overlap.dataflow.call_graph import CallGraph
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.c.reading import read_c_text
+from lapwing.overlap.languages.fortran.reading import read_text
+from lapwing.overlap.report.outcome import Communication, Options
 from lapwing.overlap.survey import survey
-from lapwing.overlap.touches import Touches
-from lapwing.overlap.values import Values
+from lapwing.overlap.transforms.context import Context
 
 
 def read(text: str, name: str) -> Program:

@@ -8,10 +8,10 @@ from pathlib import Path
 from _building import language_of, write
 from _running import Reference, required
 
-from lapwing.overlap.c import read_c
-from lapwing.overlap.fortran import read_fortran
-from lapwing.overlap.report import Communication, Options, Outcome
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.languages.fortran.reading import read_fortran
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Communication, Options, Outcome
 
 
 @dataclass(frozen=True)

@@ -9,31 +9,30 @@ from _model import DOUBLE, INT, POINTER, SIZE, STRUCT, Maker, at, pointer_to
 from _pointers import Interpreter, random_pointers
 from randomness import seeds
 
-from lapwing.overlap.aliases import ANYTHING, UNKNOWN, Aliases, Memory
-from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.program import (
+from lapwing.overlap.analysis.memory.aliases import Aliases
+from lapwing.overlap.dataflow.call_graph import CallGraph
+from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Memory
+from lapwing.overlap.ir.expressions import (
     AddressOf,
-    Allocate,
     Assignment,
     Cast,
     Constant,
     Deref,
     Element,
-    Evaluate,
     Expression,
     Invocation,
     Member,
     Name,
     Number,
     Operation,
-    Procedure,
-    Program,
     Slice,
     Symbol,
     Text,
     Type,
     Unread,
 )
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import Allocate, Evaluate
 
 pytestmark = pytest.mark.usefixtures("own_header")
 
@@ -557,7 +556,7 @@ def test_unknown_code_may_reach_common_and_what_it_is_given(fortran: Maker) -> N
 def test_fortran_passes_its_variables_to_c(c: Maker) -> None:
     from dataclasses import replace
 
-    from lapwing.overlap.program import Program
+    from lapwing.overlap.ir.program import Program
 
     x = c.argument("x", POINTER, key="procedure work_::x")
     c.procedure("work_", (x,), ())
@@ -625,7 +624,7 @@ def test_the_only_allocation_of_an_allocatable(fortran: Maker) -> None:
 
 def read(text: str, name: str = "program.c") -> Asked:
     pytest.importorskip("clang.cindex")
-    from lapwing.overlap.c import read_c_text
+    from lapwing.overlap.languages.c.reading import read_c_text
 
     return Asked(read_c_text(text, name))
 

@@ -7,10 +7,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.overlap.boxes import in_boxes
-from lapwing.overlap.effects import Access
-from lapwing.overlap.program import Storage, Symbol, Type
-from lapwing.overlap.sections import Linear, Range, Section, Subscript
+from lapwing.affine.sections import Linear, Range, Section, Subscript
+from lapwing.overlap.analysis.effects.coalescing import in_boxes
+from lapwing.overlap.ir.accesses import Access
+from lapwing.overlap.ir.expressions import Storage, Symbol, Type
 
 ARRAY = Symbol("procedure p::a", "a", Storage.LOCAL, Type("real", 8, "double precision"))
 I = Linear.term("i")  # noqa: E741

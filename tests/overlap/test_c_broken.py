@@ -10,8 +10,10 @@ from _c_programs import function, said
 from _mpi_calls import calls_in_text, unrepresented
 
 from lapwing.errors import LapwingError, RefusedError
-from lapwing.overlap.c import libclang, read_c, read_c_text, units
-from lapwing.overlap.program import Assign, Declare, Opaque, Program, Unread
+from lapwing.overlap.ir.expressions import Unread
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Assign, Declare, Opaque
+from lapwing.overlap.languages.c.reading import libclang, read_c, read_c_text, units
 
 BARRIER = "int MPI_Barrier(int);\n"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from _mpi_calls import unrepresented
 
-from lapwing.overlap.c import read_c
-from lapwing.overlap.program import Block, Opaque, Program
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Block, Opaque
+from lapwing.overlap.languages.c.reading import read_c
 
 ROOT = Path(os.environ.get("LAPWING_CORRBENCH", "")) / "micro-benches" / "0-level"
 

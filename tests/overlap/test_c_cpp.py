@@ -5,25 +5,10 @@ from __future__ import annotations
 import pytest
 from _c_programs import said
 
-from lapwing.overlap.c import read_c_text
-from lapwing.overlap.program import (
-    AddressOf,
-    Assign,
-    Call,
-    Declare,
-    Deref,
-    Element,
-    Invocation,
-    Loop,
-    Member,
-    Name,
-    Opaque,
-    Procedure,
-    Program,
-    Statement,
-    Unread,
-    While,
-)
+from lapwing.overlap.ir.expressions import AddressOf, Deref, Element, Invocation, Member, Name, Unread
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import Assign, Call, Declare, Loop, Opaque, Statement, While
+from lapwing.overlap.languages.c.reading import read_c_text
 
 CLASSES = """
 extern "C" int MPI_Barrier(int);

@@ -5,28 +5,24 @@ from __future__ import annotations
 import pytest
 from _c_programs import expression, function, statement, statements
 
-from lapwing.overlap.program import (
+from lapwing.overlap.ir.expressions import (
     AddressOf,
-    Assign,
     Assignment,
-    Call,
     Cast,
     Constant,
-    Declare,
     Deref,
     Element,
-    Evaluate,
     Expression,
     Invocation,
     Member,
     Name,
     Number,
-    Opaque,
     Operation,
     Storage,
     Text,
     Unread,
 )
+from lapwing.overlap.ir.statements import Assign, Call, Declare, Evaluate, Opaque
 
 
 def brief(value: Expression) -> str:

@@ -5,21 +5,8 @@ from __future__ import annotations
 import pytest
 from _c_programs import function, statement, statements
 
-from lapwing.overlap.program import (
-    Assign,
-    Compound,
-    Declare,
-    If,
-    Jump,
-    Loop,
-    Name,
-    Nothing,
-    Number,
-    Opaque,
-    Operation,
-    Select,
-    While,
-)
+from lapwing.overlap.ir.expressions import Name, Number, Operation
+from lapwing.overlap.ir.statements import Assign, Compound, Declare, If, Jump, Loop, Nothing, Opaque, Select, While
 
 
 def test_branches() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap.c import read_c
-from lapwing.overlap.program import Assign, Call, Name, Number
+from lapwing.overlap.ir.expressions import Name, Number
+from lapwing.overlap.ir.statements import Assign, Call
+from lapwing.overlap.languages.c.reading import read_c
 
 
 def write(folder: Path, **files: str) -> list[Path]:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap.c import read_c_text, write
-from lapwing.overlap.c.text import named_words
-from lapwing.overlap.c_support import c_support
-from lapwing.overlap.needs import Needs
-from lapwing.overlap.phases import Part
-from lapwing.overlap.program import If, Source
+from lapwing.overlap.ir.split_phase import Part
+from lapwing.overlap.ir.statements import If
+from lapwing.overlap.languages.c import printer
+from lapwing.overlap.languages.c.reading import read_c_text
+from lapwing.overlap.languages.c.support import c_support
+from lapwing.overlap.languages.c.text import named_words
+from lapwing.overlap.languages.support_requirements import Needs
+from lapwing.overlap.source.spans import Source
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ from lapwing.overlap.program import If, Source
     ],
 )
 def test_declarations(type_text: str, dimensions: tuple[str, ...], expected: str) -> None:
-    text = write.declaration(type_text, "b", dimensions)
+    text = printer.declaration(type_text, "b", dimensions)
     assert text == expected
     program = read_c_text(f"struct point {{ int x; }};\nvoid f(int n) {{ {text} }}")
     assert program.problems == ()
@@ -38,30 +40,30 @@ def test_declarations(type_text: str, dimensions: tuple[str, ...], expected: str
 
 
 def test_fresh_names() -> None:
-    assert write.fresh_name("copy", ()) == "copy"
-    assert write.fresh_name("copy", ("copy", "copy_2")) == "copy_3"
-    assert write.fresh_name("int", ()) == "int_2"
-    assert write.fresh_name("s.x[3]", ()) == "s_x_3_"
-    assert write.fresh_name("3d", ()) == "_3d"
+    assert printer.fresh_name("copy", ()) == "copy"
+    assert printer.fresh_name("copy", ("copy", "copy_2")) == "copy_3"
+    assert printer.fresh_name("int", ()) == "int_2"
+    assert printer.fresh_name("s.x[3]", ()) == "s_x_3_"
+    assert printer.fresh_name("3d", ()) == "_3d"
 
 
 def test_comments_cannot_be_ended_early() -> None:
-    assert write.comment_line("moved up", "  ") == "  /* moved up */\n"
-    assert write.comment_line("a */ b").count("*/") == 1
+    assert printer.comment_line("moved up", "  ") == "  /* moved up */\n"
+    assert printer.comment_line("a */ b").count("*/") == 1
 
 
 def test_indentation() -> None:
     text = "void f(int n) {\n\tif (n) {\n\t\tn = 1; n = 2;\n\t    n = 4;\n\t\tn = 3;\n\t}\n\tif (n) { }\n}\n"
     program = read_c_text(text)
     procedure, source = program.procedures["f"], program.sources[0]
-    assert write.block_indentation(source, procedure.body) == "\t"
+    assert printer.block_indentation(source, procedure.body) == "\t"
     branch, empty = procedure.body.statements
     assert isinstance(branch, If)
     assert isinstance(empty, If)
-    assert write.block_indentation(source, branch.then) == "\t\t"
-    assert write.block_indentation(source, empty.then) == "\t\t"
-    assert write.starts_line(source, branch.then.statements[0].span.start)
-    assert not write.starts_line(source, branch.then.statements[1].span.start)
+    assert printer.block_indentation(source, branch.then) == "\t\t"
+    assert printer.block_indentation(source, empty.then) == "\t\t"
+    assert printer.starts_line(source, branch.then.statements[0].span.start)
+    assert not printer.starts_line(source, branch.then.statements[1].span.start)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_indentation() -> None:
     ],
 )
 def test_the_step_of_indentation(text: str, step: str) -> None:
-    assert write.indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
+    assert printer.indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
 
 
 def test_support_code_has_no_plain_words_for_names() -> None:

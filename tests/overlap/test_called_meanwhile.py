@@ -11,9 +11,9 @@ from _building import language_of, write
 from _running import Reference, overlap, required
 from _transformed import Transformed, transformed
 
-from lapwing.overlap.c import read_c
-from lapwing.overlap.report import Options
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -8,22 +8,11 @@ from pathlib import Path
 import pytest
 from _model import DOUBLE, INT, POINTER, Maker, at
 
-from lapwing.overlap.c import read_c, read_c_text
-from lapwing.overlap.callgraph import CallGraph, Target, message_variables
-from lapwing.overlap.program import (
-    AddressOf,
-    Assign,
-    Block,
-    Constant,
-    If,
-    Name,
-    Number,
-    Operation,
-    Span,
-    Symbol,
-    Text,
-    Unread,
-)
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target, message_variables
+from lapwing.overlap.ir.expressions import AddressOf, Constant, Name, Number, Operation, Symbol, Text, Unread
+from lapwing.overlap.ir.statements import Assign, Block, If
+from lapwing.overlap.languages.c.reading import read_c, read_c_text
+from lapwing.overlap.source.spans import Span
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -13,12 +13,20 @@ from limits import scaled
 from needs import GIT, PATCH
 
 from lapwing.errors import LapwingError, RefusedError
-from lapwing.overlap.c import read_c
-from lapwing.overlap.changes import common_folder, count_lines, unified_diff, with_line_ends, write_in_place, write_to
-from lapwing.overlap.difference import find_edits
-from lapwing.overlap.fortran import read_fortran
-from lapwing.overlap.report import FileChange, Options
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.languages.fortran.reading import read_fortran
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options
+from lapwing.overlap.source.edits import find_edits
+from lapwing.overlap.source.patch import (
+    FileChange,
+    common_folder,
+    count_lines,
+    unified_diff,
+    with_line_ends,
+    write_in_place,
+    write_to,
+)
 
 needs_git = pytest.mark.skipif(not GIT.is_here, reason=GIT.reason)
 needs_patch = pytest.mark.skipif(not PATCH.is_here, reason=PATCH.reason)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from _transformed import transformed
 
-from lapwing.overlap.report import Options
+from lapwing.overlap.report.outcome import Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -10,13 +10,14 @@ from random import Random
 import pytest
 from _transformed import transformed
 
-from lapwing.overlap.aliases import Aliases
-from lapwing.overlap.c import read_c_text
-from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.meeting import may_meet
-from lapwing.overlap.program import Program, Symbol
-from lapwing.overlap.sections import Linear, Product, Range, Section
-from lapwing.overlap.unchanging import unchanging
+from lapwing.affine.intersection import may_meet
+from lapwing.affine.sections import Linear, Product, Range, Section
+from lapwing.overlap.analysis.invariants import unchanging
+from lapwing.overlap.analysis.memory.aliases import Aliases
+from lapwing.overlap.dataflow.call_graph import CallGraph
+from lapwing.overlap.ir.expressions import Symbol
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.c.reading import read_c_text
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

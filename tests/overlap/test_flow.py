@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from _surveyed import Surveyed, read
 
-from lapwing.overlap.flow import ENTRY, EXIT, Flow, MessageFlow, Way
+from lapwing.overlap.dataflow.control_flow import ENTRY, EXIT, Flow, MessageFlow, Way
 
 
 class Graph:

@@ -9,10 +9,11 @@ import pytest
 from _fortran import opaques, short, subroutine
 from randomness import seeds
 
-from lapwing.overlap.fortran import read_fortran, read_text
-from lapwing.overlap.fortran.skeleton import Kind, kind_of
-from lapwing.overlap.fortran.view import make_view
-from lapwing.overlap.program import Block, Opaque, Program, Statement
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Block, Opaque, Statement
+from lapwing.overlap.languages.fortran.parsing.skeleton import Kind, kind_of
+from lapwing.overlap.languages.fortran.parsing.view import make_view
+from lapwing.overlap.languages.fortran.reading import read_fortran, read_text
 
 
 def test_one_broken_statement_is_opaque() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from _fortran import body, bounds, opaques, short, subroutine, symbol, text
 
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.program import Storage
+from lapwing.overlap.ir.expressions import Storage
+from lapwing.overlap.languages.fortran.reading import read_text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from _fortran import body, subroutine
 
-from lapwing.overlap.program import Assign, Name
+from lapwing.overlap.ir.expressions import Name
+from lapwing.overlap.ir.statements import Assign
 
 DECLARED = """\
   integer i, j, n

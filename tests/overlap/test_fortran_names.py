@@ -9,8 +9,9 @@ from _building import write
 from _transformed import transformed
 from everyday import everyday
 
-from lapwing.overlap.fortran import read_fortran
-from lapwing.overlap.program import Call, Invocation, Unread
+from lapwing.overlap.ir.expressions import Invocation, Unread
+from lapwing.overlap.ir.statements import Call
+from lapwing.overlap.languages.fortran.reading import read_fortran
 
 EXCHANGE = """\
   subroutine exchange(u, g, n)@bind@

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from _fortran import opaques
 
-from lapwing.overlap.fortran import read_fortran
-from lapwing.overlap.program import Call, Program
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Call
+from lapwing.overlap.languages.fortran.reading import read_fortran
 
 NPB = os.environ.get("LAPWING_NPB")
 FOLDERS = [

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from needs import GFORTRAN
 
-from lapwing.overlap.fortran import read_fortran
-from lapwing.overlap.program import Assign, Call, Jump, Loop, Program
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Assign, Call, Jump, Loop
+from lapwing.overlap.languages.fortran.reading import read_fortran
 
 pytestmark = pytest.mark.skipif(not GFORTRAN.is_here, reason=GFORTRAN.reason)
 

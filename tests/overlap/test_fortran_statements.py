@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from _fortran import body, opaques, short, subroutine
 
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.program import Block, If, Loop, Program
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Block, If, Loop
+from lapwing.overlap.languages.fortran.reading import read_text
 
 
 def lines_of(program: Program, block: Block) -> str:

@@ -16,7 +16,7 @@ from _running import PLAIN, Reference, required
 from _transformed import transformed
 from everyday import everyday
 
-from lapwing.overlap.report import Options
+from lapwing.overlap.report.outcome import Options
 
 INTERFACES = ("include 'mpif.h'", "use mpi", "use mpi_f08")
 WORLD = "MPI_COMM_WORLD"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from _fortran import body, short, subroutine
 
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.fortran.view import form_of, make_view
-from lapwing.overlap.program import Assign, Call, Opaque
+from lapwing.overlap.ir.statements import Assign, Call, Opaque
+from lapwing.overlap.languages.fortran.parsing.view import form_of, make_view
+from lapwing.overlap.languages.fortran.reading import read_text
 
 FIXED = b"""\
 C     a comment; with 'quotes

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from needs import GFORTRAN
 
 from lapwing.errors import RefusedError
-from lapwing.overlap.fortran.write import comment_line, declaration, expression_text, fresh_name, statement_lines
-from lapwing.overlap.program import Assign, Number, Unread
+from lapwing.overlap.ir.expressions import Number, Unread
+from lapwing.overlap.ir.statements import Assign
+from lapwing.overlap.languages.fortran.printer import (
+    comment_line,
+    declaration,
+    expression_text,
+    fresh_name,
+    statement_lines,
+)
 
 WIDTH = {"fixed": 72, "free": 132}
 LONG = (

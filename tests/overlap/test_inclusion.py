@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from randomness import seeds
 
-from lapwing.overlap.inclusion import UNKNOWN_NODE, Constraints
+from lapwing.overlap.analysis.memory.inclusion import UNKNOWN_NODE, Constraints
 
 Rule = tuple[str, int, int]
 

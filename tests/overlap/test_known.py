@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lapwing.overlap.known import Known, lookup
-from lapwing.overlap.program import Name, Number, Storage, Symbol, Text, Type
+from lapwing.overlap.ir.expressions import Name, Number, Storage, Symbol, Text, Type
+from lapwing.overlap.libraries.summaries import Known, lookup
 
 X = Name(Symbol("x", "x", Storage.LOCAL, Type("real", 8, "double")))
 

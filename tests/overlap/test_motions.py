@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap.c import read_c, read_c_text
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.report import Options, Outcome
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c, read_c_text
+from lapwing.overlap.languages.fortran.reading import read_text
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options, Outcome
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from _transformed import Transformed, transformed
 
-from lapwing.overlap.meeting import may_meet
-from lapwing.overlap.report import Options
-from lapwing.overlap.sections import Linear, Lookup, Section
+from lapwing.affine.intersection import may_meet
+from lapwing.affine.sections import Linear, Lookup, Section
+from lapwing.overlap.report.outcome import Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

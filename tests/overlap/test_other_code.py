@@ -15,12 +15,12 @@ import pytest
 from _building import write
 from limits import scaled
 
-from lapwing.overlap.c import read_c, read_c_text, stub, trial, units
-from lapwing.overlap.callgraph import CallGraph
-from lapwing.overlap.program import Opaque
-from lapwing.overlap.report import Options
-from lapwing.overlap.report_text import report_text, summary_lines
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.dataflow.call_graph import CallGraph
+from lapwing.overlap.ir.statements import Opaque
+from lapwing.overlap.languages.c.reading import read_c, read_c_text, stub, trial, units
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options
+from lapwing.overlap.report.text import report_text, summary_lines
 
 CALLS = """\
 #include <mpi.h>
@@ -79,7 +79,7 @@ def test_a_process_that_dies_is_replaced() -> None:
 def test_a_process_does_not_outlive_the_one_that_started_it() -> None:
     """Not even where its input stays open: a fork of the parent's holds it, too."""
     code = (
-        "import os, signal, sys, time; from lapwing.overlap.c import trial; reader = trial._Reader();"
+        "import os, signal, sys, time; from lapwing.overlap.languages.c.reading import trial; reader = trial._Reader();"
         "assert reader.survives(sys.argv[1].encode() + b'\\n'); fork = os.fork();"
         "fork or (os.close(1), time.sleep(float(sys.argv[2])), os._exit(0));"
         "print(reader._process.pid, fork, flush=True); os.kill(os.getpid(), signal.SIGKILL)"

@@ -16,13 +16,15 @@ from pathlib import Path
 import pytest
 from limits import scaled
 
-from lapwing.cli import overlap_core, verifying
 from lapwing.cli.main import main
-from lapwing.cli.overlap_core import Request
-from lapwing.cli.overlap_sources import find_sources
 from lapwing.errors import RefusedError
-from lapwing.overlap.program import Problem
-from lapwing.overlap.report import Action, Communication, FileChange, Outcome, Place, Refusal
+from lapwing.overlap import driver
+from lapwing.overlap.driver import Request
+from lapwing.overlap.report.outcome import Action, Communication, Outcome, Place, Refusal
+from lapwing.overlap.source.patch import FileChange
+from lapwing.overlap.source.selection import find_sources
+from lapwing.overlap.source.spans import Problem
+from lapwing.overlap.verify import runs
 
 FORTRAN = b"""\
       program hello
@@ -85,7 +87,7 @@ class Core:
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Core:
     core = Core()
-    monkeypatch.setattr(overlap_core, "transform", core.transform)
+    monkeypatch.setattr(driver, "transform", core.transform)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hello.f").write_bytes(FORTRAN)
     return core
@@ -94,7 +96,7 @@ def core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Core:
 @pytest.fixture
 def any_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """What --verify runs need not be an MPI program."""
-    monkeypatch.setattr(verifying._Runner, "traced", lambda self, verification: verification)
+    monkeypatch.setattr(runs._Runner, "traced", lambda self, verification: verification)
 
 
 def lapwing(capture: pytest.CaptureFixture[bytes], *arguments: str) -> Done:

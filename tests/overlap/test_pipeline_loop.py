@@ -10,9 +10,9 @@ from _building import write
 from _running import Reference, required
 from everyday import everyday
 
-from lapwing.overlap.c import read_c
-from lapwing.overlap.report import Options, Outcome
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options, Outcome
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -10,7 +10,7 @@ import pytest
 from _transformed import transformed
 from everyday import everyday
 
-from lapwing.overlap.report import Options
+from lapwing.overlap.report.outcome import Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -16,7 +16,7 @@ from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, overl
 from everyday import everyday
 from randomness import first_seed
 
-from lapwing.overlap import strips
+from lapwing.overlap.emission import strip_mining
 
 pytestmark = pytest.mark.mpi
 # One of each form; the smallest program in mpi_f08, whose modules take long to compile. Those after it were wrong once: a receive
@@ -32,7 +32,7 @@ def reference(form: str, seed: int, directory: Path) -> Reference:
     return Reference(write(program.files, directory / "sources"))
 
 
-def check(form: str, seed: int, directory: Path, thorough: bool, strip: int = strips.STRIP) -> None:
+def check(form: str, seed: int, directory: Path, thorough: bool, strip: int = strip_mining.STRIP) -> None:
     original = reference(form, seed, directory)
     rewritten = overlap(original.sources, directory / "rewritten", strip=strip)
     assert rewritten.status == 0, rewritten.messages
@@ -55,7 +55,7 @@ def test_short_loops_in_strips(form: str, tmp_path: Path, thorough: bool) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize(("form", "seed"), LONG)
 def test_behaves_as_before_long(form: str, seed: int, tmp_path: Path) -> None:
-    check(form, seed, tmp_path, True, strip=3 if seed % 2 else strips.STRIP)
+    check(form, seed, tmp_path, True, strip=3 if seed % 2 else strip_mining.STRIP)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -10,8 +10,8 @@ from _running import required
 from _transformed import transformed
 from limits import scaled
 
-from lapwing.overlap.program import Source
-from lapwing.overlap.unused import without_unused_fortran
+from lapwing.overlap.emission.unused_declarations import without_unused_fortran
+from lapwing.overlap.source.spans import Source
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -9,9 +9,9 @@ from _building import write
 from _running import Reference, required
 from everyday import everyday
 
-from lapwing.overlap.c import read_c
-from lapwing.overlap.report import Options
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

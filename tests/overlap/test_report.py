@@ -11,11 +11,12 @@ from urllib.parse import unquote
 import pytest
 
 from lapwing.errors import RefusedError
-from lapwing.overlap.program import Problem
-from lapwing.overlap.report import MOTIONS, Action, Communication, FileChange, Outcome, Place, Refusal, find_near, shown
-from lapwing.overlap.report_json import report_json
-from lapwing.overlap.report_sarif import report_sarif
-from lapwing.overlap.report_text import communication_text, report_text, summary_lines
+from lapwing.overlap.report.json import report_json
+from lapwing.overlap.report.outcome import MOTIONS, Action, Communication, Outcome, Place, Refusal, find_near, shown
+from lapwing.overlap.report.sarif import report_sarif
+from lapwing.overlap.report.text import communication_text, report_text, summary_lines
+from lapwing.overlap.source.patch import FileChange
+from lapwing.overlap.source.spans import Problem
 
 BASE = Path("/home/me/heat")
 SOURCE = BASE / "src" / "heat flow.c"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from _transformed import Transformed, transformed
 
-from lapwing.overlap.report import MOTIONS, Options
+from lapwing.overlap.report.outcome import MOTIONS, Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lapwing.overlap.c import read_c_text
-from lapwing.overlap.report import Options
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.languages.c.reading import read_c_text
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.outcome import Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -8,10 +8,11 @@ import pytest
 from _surveyed import read, surveyed
 from test_regions import ACROSS, FIGURE_1, PIPELINE
 
-from lapwing.overlap.analysis import Analysis
-from lapwing.overlap.motions.context import Context
-from lapwing.overlap.program import Call, Program, Statement
-from lapwing.overlap.report import Communication, Options
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Call, Statement
+from lapwing.overlap.report.outcome import Communication, Options
+from lapwing.overlap.transforms.context import Context
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

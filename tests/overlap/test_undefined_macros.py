@@ -9,15 +9,15 @@ import pytest
 from _running import required
 from _transformed import transformed
 
-from lapwing.overlap.c import read_c_text
-from lapwing.overlap.c.text import Text, conditional_definitions
-from lapwing.overlap.fortran import read_text
-from lapwing.overlap.fortran.condition import UNKNOWN, evaluate
-from lapwing.overlap.program import Program
-from lapwing.overlap.report import Options, Outcome
-from lapwing.overlap.report_json import report_json
-from lapwing.overlap.report_text import summary_lines
-from lapwing.overlap.rewrite import rewrite
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.c.reading import read_c_text
+from lapwing.overlap.languages.c.text import Text, conditional_definitions
+from lapwing.overlap.languages.fortran.parsing.condition import UNKNOWN, evaluate
+from lapwing.overlap.languages.fortran.reading import read_text
+from lapwing.overlap.pipeline import rewrite
+from lapwing.overlap.report.json import report_json
+from lapwing.overlap.report.outcome import Options, Outcome
+from lapwing.overlap.report.text import summary_lines
 
 C = """\
 #include <mpi.h>
@@ -206,7 +206,7 @@ def test_fortran_and_a_statement_that_goes_on_behind_a_condition() -> None:
 def test_a_fortran_file_without_lines_for_the_preprocessor_gets_none(tmp_path: Path) -> None:
     sizes, main = FORTRAN.split("program heat", 1)
     main = "program heat" + main.replace("#ifdef TRACE\n  print *, above(1)\n#endif\n", "")
-    from lapwing.overlap.fortran import read_fortran
+    from lapwing.overlap.languages.fortran.reading import read_fortran
 
     paths = [tmp_path / "sizes.F90", tmp_path / "a.f90"]
     for path, text in zip(paths, (sizes, main), strict=True):

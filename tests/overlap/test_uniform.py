@@ -7,11 +7,11 @@ import re
 import pytest
 from _surveyed import read
 
-from lapwing.overlap.analysis import Analysis
-from lapwing.overlap.communicators import Communicators
-from lapwing.overlap.program import Call, Loop
-from lapwing.overlap.uniform import Uniformity
-from lapwing.overlap.variance import Memories, Variance
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.ranks.communicators import Communicators
+from lapwing.overlap.analysis.ranks.divergence import Memories, Variance
+from lapwing.overlap.analysis.ranks.uniformity import Uniformity
+from lapwing.overlap.ir.statements import Call, Loop
 
 pytestmark = pytest.mark.usefixtures("own_header")
 

@@ -18,16 +18,16 @@ from _running import ON_ONE_MACHINE
 from limits import scaled
 from needs import MAKE
 
-from lapwing.cli import verifying
-from lapwing.cli.overlap_copies import Project, copy_project, find_project, put
-from lapwing.cli.overlap_outputs import Comparison, by_rank, compare
-from lapwing.cli.overlap_programs import Programs, not_run
-from lapwing.cli.overlap_sites import match_sites
-from lapwing.cli.overlap_verdict import show_verification, verification_json
-from lapwing.cli.verifying import verify
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError, RunError
-from lapwing.overlap.report import FileChange
+from lapwing.overlap.source.patch import FileChange
+from lapwing.overlap.verify import runs
+from lapwing.overlap.verify.copies import Project, copy_project, find_project, put
+from lapwing.overlap.verify.outputs import Comparison, by_rank, compare
+from lapwing.overlap.verify.programs import Programs, not_run
+from lapwing.overlap.verify.runs import verify
+from lapwing.overlap.verify.sites import match_sites
+from lapwing.overlap.verify.verdict import show_verification, verification_json
 from lapwing.trace.pmpi.callsites import CallSite
 from lapwing.trace.pmpi.exposure import SiteMetrics, Summary
 
@@ -346,7 +346,7 @@ def test_ranks_whose_lines_mix_are_told_apart_by_the_launcher(project: Path) -> 
 
 def test_what_a_command_leaves_running_is_ended(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(verifying, "_PATIENCE", 0.5)  # it does not end by itself, however long it is given
+    monkeypatch.setattr(runs, "_PATIENCE", 0.5)  # it does not end by itself, however long it is given
     change = changed(project, "after 1\n")
     verify("setsid sleep 1000 >/dev/null 2>&1 & echo started", [change], [change.path])
     assert not _running_in(str(tmp_path / "lapwing-verify-"))
@@ -587,8 +587,8 @@ def test_a_deadlock_is_found_and_nothing_is_left_running(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     change = changed(heat, DEADLOCK, "heat.c")
     # As long as the original and a second: ranks that wait for nothing keep all cores busy.
-    monkeypatch.setattr(verifying, "_TIMES_LONGER", 1)
-    monkeypatch.setattr(verifying, "_SECONDS_LONGER", 1.0)
+    monkeypatch.setattr(runs, "_TIMES_LONGER", 1)
+    monkeypatch.setattr(runs, "_SECONDS_LONGER", 1.0)
     verification = verify(command(), [change], [change.path])
     assert verification.failure is not None
     assert "did not end within" in verification.failure
@@ -689,8 +689,8 @@ def test_ctrl_c_leaves_nothing_behind(heat: Path, tmp_path: Path) -> None:
     temporary.mkdir()
     (heat / "heat.c").write_text(BEFORE.replace("usleep(40000)", "usleep(40000000)"))
     code = (
-        "import sys; from pathlib import Path; from lapwing.cli.verifying import verify;"
-        "from lapwing.overlap.report import FileChange; p = Path('heat.c');"
+        "import sys; from pathlib import Path; from lapwing.overlap.verify.runs import verify;"
+        "from lapwing.overlap.report.outcome import FileChange; p = Path('heat.c');"
         "verify(sys.argv[1], [FileChange(p, p.read_bytes(), p.read_bytes() + b'\\n')], [p])"
     )
     for number in (signal.SIGINT, signal.SIGTERM):

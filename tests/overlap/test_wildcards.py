@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap.analysis import Analysis
-from lapwing.overlap.c import read_c
-from lapwing.overlap.fortran import read_fortran
-from lapwing.overlap.motions.context import argument_of
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.messages.wildcards import Wildcards
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.rewriter import argument_of
+from lapwing.overlap.ir.statements import Call
+from lapwing.overlap.languages.c.reading import read_c
+from lapwing.overlap.languages.fortran.reading import read_fortran
 from lapwing.overlap.mpi import Role
-from lapwing.overlap.program import Call, Program
-from lapwing.overlap.wildcards import Wildcards
 
 C = """\
 #include <mpi.h>

@@ -13,7 +13,7 @@ import pytest
 
 # In a process of its own: a runtime brings MPI along.
 BUILD = """
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 from lapwing.codegen.cache import cache_directory
 native.serial_runtime(), native.mpi_runtime()
 print(cache_directory())

@@ -6,7 +6,7 @@ import zlib
 from dataclasses import replace
 
 import lapwing as lw
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.tiling.inner import legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest

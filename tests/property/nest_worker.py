@@ -37,8 +37,9 @@ from searching import search
 import lapwing as lw
 from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import communicator, storage
 from lapwing.runtime.alone import run_alone
+from lapwing.runtime.arrays import storage
+from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 RUNS = 3  # cuts tried on one compiled nest

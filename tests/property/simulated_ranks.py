@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
+from lapwing.runtime.arrays.shear import Box, shear_of
+from lapwing.runtime.arrays.storage import Storage, storage_of
 from lapwing.runtime.execute import written_boxes
-from lapwing.runtime.shear import Box, shear_of
-from lapwing.runtime.storage import Storage, storage_of
 from lapwing.tiling.faces import Channel, Faces, Message
 from lapwing.tiling.skewing import skewed_nest
 

@@ -15,7 +15,7 @@ from searching import search
 
 import lapwing as lw
 from lapwing.loopnest import ir
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.skewing import find_skew, skewed_dependences
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 import lapwing as lw
-from lapwing.api import ArrayShape
+from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.planner.choose import Wishes
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.tiling.faces import Faces

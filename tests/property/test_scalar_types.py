@@ -27,7 +27,7 @@ from searching import search
 import lapwing as lw
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 
 FLOATS = ("float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")

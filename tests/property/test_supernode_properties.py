@@ -15,9 +15,9 @@ from randomness import first_seed, wanted
 from searching import search
 
 from lapwing.errors import RefusedError
-from lapwing.schedule import linear
-from lapwing.tiling.shapes import best_rays, best_shape, best_sides, extreme_rays, facet_normals, whole_sides
-from lapwing.tiling.supernode import Supernode, TileSpace, determinant, dot
+from lapwing.theory import linear
+from lapwing.theory.shapes import best_rays, best_shape, best_sides, extreme_rays, facet_normals, whole_sides
+from lapwing.theory.supernode import Supernode, TileSpace, determinant, dot
 
 Vector = tuple[int, ...]
 Ranges = list[tuple[int, int]]

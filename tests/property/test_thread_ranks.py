@@ -20,7 +20,7 @@ from randomness import IN_WORKERS, first_seed, wanted
 
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 
 WORKER = Path(__file__).with_name("thread_worker.py")
 RACE = 66  # the exit status ThreadSanitizer gives a process
@@ -222,7 +222,7 @@ def test_no_races_at_length(place: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_what_is_broken_is_there(place: str) -> None:
     for file, right, _ in PLACES[place].values():
-        assert right in (native._NATIVE / file).read_text(), f"{file} has changed: {right}"
+        assert right in (native.SOURCES / file).read_text(), f"{file} has changed: {right}"
 
 
 @pytest.mark.long
@@ -233,7 +233,7 @@ def test_a_broken_protocol_is_found(name: str, tmp_path: Path) -> None:
     place = next(place for place in PLACES if name in PLACES[place])
     file, right, wrong = PLACES[place][name]
     broken = tmp_path / "cpp"
-    shutil.copytree(native._NATIVE, broken)
+    shutil.copytree(native.SOURCES, broken)
     text = (broken / file).read_text()
     (broken / file).write_text(text.replace(right, wrong))
     for search in range(SEARCHES):  # no single one is sure to meet what is wrong now and then

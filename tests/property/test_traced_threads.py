@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.cli.trace_table import show
+from lapwing.cli.tables.trace import show
 from lapwing.trace.pmpi.exposure import Summary, summarise
 from lapwing.trace.pmpi.gathering import gather
 from lapwing.trace.pmpi.recording import CALL, RECEIVE, RECORD, SEND, STATES, TOTALS, Address, Recording

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.api.out_of_core import Ending, WorkOnDisk
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.tile import tile_source
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
-from lapwing.loopnest.binding import BoundNest
-from lapwing.out_of_core import Ending, WorkOnDisk
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
-from lapwing.runtime import native
+from lapwing.runtime.arrays.shear import Box, shear_of
+from lapwing.runtime.arrays.storage import LocalArray, allocate, storage_of
+from lapwing.runtime.arrays.transfer import slices
+from lapwing.runtime.binding import native
+from lapwing.runtime.binding.program import rank_program
 from lapwing.runtime.execute import written_boxes
-from lapwing.runtime.program import rank_program
-from lapwing.runtime.shear import Box, shear_of
-from lapwing.runtime.storage import LocalArray, allocate, storage_of
 from lapwing.runtime.streaming import StreamedArray
-from lapwing.runtime.transfer import slices
 from lapwing.runtime.workspace import Workspace
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import State
@@ -33,8 +33,8 @@ from lapwing.tiling.skewing import skewed_nest
 
 BROKEN = os.environ.get("LAPWING_TEST_NATIVE", "")  # a copy of the headers that was broken on purpose
 PATIENCE_SECONDS = 3.0 if BROKEN else 20.0
-NATIVE = Path(BROKEN or native._NATIVE)
-SUPPORT = Path(native.__file__).parent.parent / "codegen" / "support.h"
+NATIVE = Path(BROKEN or native.SOURCES)
+SUPPORT = native.SUPPORT
 OWN = Path(__file__).parent.parent / "cpp" / "thread_ranks.cpp"
 # Thread-local storage of libraries loaded late is freed behind ThreadSanitizer's back, unless it is of this model.
 SANITIZER = ("-fsanitize=thread", "-g", "-O1", "-ftls-model=initial-exec")

@@ -10,7 +10,7 @@ from refusal_cases import Refusal, load
 from refused import ALL
 from repairs import NO_FUNCTION, REPAIRS, key_of
 
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 
 # A case for every repair: where several refusals have one way out, it is gone once.
 CASES = {key_of(case): case for case in ALL if case.name not in NO_FUNCTION}

@@ -27,7 +27,7 @@ from processes import default_signals
 from randomness import wanted
 
 import lapwing as lw
-from lapwing.cli import converting
+from lapwing.cli.actions import convert as action
 from lapwing.cli.main import main
 from lapwing.store import conversion
 from lapwing.store.boxes import slices
@@ -246,13 +246,13 @@ def test_force_replaces_arrays_only(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["new.zarr", "new.npy"])
 def test_what_has_come_meanwhile_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     np.save(tmp_path / "u.npy", VALUES)
-    real = converting._copy
+    real = action._copy
 
     def copy(*arguments: Any) -> None:
         real(*arguments)
         (tmp_path / name).write_text("somebody's")
 
-    monkeypatch.setattr(converting, "_copy", copy)
+    monkeypatch.setattr(action, "_copy", copy)
     status, said = convert(tmp_path, "u.npy", name)
     assert status == 1
     assert f"{name} cannot be written: File exists." in said
@@ -263,7 +263,7 @@ def test_what_has_come_meanwhile_is_not_replaced(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_force_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool) -> None:
     if not exchanges:
-        monkeypatch.setattr(converting, "exchange", lambda one, other: False)
+        monkeypatch.setattr(action, "exchange", lambda one, other: False)
     np.save(tmp_path / "u.npy", VALUES)
     lw.create(tmp_path / "new.zarr", 3, chunks=1).prepare()
     np.save(tmp_path / "new.npy", VALUES[:3])
@@ -336,7 +336,7 @@ def test_ctrl_c_waits_until_processes_have_started(tmp_path: Path, monkeypatch: 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(converting._copied_by(2)(array.path, made.path, conversion.boxes_of(array, (10, 40))))
+            list(action._copied_by(2)(array.path, made.path, conversion.boxes_of(array, (10, 40))))
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(started) == 1

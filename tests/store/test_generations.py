@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.store import generations, renaming
+from lapwing.store import generations
 from lapwing.store.boxes import whole
+from lapwing.store.files import renaming
 
 
 @pytest.fixture(autouse=True)

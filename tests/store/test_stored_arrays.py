@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from randomness import wanted
 
 import lapwing as lw
-from lapwing.store import file_io
 from lapwing.store.boxes import Box, sides, slices, whole
 from lapwing.store.chunking import CHUNK_BYTES, blocks, default_chunks, grouped
+from lapwing.store.files import direct
 
 TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
 
@@ -64,8 +64,8 @@ def same(one: Any, other: Any) -> bool:
 def test_boxes_are_those_of_numpy(story: Any, buffer: int, npy: bool) -> None:
     shape, chunks, dtype, fill_value, written, read, seed = story
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_io, "BUFFER_BYTES", buffer)  # so that small arrays go all ways of large ones
-        patch.setattr(file_io, "_NEAR_BYTES", buffer // 2)
+        patch.setattr(direct, "BUFFER_BYTES", buffer)  # so that small arrays go all ways of large ones
+        patch.setattr(direct, "_NEAR_BYTES", buffer // 2)
         path = os.path.join(folder, "u.npy" if npy else "u.zarr")
         stored = lw.create(path, shape, dtype, chunks=None if npy else chunks, fill_value=fill_value)
         expected = np.full(shape, fill_value, dtype)
@@ -309,10 +309,10 @@ def test_little_memory_besides_the_box(tmp_path: Path, name: str) -> None:
     tracemalloc.start()
     try:
         stored.write(whole(stored.shape), values)
-        assert tracemalloc.get_traced_memory()[1] < 1.5 * file_io.BUFFER_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * direct.BUFFER_BYTES
         tracemalloc.reset_peak()
         assert not stored.read(((0, side), (5, 5 + columns))).any()
-        assert tracemalloc.get_traced_memory()[1] < 1.5 * file_io.BUFFER_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * direct.BUFFER_BYTES
         tracemalloc.reset_peak()
         whole_array = stored.numpy()
         assert tracemalloc.get_traced_memory()[1] < whole_array.nbytes + mebibyte

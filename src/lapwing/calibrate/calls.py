@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_cxx_compiler
-from lapwing.loopnest.binding import BoundNest
-from lapwing.runtime import native
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.inner import MOST_LANES
 from lapwing.tiling.partition import Range
 
 COMPUTE, PACK, UNPACK = 0, 1, 2
 _SOURCE = Path(__file__).parent / "cpp" / "calls.cpp"
-_HEADERS = Path(native.__file__).parent / "cpp"
+_HEADERS = native.SOURCES
 
 
 @dataclass(frozen=True)

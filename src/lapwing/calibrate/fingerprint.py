@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lapwing.codegen.toolchain import cpu_identity
 from lapwing.machine.machine import Fingerprint
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 
 
 def here(with_mpi: bool) -> Fingerprint:

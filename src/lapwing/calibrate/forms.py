@@ -13,10 +13,10 @@ from typing import Any
 
 from lapwing.calibrate import remembered
 from lapwing.calibrate.tile import Probe, kernel_key, probe_forms
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.rates import Shape
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 from lapwing.tiling.inner import InnerForm, legal_forms
 
 Seconds = Mapping[InnerForm, float]  # per point

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-import lapwing as lw
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.function import NestFunction
 
 # What their tiles would compute is left out: messages are what is measured (cpp/spin.c). An element is a byte.
 
 
-@lw.nest
+@NestFunction
 def stream(u):  # type: ignore[no-untyped-def]
     """A message a step, from every rank to the next."""
     for i in range(1, u.shape[0]):
@@ -20,7 +21,7 @@ def stream(u):  # type: ignore[no-untyped-def]
             u[i, j] = u[i - 1, j]
 
 
-@lw.nest
+@NestFunction
 def relay(u, sweeps):  # type: ignore[no-untyped-def]
     """A message a sweep to the next rank, and the old value back."""
     for t in range(sweeps):  # noqa: B007
@@ -32,7 +33,7 @@ def relay(u, sweeps):  # type: ignore[no-untyped-def]
 # Tiles that stand for many: a long chain of operations, a stencil in place, one with three axes, small integers.
 
 
-@lw.nest
+@NestFunction
 def sqrt3d(a):  # type: ignore[no-untyped-def]
     """The loop of P0's experiments."""
     for i in range(1, a.shape[0]):
@@ -41,7 +42,7 @@ def sqrt3d(a):  # type: ignore[no-untyped-def]
                 a[i, j, k] = np.sqrt(a[i - 1, j, k]) + np.sqrt(a[i, j - 1, k]) + np.sqrt(a[i, j, k - 1])
 
 
-@lw.nest
+@NestFunction
 def gauss_seidel(u, sweeps):  # type: ignore[no-untyped-def]
     """Five points in two dimensions."""
     for t in range(sweeps):  # noqa: B007
@@ -50,7 +51,7 @@ def gauss_seidel(u, sweeps):  # type: ignore[no-untyped-def]
                 u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
 
 
-@lw.nest
+@NestFunction
 def sor3d(u, sweeps, omega):  # type: ignore[no-untyped-def]
     """Seven points in three dimensions, overrelaxed."""
     for t in range(sweeps):  # noqa: B007
@@ -65,43 +66,41 @@ def sor3d(u, sweeps, omega):  # type: ignore[no-untyped-def]
 # The cost of single operations: each nest has eight of one kind more than `copied`.
 
 
-@lw.nest
+@NestFunction
 def copied(u, v):  # type: ignore[no-untyped-def]
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = v[i, j]
 
 
-@lw.nest
+@NestFunction
 def added(u, v, c):  # type: ignore[no-untyped-def]
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = v[i, j] + c + c + c + c + c + c + c + c
 
 
-@lw.nest
+@NestFunction
 def multiplied(u, v, c):  # type: ignore[no-untyped-def]
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = v[i, j] * c * c * c * c * c * c * c * c
 
 
-@lw.nest
+@NestFunction
 def divided(u, v, c):  # type: ignore[no-untyped-def]
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = v[i, j] / c / c / c / c / c / c / c / c
 
 
-@lw.nest
+@NestFunction
 def rooted(u, v):  # type: ignore[no-untyped-def]
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
             u[i, j] = np.sqrt(np.sqrt(np.sqrt(np.sqrt(np.sqrt(np.sqrt(np.sqrt(np.sqrt(v[i, j]))))))))
 
 
-def bound_to(nest: lw.Nest, **arguments: Any) -> BoundNest:
+def bound_to(nest: NestFunction, **arguments: Any) -> BoundNest:
     """The nest on arrays of which only shapes count: a pair (dtype, shape) stands for one."""
-    from lapwing.api import ArrayShape
-
     return nest.bind({n: ArrayShape(*v) if isinstance(v, tuple) else v for n, v in arguments.items()})

@@ -17,7 +17,7 @@ from lapwing.codegen.cache import cache_directory
 from lapwing.errors import RefusedError
 from lapwing.machine.document import links_document, links_from
 from lapwing.machine.machine import Link
-from lapwing.runtime import communicator
+from lapwing.runtime.mpi import communicator
 
 SECONDS = 2.0  # to measure for, compiling apart
 _SIZES = (8, 8192, 65536, 1 << 20)  # the first two tell latency and throughput; more where the network is quick enough

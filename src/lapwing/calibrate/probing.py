@@ -12,11 +12,11 @@ from typing import Any
 
 from lapwing.calibrate import remembered
 from lapwing.calibrate.tile import Probe, kernel_key, probe
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.planner.rates import CopySeconds, Sample, Shape
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 from lapwing.tiling.inner import InnerForm
 
 

@@ -18,22 +18,22 @@ import numpy.typing as npt
 from lapwing.calibrate.nests import bound_to, relay, stream
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_c_compiler
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import SLICE_SECONDS
-from lapwing.runtime import native
-from lapwing.runtime.communicator import agree, clock_offset
-from lapwing.runtime.ending import abort
+from lapwing.runtime.arrays.storage import LocalArray, allocate
+from lapwing.runtime.binding import native
+from lapwing.runtime.binding.program import rank_program
+from lapwing.runtime.mpi.communicator import agree, clock_offset
+from lapwing.runtime.mpi.ending import abort
+from lapwing.runtime.mpi.patience import patience_seconds
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
-from lapwing.runtime.patience import patience_seconds
-from lapwing.runtime.program import rank_program
-from lapwing.runtime.storage import LocalArray, allocate
 from lapwing.runtime.tuning import Tuning, helper_cpu, may_spin, place_of
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
 from lapwing.trace.events import EVENT, PHASES
 
 _SOURCE = Path(__file__).parent / "cpp" / "spin.c"
-_HEADER = Path(native.__file__).parent / "cpp" / "lapwing.h"
+_HEADER = native.SOURCES / "lapwing.h"
 _EVENTS = 8192
 _COMPUTE, _POST, _WAIT = (PHASES.index(name) for name in ("compute", "post", "wait"))
 _ROWS = 1024  # of a rank: what slices are made of

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import lapwing as lw
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.messages import SIZES, measure_links, step_overhead
 from lapwing.calibrate.networks import network_key, remember
@@ -25,8 +24,11 @@ from lapwing.calibrate.tiles import (
     subject_of,
 )
 from lapwing.errors import RefusedError
+from lapwing.loopnest.binding.function import NestFunction
 from lapwing.machine.machine import Copies, Kernel, Link, Machine, Quantity
-from lapwing.runtime import communicator, native
+from lapwing.planner.choose import Wishes
+from lapwing.runtime.binding import native
+from lapwing.runtime.mpi import communicator
 
 # Called on the first rank with what is being measured and the part of all that is done.
 Progress = Callable[[str, float], None]
@@ -44,16 +46,22 @@ class NodeFigures:
 
 
 def measure_node(
-    nest: lw.Nest | None, arguments: Mapping[str, Any] | None, seconds: float, comm: Any, progress: Progress
+    nest: NestFunction | None,
+    arguments: Mapping[str, Any] | None,
+    wishes: Wishes,
+    seconds: float,
+    comm: Any,
+    progress: Progress,
 ) -> NodeFigures | None:
     """Measure with the ranks of comm (mpi4py), which must share a node. Collective; None but on the first rank.
 
-    nest: to be measured with its arguments, beside Lapwing's own. Raises LapwingError, on every rank the same.
+    nest: to be measured with its arguments, and as it is wished to run, beside Lapwing's own. Raises LapwingError, on every
+    rank the same.
     """
     if len(communicator.ranks_of_node(comm)) < comm.Get_size():
         raise RefusedError("the ranks are on several nodes; a node's own figures need all of them on one.")
     enter = progress if comm.Get_rank() == 0 else _unheard
-    subjects = communicator.agree(comm, lambda: _subjects(nest, arguments, comm.Get_size()))
+    subjects = communicator.agree(comm, lambda: _subjects(nest, arguments, wishes, comm.Get_size()))
     announce = communicator.announcer(comm.Get_rank() == 0)
     rig = _pair(comm, announce)
     enter("noise", 0.0)
@@ -107,8 +115,10 @@ def _unheard(what: str, done: float) -> None:
     """The first rank alone says what is being done."""
 
 
-def _subjects(nest: lw.Nest | None, arguments: Mapping[str, Any] | None, ranks: int) -> list[Subject]:
-    return own_subjects() if nest is None else [*own_subjects(), subject_of(nest, arguments or {}, ranks)]
+def _subjects(
+    nest: NestFunction | None, arguments: Mapping[str, Any] | None, wishes: Wishes, ranks: int
+) -> list[Subject]:
+    return own_subjects() if nest is None else [*own_subjects(), subject_of(nest, arguments or {}, wishes, ranks)]
 
 
 def _pair(comm: Any, announce: native.Announce) -> Rig | None:

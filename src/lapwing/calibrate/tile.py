@@ -22,15 +22,15 @@ from lapwing.calibrate.calls import COMPUTE, PACK, UNPACK, Call, CallTimer
 from lapwing.calibrate.statistics import median_quantity, typical
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RefusedError
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Kernel, KernelSample, Quantity
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.inner import choice_by_rule
-from lapwing.runtime import native
-from lapwing.runtime.distributed import DistributedArray, fill
-from lapwing.runtime.storage import LocalArray, allocate, storage_of
-from lapwing.runtime.transfer import slices
+from lapwing.runtime.arrays.distributed import DistributedArray, fill
+from lapwing.runtime.arrays.storage import LocalArray, allocate, storage_of
+from lapwing.runtime.arrays.transfer import slices
+from lapwing.runtime.binding import native
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import Faces, Message, faces_of, loop_offsets

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-import lapwing as lw
 from lapwing.calibrate import nests
 from lapwing.calibrate.calls import COMPUTE, Call, CallTimer
 from lapwing.calibrate.statistics import median_quantity, relative_noise
 from lapwing.calibrate.tile import Candidate, Probe, kernel_key, kernel_sample, probe
 from lapwing.codegen.tile import tile_source
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.function import NestFunction
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Copies, Kernel, KernelSample, Quantity
-from lapwing.planner.choose import make_plan
+from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.inner import choice_by_rule
-from lapwing.runtime import native
-from lapwing.runtime.storage import allocate, needed_box
+from lapwing.runtime.arrays.storage import allocate, needed_box
+from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import faces_of
 from lapwing.trace.interference import NOISY, Moment
@@ -52,13 +52,13 @@ def own_subjects() -> list[Subject]:
     ]
 
 
-def subject_of(nest: lw.Nest, arguments: Mapping[str, Any], ranks: int) -> Subject:
+def subject_of(nest: NestFunction, arguments: Mapping[str, Any], wishes: Wishes, ranks: int) -> Subject:
     """A user's nest, with the block it would have on so many ranks and tiles around the height it would get.
 
     Raises RefusedError where it would not run.
     """
     bound = nest.bind(arguments)
-    plan = make_plan(bound, nest.dependences, ranks, nest.wishes())
+    plan = make_plan(bound, nest.dependences, ranks, wishes)
     block = tuple(high - low for low, high in plan.partition.block(0))
     length = plan.tile if plan.mapping is None else block[plan.mapping]
     heights = sorted({max(1, min(length, round(plan.tile * factor))) for factor in (0.125, 0.25, 0.5, 1, 2, 4)})
@@ -134,7 +134,7 @@ def _slope(points: Sequence[tuple[int, float]]) -> Quantity:
 def measure_operations(budget_seconds: float) -> dict[str, Quantity]:
     """Seconds of single operations as compiled loops do them, vectorised where the compiler can: for nests never measured."""
     arrays = {"u": ("float64", (64, 512)), "v": ("float64", (64, 512))}
-    kinds: dict[str, tuple[lw.Nest, dict[str, Any]]] = {
+    kinds: dict[str, tuple[NestFunction, dict[str, Any]]] = {
         "load": (nests.copied, {}),
         "add": (nests.added, {"c": 1e-9}),
         "mul": (nests.multiplied, {"c": 1 + 1e-9}),

@@ -13,8 +13,8 @@ from lapwing.cli import options
 from lapwing.cli.hosts import Hosts
 
 if TYPE_CHECKING:
-    from lapwing.cli.lab import Lab
-    from lapwing.cli.progress import ProgressBar
+    from lapwing.launch.lab import Lab
+    from lapwing.launch.progress import ProgressBar
     from lapwing.machine.machine import Machine
 
 _HELP = """Measure this machine: tiles, messages of every engine, copies, and with --disk a disk.
@@ -83,11 +83,11 @@ def command(
     output: Path | None,
     json_path: Path | None,
 ) -> None:
-    from lapwing.cli.calibrate_table import show
-    from lapwing.cli.files import check_writable, write_json
-    from lapwing.cli.loading import load_nest, problem_settings
-    from lapwing.cli.progress import ProgressBar
+    from lapwing.cli.tables.calibrate import show
     from lapwing.codegen.cache import make_cache_directory
+    from lapwing.files import check_writable, write_json
+    from lapwing.launch.loading import load_nest, problem_settings
+    from lapwing.launch.progress import ProgressBar
     from lapwing.machine import stored
     from lapwing.machine.document import to_document
 
@@ -131,9 +131,9 @@ def _measured(
 ) -> tuple[Machine, list[str]]:
     """What was measured, and what is to be said of it. Raises LapwingError; KeyboardInterrupt after Ctrl-C."""
     from lapwing.calibrate.disk import check_directory, measure_disk
-    from lapwing.cli.calibrate_worker import MODULE, CalibrateJob
-    from lapwing.cli.launch import launch
+    from lapwing.launch.launch import launch
     from lapwing.machine.document import from_document, links_from
+    from lapwing.session.calibrate_worker import MODULE, CalibrateJob
 
     if disk is not None:
         check_directory(disk)  # before minutes are spent
@@ -176,7 +176,7 @@ def _joined(machine: Machine, path: Path) -> tuple[Machine, list[str]]:
 
 def _refuse_inside_mpi() -> None:
     from lapwing.errors import RefusedError
-    from lapwing.runtime import communicator
+    from lapwing.runtime.mpi import communicator
 
     if communicator.launched():
         raise RefusedError(

@@ -56,7 +56,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it is there; until the new one is complete it stays.")
 def command(source: str, path: Path, chunks: tuple[int, ...] | None, ranks: int, force: bool) -> None:
-    from lapwing.cli.converting import convert
+    from lapwing.cli.actions.convert import convert
     from lapwing.store.conversion import FORMATS
 
     if path.suffix not in FORMATS:

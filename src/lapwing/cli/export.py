@@ -46,14 +46,14 @@ def command(
     directory: Path,
     data: bool,
 ) -> None:
-    from lapwing.cli.loading import load_nest, problem_arguments
-    from lapwing.cli.progress import ProgressBar
-    from lapwing.decide import Decider
+    from lapwing.api.decide import Decider
+    from lapwing.api.run import check_aliases
     from lapwing.errors import RefusedError
     from lapwing.export.stand_alone import check_directory, export
-    from lapwing.loopnest.binding import global_values
-    from lapwing.run import check_aliases
-    from lapwing.runtime.creation import whole_arrays
+    from lapwing.launch.loading import load_nest, problem_arguments
+    from lapwing.launch.progress import ProgressBar
+    from lapwing.loopnest.binding.bound_nest import global_values
+    from lapwing.runtime.arrays.creation import whole_arrays
     from lapwing.store.array import StoredArray
 
     names = options.engine_names(engine)

@@ -12,7 +12,7 @@ class Hosts(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "lab":
-            from lapwing.cli.lab import find_lab
+            from lapwing.launch.lab import find_lab
 
             return find_lab()
         return super().convert(value, param, ctx)

@@ -66,7 +66,7 @@ class _Commands(click.Group):
 def _group() -> None:
     """Run plain Python loop nests tiled and pipelined across MPI ranks, with communication hidden behind
     computation and the very bits of the plain loop."""
-    from lapwing.runtime.mpi_memory import remove_abandoned_segments
+    from lapwing.runtime.mpi.memory import remove_abandoned_segments
     from lapwing.scratch import remove_abandoned
 
     remove_abandoned()
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point: run one command line (default: that of this process) and exit."""
     _prepare_streams()
     if arguments is None and sys.argv[1:2] and sys.argv[1] in _RUNNING_USER_CODE:
-        from lapwing.cli.supervision import continue_in_child
+        from lapwing.launch.supervision import continue_in_child
 
         continue_in_child()
     speak_in_command()

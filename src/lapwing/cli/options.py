@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from lapwing.cli.files import may_be_standard_output
+from lapwing.files import may_be_standard_output
 
 if TYPE_CHECKING:
-    from lapwing.api import Nest
+    from lapwing.api.nest import Nest
     from lapwing.schedule.pipeline import Engine
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lapwing.cli import options
-from lapwing.cli.files import STANDARD_OUTPUT, may_be_standard_output
+from lapwing.files import STANDARD_OUTPUT, may_be_standard_output
 
 _HELP = """Rewrite an MPI program in Fortran, C or C++ so that its communication overlaps with computation.
 
@@ -74,7 +74,7 @@ def _line(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
 
 
 def _motions(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    from lapwing.overlap.report import MOTIONS
+    from lapwing.overlap.report.outcome import MOTIONS
 
     for value in values:
         if value not in MOTIONS:
@@ -184,10 +184,10 @@ def command(
     skip: tuple[str, ...],
     sources: tuple[Path, ...],
 ) -> int:
-    from lapwing.cli.overlap_core import Request
-    from lapwing.cli.overlap_sources import find_sources
-    from lapwing.cli.overlapping import Wishes, overlap
-    from lapwing.overlap.report import MOTIONS, Options
+    from lapwing.cli.actions.overlap import Wishes, overlap
+    from lapwing.overlap.driver import Request
+    from lapwing.overlap.report.outcome import MOTIONS, Options
+    from lapwing.overlap.source.selection import find_sources
 
     outputs = {"--diff": diff, "-o": folder is not None, "--in-place": in_place, "--explain": explain is not None}
     chosen = [name for name, wanted in outputs.items() if wanted]

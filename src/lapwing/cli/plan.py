@@ -52,13 +52,13 @@ def command(
     ring: int | None,
     machine: str | None,
 ) -> None:
-    from lapwing.cli.files import check_writable, write_json
-    from lapwing.cli.loading import load_nest, problem_arguments
-    from lapwing.cli.progress import ProgressBar
-    from lapwing.cli.spilling import is_too_much, shapes_in_memory, spilled_plan
-    from lapwing.decide import Decider
-    from lapwing.out_of_core import out_of_core_plan, stored_arrays
+    from lapwing.api.decide import Decider
+    from lapwing.api.out_of_core import out_of_core_plan, stored_arrays
+    from lapwing.files import check_writable, write_json
+    from lapwing.launch.loading import load_nest, problem_arguments
+    from lapwing.launch.progress import ProgressBar
     from lapwing.planner.choose import grids
+    from lapwing.session.spilling import is_too_much, shapes_in_memory, spilled_plan
 
     names = options.engine_names(engine)
     if len(names) > 1:

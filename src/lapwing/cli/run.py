@@ -12,8 +12,8 @@ from lapwing.cli import options
 from lapwing.cli.hosts import Hosts
 
 if TYPE_CHECKING:
-    from lapwing.cli.job import Job, Report
-    from lapwing.cli.lab import Lab
+    from lapwing.launch.job import Job, Report
+    from lapwing.launch.lab import Lab
 
 _HELP = """Run the nest NEST of the Python file FILE on the arguments its problem gives, and time it.
 
@@ -123,7 +123,7 @@ def command(
     scratch: Path | None,
     timeline: Path | None,
 ) -> int:
-    from lapwing.cli.job import Job
+    from lapwing.launch.job import Job
 
     _refuse_inside_mpi()
     names = options.engine_names(engines)
@@ -144,8 +144,8 @@ def command(
 
 
 def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None) -> int:
-    from lapwing.cli.files import check_writable, write_json
-    from lapwing.cli.table import show
+    from lapwing.cli.tables.run import show
+    from lapwing.files import check_writable, write_json
     from lapwing.scratch import remove_abandoned
 
     if json_path is not None:
@@ -173,8 +173,8 @@ def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None)
 
 def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> Report:
     """Run a job; what is to be said of it after the table is added to ``said``."""
-    from lapwing.cli.loading import load_nest, problem_settings
-    from lapwing.cli.progress import ProgressBar
+    from lapwing.launch.loading import load_nest, problem_settings
+    from lapwing.launch.progress import ProgressBar
     from lapwing.tiling.skewing import find_skew
 
     # The user's file may start MPI by itself, and leave traces that a launcher must not see.
@@ -194,10 +194,10 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
             progress.update(*value)
 
     if ranks > 1 or hosts is not None:
-        from lapwing.cli.launch import launch
+        from lapwing.launch.launch import launch
 
         return launch(job, ranks, hosts, emit, progress, environment)
-    from lapwing.cli.session import run_session
+    from lapwing.session.session import run_session
 
     try:
         report = run_session(job, nest, None, emit)
@@ -209,7 +209,7 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
 
 def _refuse_inside_mpi() -> None:
     from lapwing.errors import RefusedError
-    from lapwing.runtime import communicator
+    from lapwing.runtime.mpi import communicator
 
     if communicator.launched():
         raise RefusedError(

@@ -14,9 +14,9 @@ from lapwing.cli import options
 from lapwing.units import NOT_KNOWN, duration, in_seconds, number, share
 
 if TYPE_CHECKING:
-    from lapwing.api import Nest
-    from lapwing.cli.progress import ProgressBar
-    from lapwing.loopnest.binding import BoundNest
+    from lapwing.api.nest import Nest
+    from lapwing.launch.progress import ProgressBar
+    from lapwing.loopnest.binding.bound_nest import BoundNest
     from lapwing.machine.machine import Machine
     from lapwing.planner.plan import Plan
     from lapwing.planner.prediction import Prediction
@@ -57,10 +57,10 @@ def command(
     machine: str | None,
     smpi: bool,
 ) -> None:
-    from lapwing.cli.files import check_writable, write_json
-    from lapwing.cli.loading import load_nest, problem_arguments
-    from lapwing.decide import Decider
+    from lapwing.api.decide import Decider
     from lapwing.export.smpi import require_simgrid
+    from lapwing.files import check_writable, write_json
+    from lapwing.launch.loading import load_nest, problem_arguments
     from lapwing.planner.choose import grids
 
     names = options.engine_names(engine)
@@ -105,7 +105,7 @@ def _timeline(plan: Plan) -> Prediction | None:
 
 def _one_rank(bound: BoundNest, nest: Nest, machine: str | None, arguments: Mapping[str, Any]) -> float | None:
     """Seconds of the same nest on one rank of the machine; None where nothing is done."""
-    from lapwing.decide import Decider
+    from lapwing.api.decide import Decider
 
     plan = Decider.for_machine(bound, nest.dependences, 1, machine, arguments)(nest.using(engine=None).wishes())
     found = _timeline(plan)
@@ -140,10 +140,10 @@ class _Simulator:
         self._tables: dict[Any, bytes] = {}
 
     def seconds(self, plan: Plan) -> float:
-        from lapwing.cli.progress import ProgressBar
         from lapwing.export.smpi import build, simulate
         from lapwing.export.stand_alone import check_not_empty, sources
         from lapwing.export.virtual import cluster_of
+        from lapwing.launch.progress import ProgressBar
 
         check_not_empty(self._bound)
         cluster = cluster_of(self._bound, plan, self._machine, self._ranks_a_node)

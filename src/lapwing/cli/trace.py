@@ -78,7 +78,7 @@ Open the timeline at https://ui.perfetto.dev.
 def command(
     top: int, waits: int, records: int, json_path: Path | None, timeline_path: Path | None, words: tuple[str, ...]
 ) -> int:
-    from lapwing.cli.tracing import Wishes, trace
+    from lapwing.cli.actions.trace import Wishes, trace
 
     if not words:
         raise click.UsageError(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from lapwing.loopnest.affine import Affine
-from lapwing.loopnest.binding import BoundNest
+from lapwing.affine.affine import Affine
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.skew import in_skewed
 
 _FUNCTIONS = {"max": "lw_max_i64", "min": "lw_min_i64", "floord": "lw_floordiv_i64"}

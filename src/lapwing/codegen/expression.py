@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lapwing.loopnest import powers
-from lapwing.loopnest import typed as t
-from lapwing.loopnest.affine import Affine
+from lapwing.affine.affine import Affine
+from lapwing.loopnest.binding import powers
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.promotion import dtype_range
 from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
-from lapwing.loopnest.promotion import dtype_range
 
 C_TYPES = {
     "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",

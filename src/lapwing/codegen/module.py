@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from lapwing.affine.affine import Affine
 from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer, stripped
 from lapwing.codegen.names import Names
 from lapwing.loopnest import ir
-from lapwing.loopnest import typed as t
-from lapwing.loopnest.affine import Affine
-from lapwing.loopnest.binding import BoundNest
-from lapwing.loopnest.promotion import scalar_type
-from lapwing.loopnest.typed import children, loads, walk
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.promotion import scalar_type
+from lapwing.loopnest.binding.typed import children, loads, walk
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
 

@@ -7,7 +7,7 @@ code can be held against the Python function on a corner of the very same arrays
 from __future__ import annotations
 
 from lapwing.codegen.module import ModuleWriter, indented
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 
 
 def plain_source(bound: BoundNest) -> str:

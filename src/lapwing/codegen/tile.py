@@ -21,9 +21,9 @@ from lapwing.codegen.bounds import LoopBounds, tile_bounds
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.module import ModuleWriter, element, indented, mentions, wrapped
 from lapwing.loopnest import ir
-from lapwing.loopnest import typed as t
-from lapwing.loopnest.binding import BoundNest
-from lapwing.loopnest.chains import shortened
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lapwing.codegen.module import accumulator_offsets, accumulator_words
-from lapwing.loopnest import typed as t
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
 
 
 def nest_source(bound: BoundNest) -> str:

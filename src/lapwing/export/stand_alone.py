@@ -16,9 +16,9 @@ from lapwing.codegen.tile import tile_source
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.export.description import nest_source
 from lapwing.export.tables import program_bytes
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
-from lapwing.runtime import native
+from lapwing.runtime.binding import native
 from lapwing.tiling.faces import faces_of
 from lapwing.tiling.skewing import skewed_nest
 

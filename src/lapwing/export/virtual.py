@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lapwing.export.smpi import Cluster, Curve
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.machine import Curve as MachineCurve
 from lapwing.machine.machine import Machine
 from lapwing.planner.along_time import AlongTime

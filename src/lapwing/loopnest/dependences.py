@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.affine import Affine
 from lapwing.loopnest.refusals import Refusals
 
 Vector = tuple[int, ...]

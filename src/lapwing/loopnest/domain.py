@@ -11,7 +11,7 @@ import islpy as isl
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.loopnest.affine import Affine
+from lapwing.affine.affine import Affine
 
 _PASSES = 2  # over all bounds: what an inner loop says of an outer one is known after the first
 _MOST_WALKED = 1 << 21  # points of outer loops; counting them takes a tenth of a second

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from lapwing.loopnest.affine import Affine
+from lapwing.affine.affine import Affine
 
 
 @dataclass(frozen=True)

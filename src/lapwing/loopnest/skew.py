@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lapwing.loopnest.affine import Affine
+from lapwing.affine.affine import Affine
 
 Matrix = tuple[tuple[int, ...], ...]
 

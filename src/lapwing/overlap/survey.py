@@ -1,7 +1,8 @@
 """Every communication of a program as it was read, with what became of it.
 
 For each: where it is, the nearest statements that produce and consume what it communicates and what lies between them
-(regions.py), the calls at its other end (matching.py), what the motions did or could not do, and if none tried, why.
+(messages/producer_consumer.py), the calls at its other end (messages/matching.py), what the motions did or could not do, and if
+none tried, why.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from lapwing.overlap import mpi
-from lapwing.overlap.aliases import Aliases
-from lapwing.overlap.callgraph import CallGraph, Target
-from lapwing.overlap.matching import Matching
-from lapwing.overlap.motions.context import Context, Note
-from lapwing.overlap.program import Constant, Loop, Opaque, Procedure, Program, Source, Span, Statement, Unread, While
-from lapwing.overlap.regions import Region, Regions, Stop, Stretch, Stretches
-from lapwing.overlap.report import Action, Communication, Place, Refusal
-from lapwing.overlap.sites import COMMUNICATING, Site, sites_of
-from lapwing.overlap.started import Started
-from lapwing.overlap.touches import Touches
-from lapwing.overlap.values import Values
+from lapwing.overlap.analysis.memory.aliases import Aliases
+from lapwing.overlap.analysis.memory.mod_ref import Touches
+from lapwing.overlap.analysis.memory.scalar_values import Values
+from lapwing.overlap.analysis.messages.completions import Started
+from lapwing.overlap.analysis.messages.matching import Matching
+from lapwing.overlap.analysis.messages.producer_consumer import Region, Regions, Stop, Stretch, Stretches
+from lapwing.overlap.analysis.messages.sites import COMMUNICATING, Site, sites_of
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target
+from lapwing.overlap.ir.expressions import Constant, Unread
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.statements import Loop, Opaque, Statement, While
+from lapwing.overlap.report.outcome import Action, Communication, Place, Refusal
+from lapwing.overlap.source.spans import Source, Span
+from lapwing.overlap.transforms.context import Context, Note
 
 _MOST_MATCHES = 10
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.faces import reads_ahead
 from lapwing.tiling.legality import against_time_tiles

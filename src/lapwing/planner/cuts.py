@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 from lapwing.errors import RefusedError
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.along_time import AlongTime
 from lapwing.tiling.legality import inside_sweep

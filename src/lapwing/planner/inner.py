@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lapwing.loopnest.binding import BoundNest
-from lapwing.loopnest.chains import chain_cycles, shortened
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.chains import chain_cycles, shortened
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.inner import InnerForm, legal_forms, usual_lanes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lapwing.loopnest import powers
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding import powers
+from lapwing.loopnest.binding.bound_nest import BoundNest
 
 
 def notes(bound: BoundNest) -> tuple[str, ...]:

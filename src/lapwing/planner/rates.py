@@ -11,8 +11,8 @@ from functools import cached_property
 from statistics import median
 from typing import NamedTuple, Protocol
 
-from lapwing.loopnest import typed as t
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.machine import Kernel, Machine
 from lapwing.tiling.needed import touched_box
 from lapwing.units import duration

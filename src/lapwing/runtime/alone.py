@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
-from lapwing.runtime import native
+from lapwing.runtime.arrays.shear import Box
+from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded, needed_box
+from lapwing.runtime.arrays.transfer import slices
+from lapwing.runtime.binding import native
 from lapwing.runtime.execute import (
     Measure,
     OnDisk,
@@ -23,9 +26,6 @@ from lapwing.runtime.execute import (
     tile_library,
     written_boxes,
 )
-from lapwing.runtime.shear import Box
-from lapwing.runtime.storage import LocalArray, allocate, attach, is_crowded, needed_box
-from lapwing.runtime.transfer import slices
 from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import RankTrace

@@ -16,12 +16,18 @@ import numpy.typing as npt
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RunError
 from lapwing.html import table
-from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.notices import ProgressLine
 from lapwing.planner.plan import Plan
-from lapwing.runtime import native
-from lapwing.runtime.arrival import LOST
-from lapwing.runtime.communicator import (
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.layout import nothing, owner_layout
+from lapwing.runtime.arrays.shear import Box, Shear, element_box, shear_of
+from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate, storage_of
+from lapwing.runtime.arrays.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
+from lapwing.runtime.binding import native
+from lapwing.runtime.binding.program import rank_program
+from lapwing.runtime.mpi.arrival import LOST
+from lapwing.runtime.mpi.communicator import (
     agree,
     all_finished,
     allgather,
@@ -32,18 +38,12 @@ from lapwing.runtime.communicator import (
     join,
     meet,
 )
-from lapwing.runtime.distributed import DistributedArray
-from lapwing.runtime.ending import abort, say_and_abort
-from lapwing.runtime.interrupt import noted_interrupts
-from lapwing.runtime.layout import nothing, owner_layout
+from lapwing.runtime.mpi.ending import abort, say_and_abort
+from lapwing.runtime.mpi.interrupt import noted_interrupts
+from lapwing.runtime.mpi.patience import patience_seconds
+from lapwing.runtime.mpi.stopping import StopSignal
 from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighbours
-from lapwing.runtime.patience import patience_seconds
-from lapwing.runtime.program import rank_program
-from lapwing.runtime.shear import Box, Shear, element_box, shear_of
-from lapwing.runtime.stopping import StopSignal
-from lapwing.runtime.storage import LocalArray, Storage, allocate, storage_of
 from lapwing.runtime.streaming import DiskTables, StreamedArray
-from lapwing.runtime.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.tuning import Place, Tuning, helper_cpu, may_spin
 from lapwing.runtime.workspace import Reductions, Workspace
 from lapwing.tiling.faces import Faces, faces_of, loop_offsets

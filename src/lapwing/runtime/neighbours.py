@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lapwing.runtime import native
-from lapwing.runtime.communicator import ranks_of_node
-from lapwing.runtime.program import RankProgram
-from lapwing.runtime.segments import import_segment
-from lapwing.runtime.storage import LocalArray
+from lapwing.runtime.arrays.segments import import_segment
+from lapwing.runtime.arrays.storage import LocalArray
+from lapwing.runtime.binding import native
+from lapwing.runtime.binding.program import RankProgram
+from lapwing.runtime.mpi.communicator import ranks_of_node
 
 
 @dataclass

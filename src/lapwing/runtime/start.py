@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import Plan
-from lapwing.runtime.communicator import agree
-from lapwing.runtime.distributed import DistributedArray
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.layout import nothing
+from lapwing.runtime.arrays.shear import Box
+from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate
+from lapwing.runtime.arrays.transfer import difference, intersection, scatter
 from lapwing.runtime.execute import exports, scatter_stores, stores_of, take_stores
-from lapwing.runtime.layout import nothing
-from lapwing.runtime.shear import Box
-from lapwing.runtime.storage import LocalArray, Storage, allocate
-from lapwing.runtime.transfer import difference, intersection, scatter
+from lapwing.runtime.mpi.communicator import agree
 from lapwing.tiling.skewing import skewed_nest
 
 

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.loopnest.binding import ArrayType, BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.streaming import DISK_BLOCK, QUEUE_DEPTH, REQUEST_BYTES
-from lapwing.runtime import native
-from lapwing.runtime.layout import owner_layout
-from lapwing.runtime.shear import Box, element_box
-from lapwing.runtime.storage import needed_box
-from lapwing.runtime.transfer import difference, slices
+from lapwing.runtime.arrays.layout import owner_layout
+from lapwing.runtime.arrays.shear import Box, element_box
+from lapwing.runtime.arrays.storage import needed_box
+from lapwing.runtime.arrays.transfer import difference, slices
+from lapwing.runtime.binding import native
 from lapwing.tiling.faces import Faces, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.slabs import ArrayRows, Slabs

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from lapwing.codegen.module import EXACT_WORDS, accumulator_offsets, accumulator_words
 from lapwing.errors import RunError
-from lapwing.loopnest import typed as t
-from lapwing.loopnest.binding import BoundNest
-from lapwing.loopnest.promotion import scalar_type
-from lapwing.loopnest.rounding import nearest_ratio
-from lapwing.runtime import native
-from lapwing.runtime.storage import LocalArray
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.promotion import scalar_type
+from lapwing.loopnest.binding.rounding import nearest_ratio
+from lapwing.runtime.arrays.storage import LocalArray
+from lapwing.runtime.binding import native
 from lapwing.runtime.streaming import StreamedArray
 
 EXACT_HEADER = 4

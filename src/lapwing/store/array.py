@@ -16,7 +16,7 @@ from lapwing.store.boxes import Box, checked, sides, whole
 from lapwing.store.chunk_files import ChunkFiles
 from lapwing.store.chunking import number_of_blocks
 from lapwing.store.encoded import EncodedChunks
-from lapwing.store.file_io import explained
+from lapwing.store.files.direct import explained
 from lapwing.store.generations import is_inside, replace_file, replace_folder
 from lapwing.store.numbers import as_element, native
 from lapwing.store.piece import Piece

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lapwing.errors import RefusedError, RunError
 from lapwing.store.boxes import Box, intersection, slices, whole
 from lapwing.store.chunking import chunk_box, chunk_indices
-from lapwing.store.file_io import (
+from lapwing.store.files.direct import (
     element_strides,
     explained,
     read_bytes,
@@ -25,7 +25,7 @@ from lapwing.store.file_io import (
     write_from,
     write_repeated,
 )
-from lapwing.store.new_file import make_file, reserve
+from lapwing.store.files.new import make_file, reserve
 from lapwing.store.piece import Piece
 
 _SECTOR = 512  # bytes, in which the system counts what a file occupies

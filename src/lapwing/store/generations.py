@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterable
 
 from lapwing.errors import RefusedError
-from lapwing.store.renaming import exchange, sync_folder
+from lapwing.store.files.renaming import exchange, sync_folder
 
 MARKER = ".lapwing-replacing"
 _OLD = ".lapwing-old-"

@@ -18,7 +18,7 @@ from typing import Any
 import xxhash
 
 from lapwing.errors import RefusedError, RunError
-from lapwing.store.renaming import sync_folder
+from lapwing.store.files.renaming import sync_folder
 
 VERSION = 1
 _MODULUS = 1 << 64  # of checksums

@@ -15,7 +15,7 @@ from lapwing.errors import RefusedError
 from lapwing.store.array import StoredArray
 from lapwing.store.chunk_files import ChunkFiles
 from lapwing.store.chunking import checked_chunks
-from lapwing.store.file_io import explained
+from lapwing.store.files.direct import explained
 from lapwing.store.generations import finish_replacement
 from lapwing.store.npy import create_npy, open_npy
 from lapwing.store.numbers import as_element, check_numbers, native

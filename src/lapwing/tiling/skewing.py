@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import islpy as isl
 
+from lapwing.affine.affine import Affine
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
-from lapwing.loopnest.affine import Affine
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, Vector
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.skew import Skew, in_skewed

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lapwing.loopnest.binding import BoundNest
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Faces, Part
 from lapwing.tiling.needed import touched_box
 from lapwing.tiling.partition import Range, in_direction

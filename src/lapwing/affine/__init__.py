@@ -1,0 +1,1 @@
+"""Integer sets: affine forms of symbols, sections of arrays, and isl."""

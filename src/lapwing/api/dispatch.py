@@ -1,0 +1,289 @@
+"""Calls of a nest in one process: a call alike an earlier one goes straight to its compiled run.
+
+Calls are alike where all agrees that binding, planning and code generation look at: the types, shapes, strides and flags of
+arrays, where they lie apart, and the values of scalars, but for floats that the loops only compute with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import operator
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.api.decide import PlannedCalls
+from lapwing.api.planned import PlannedNest
+from lapwing.api.run import bound_alone, check_aliases, run
+from lapwing.errors import RefusedError
+from lapwing.loopnest.binding.bound_nest import BoundNest, set_up, values_outside_loops
+from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside, names_in, set_again
+from lapwing.loopnest.outside import Outside
+from lapwing.memo import Memo
+from lapwing.runtime.alone import PreparedRun
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.execute import idle_results
+from lapwing.runtime.mpi import communicator
+from lapwing.store.array import StoredArray
+
+_PLAIN_ARRAYS = (np.ndarray, np.memmap)
+_BY_VALUE = (int, bool, str, type(None))
+_BY_IDENTITY = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)  # what set-ups call
+
+Values = Sequence[Any]
+
+
+class Dispatcher:
+    """Takes the calls of one nest, whatever choices were made for it by hand."""
+
+    def __init__(self, nest: PlannedNest) -> None:
+        parameters = inspect.signature(nest.python).parameters.values()
+        self._in_any_form = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        self._parameters = tuple(p.name for p in parameters)
+        self._defaults = tuple(p.default for p in parameters)
+        required = sum(p.default is p.empty for p in parameters)
+        # By how many arguments are given by position: the names that must be given, and those that may.
+        self._by_name = [
+            (frozenset(self._parameters[count:required]), frozenset(self._parameters[count:]))
+            for count in range(len(self._parameters) + 1)
+        ]
+        self._outside = Outside(nest.python, names_from_outside(nest.loops))
+        names = (*self._parameters, *self._outside.names)
+        self._positions = {name: position for position, name in enumerate(names)}
+        free = free_scalars(nest.loops)
+        self._free = tuple(name for name in names if name in free)
+        self._kinds = tuple(_kind_of_free if name in free else _kind for name in names)
+        self._remembered: Memo[_BoundCall] = Memo()
+
+    def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The reductions by name. Raises as Nest.__call__ does."""
+        values = self._values(nest, args, kwargs) if communicator.is_alone(nest.comm) else None
+        if values is None:
+            return run(nest, nest.arguments(*args, **kwargs)).results
+        key = self._key(nest, values)
+        try:
+            known = self._remembered.get(key)
+        except TypeError:  # a choice made by hand that planning refuses
+            key = known = None
+        if key is None:
+            return _BoundCall(nest, self._positions, (), values).run(values, ())
+        scalars = None if known is None else known.scalars(values)
+        if known is None or scalars is None:
+            known = _BoundCall(nest, self._positions, self._free, values)
+            results = known.run(values, ())
+            if known.is_small:
+                self._remembered.keep(key, known)
+            return results
+        return known.run(values, scalars)
+
+    def _values(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """All a call depends on: arguments in the order of the signature, then what comes from outside the function.
+
+        None where an array is distributed over other ranks, or on disk.
+        """
+        values = list(args)
+        if kwargs or len(args) != len(self._parameters) or not self._in_any_form:
+            if self._fits(len(args), kwargs):
+                values += map(kwargs.get, self._parameters[len(args) :], self._defaults[len(args) :])
+            else:
+                values = list(nest.arguments(*args, **kwargs).values())
+        if self._outside.names:
+            values += self._outside.values()
+        if StoredArray in map(type, values):
+            return None
+        if DistributedArray in map(type, values):
+            distributed = [value for value in values if type(value) is DistributedArray]
+            if any(array.comm is not None for array in distributed):
+                return None
+            values = [value.whole if type(value) is DistributedArray else value for value in values]
+        return values
+
+    def _fits(self, count: int, kwargs: dict[str, Any]) -> bool:
+        """Whether parameters after the first ``count`` are given by name or have a default, and nothing else is given."""
+        if not self._in_any_form or count > len(self._parameters):
+            return False
+        required, possible = self._by_name[count]
+        return required <= kwargs.keys() <= possible
+
+    def _key(self, nest: PlannedNest, values: Values) -> Any:
+        """Equal for calls that are alike; None for one that is like no other."""
+        kinds = [kind(value) for kind, value in zip(self._kinds, values, strict=True)]
+        if None in kinds:
+            return None
+        grid = tuple(nest.grid) if isinstance(nest.grid, list) else nest.grid
+        return (nest.engine, nest.tile, grid, *kinds)
+
+
+def _kind(value: Any) -> Any:
+    """What binding may look at of a value: equal for values it cannot tell apart, None where that is not known."""
+    kind = type(value)
+    if kind in _PLAIN_ARRAYS:
+        return (kind, value.dtype, value.shape, value.strides, value.flags.num) if value.shape else None
+    if kind in _BY_VALUE:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()  # 0.0 is not -0.0, and NaN is NaN
+    if isinstance(value, np.number | np.bool):
+        return kind, value.tobytes()
+    return value if isinstance(value, _BY_IDENTITY) else None
+
+
+def _kind_of_free(value: Any) -> Any:
+    """The same for a scalar that is free where it is a float."""
+    kind = type(value)
+    return kind if kind is float or issubclass(kind, np.floating) else _kind(value)
+
+
+class _BoundCall:
+    """A nest bound and planned for calls that are alike, and its runs that are not under way."""
+
+    def __init__(self, nest: PlannedNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
+        self._nest = nest
+        self._parameters = [(name, positions[name]) for name in nest.loops.parameters]
+        self._bound = bound_alone(nest, self._arguments(values))
+        self._calls = self._planned(values)
+        self._arrays = [positions[array.name] for array in self._bound.arrays]
+        self._addresses = [_address_in(values[position]) for position in self._arrays]
+        self._spans = [_span(values[position]) for position in self._arrays]
+        self._pairs = _pairs_to_tell_apart(self._bound)
+        self._scalars = _FreeScalars(self._bound, positions, free, values)
+        self._is_empty = self._bound.domain.is_empty
+        self._idle = [] if self._is_empty else [self._prepared(values)]
+        self.is_small = all(prepared.is_small for prepared in self._idle)
+
+    def scalars(self, values: Values) -> Sequence[tuple[int, float]] | None:
+        """The free scalars of a call; see _FreeScalars."""
+        return self._scalars.of(values)
+
+    def run(self, values: Values, scalars: Sequence[tuple[int, float]]) -> dict[str, Any]:
+        """Run on the arrays of an alike call, with these scalars in place of those it was bound to. Raises RunError."""
+        if self._is_empty:
+            return idle_results(self._bound)
+        arrays = [values[position] for position in self._arrays]
+        addresses = [address(array) for address, array in zip(self._addresses, arrays, strict=True)]
+        if self._pairs:
+            self._check_aliases(arrays, addresses)
+        prepared = self._taken(values)
+        for position, value in scalars:
+            prepared.scalars[position].f = value
+        results = prepared.run(arrays, addresses)
+        self._calls.note_run(prepared.seconds)
+        self._idle.append(prepared)
+        return results
+
+    def _taken(self, values: Values) -> PreparedRun:
+        """A run by the plan that is best known by now, which nobody else uses."""
+        if self._calls.deserve_second_thoughts:
+            self._calls = self._planned(values)
+        try:
+            prepared = self._idle.pop()
+        except IndexError:  # another thread is in the same call
+            return self._prepared(values)
+        return prepared if prepared.plan is self._calls.plan else self._prepared(values)
+
+    def _planned(self, values: Values) -> PlannedCalls:
+        return self._nest.planned(self._bound, 1, 1, 1, self._arguments(values))
+
+    def _prepared(self, values: Values) -> PreparedRun:
+        arrays = [values[position] for position in self._arrays]
+        return PreparedRun(self._bound, self._calls.plan, arrays, communicator.announcer(True))
+
+    def _arguments(self, values: Values) -> dict[str, Any]:
+        return {name: values[position] for name, position in self._parameters}
+
+    def _check_aliases(self, arrays: Sequence[npt.NDArray[Any]], addresses: Sequence[int]) -> None:
+        spans = self._spans
+        for one, other in self._pairs:
+            apart = addresses[other] - addresses[one]
+            if spans[one][0] - spans[other][1] < apart < spans[one][1] - spans[other][0]:
+                names = [array.name for array in self._bound.arrays]
+                check_aliases(self._bound, dict(zip(names, arrays, strict=True)))
+
+
+def _address_in(values: npt.NDArray[Any]) -> Callable[[npt.NDArray[Any]], int]:
+    """What tells where the first element of arrays like this one lies."""
+    if values.size and values.flags.c_contiguous and values.flags.writeable:
+        return _address_of_buffer  # a quarter of the time
+    return _address
+
+
+def _address_of_buffer(values: Any) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(values))
+
+
+def _address(values: npt.NDArray[Any]) -> int:
+    return values.ctypes.data
+
+
+def _span(values: npt.NDArray[Any]) -> tuple[int, int]:
+    """The bytes from an array's first element that all of its elements lie in, half-open."""
+    steps = [stride * (extent - 1) for stride, extent in zip(values.strides, values.shape, strict=True)]
+    if not values.size:
+        return 0, 0
+    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + values.itemsize
+
+
+def _pairs_to_tell_apart(bound: BoundNest) -> list[tuple[int, int]]:
+    """The arrays that must not share memory, by position: a written one and any other."""
+    written = [array.name in bound.nest.written for array in bound.arrays]
+    count = len(written)
+    return [(k, m) for k in range(count) for m in range(k + 1, count) if written[k] or written[m]]
+
+
+class _FreeScalars:
+    """The native scalars that may differ between calls that are alike: free ones, and what set-ups make of them."""
+
+    def __init__(self, bound: BoundNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
+        self._nest = bound.nest
+        floats = [name for name in free if isinstance(values[positions[name]], float | np.floating)]
+        native = {name: k for k, name in enumerate(bound.parameters)}
+        self._floats = [positions[name] for name in floats]
+        self._last: tuple[list[Any], list[tuple[int, float]]] = ([None] * len(floats), [])
+        self._given = [(native[name], positions[name]) for name in floats if name in native]
+        self._setups = set_again(bound.nest, floats)
+        mentioned = names_in(setup.value for setup in self._setups)
+        self._outside = [(name, positions[name]) for name in mentioned if name in positions]
+        known = (
+            values_outside_loops(bound.nest, {name: values[k] for name, k in positions.items()}, {})
+            if mentioned
+            else {}
+        )
+        # Arrays are not kept: a call that is alike brings its own.
+        self._constants = {n: known[n] for n in mentioned if n not in positions and not getattr(known[n], "shape", ())}
+        made = dict.fromkeys(target for setup in self._setups for target in setup.targets)
+        self._made = [(native[name], name, bound.parameters[name]) for name in made if name in native]
+
+    def of(self, values: Values) -> list[tuple[int, float]] | None:
+        """By position among the native scalars; None where a set-up now gives what the nest cannot be bound to alike."""
+        if not self._setups:
+            return [(k, values[position]) for k, position in self._given]
+        floats = [values[position] for position in self._floats]
+        before, found = self._last
+        if all(map(operator.is_, floats, before)):  # numbers do not change
+            return found
+        anew = self._anew(values)
+        if anew is not None:
+            self._last = floats, anew
+        return anew
+
+    def _anew(self, values: Values) -> list[tuple[int, float]] | None:
+        found = [(k, values[position]) for k, position in self._given]
+        names = {**self._constants, **{name: values[position] for name, position in self._outside}}
+        try:
+            for setup in self._setups:
+                set_up(self._nest, setup, names)
+        except RefusedError:  # so will binding, in full
+            return None
+        for k, name, before in self._made:
+            value = names[name]
+            if type(value) is not type(before):
+                return None
+            if isinstance(value, float | np.floating):
+                found.append((k, value))
+            elif value != before:
+                return None
+        return found

@@ -1,0 +1,84 @@
+"""A nest with the choices made for it by hand, and its plans on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lapwing.loopnest.binding.function import NestFunction
+from lapwing.memo import Memo
+
+if TYPE_CHECKING:
+    from lapwing.api.decide import PlannedCalls
+    from lapwing.loopnest.binding.bound_nest import BoundNest
+    from lapwing.runtime.tuning import Tuning
+    from lapwing.schedule.pipeline import Engine
+    from lapwing.tiling.partition import Partition
+
+
+class PlannedNest(NestFunction):
+    """The choices are those of Nest.using."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.engine: Engine | None = None
+        self.tile: int | None = None
+        self.grid: tuple[int, ...] | None = None
+        self.tuning: Tuning | None = None
+        self.comm: Any = None
+        self.memory: int | None = None
+        self.pass_sweeps: int | None = None
+        self.ring = 3
+        self.resume = False
+        self._planned: Memo[PlannedCalls] = Memo()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._planned.clear()
+
+    def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
+        """The Plan for these arguments on a number of ranks; nothing is run. Printing it explains it.
+
+        Raises RefusedError for anything that would be refused by a run.
+        """
+        from lapwing.planner.choose import make_plan
+
+        bound = self.bind(self.arguments(*args, **kwargs))
+        return make_plan(bound, self.dependences, ranks, self.wishes())
+
+    def planned(
+        self,
+        bound: BoundNest,
+        ranks: int,
+        ranks_a_node: int,
+        ranks_on_cores: int,
+        arguments: Mapping[str, Any],
+        partition: Partition | None = None,
+    ) -> PlannedCalls:
+        """The plan of a call on this machine, which calls alike share. partition: blocks that are given.
+
+        Raises RefusedError as ``plan`` does.
+        """
+        from lapwing.api.decide import Decider, PlannedCalls
+
+        key: Any = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
+        try:
+            known = self._planned.get(key)
+        except TypeError:  # a choice that cannot be hashed: planning says what is wrong with it
+            key = known = None
+        if known is not None and not known.deserve_second_thoughts:
+            return known
+        decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
+        if known is not None:
+            known.plan_anew(decide.for_call(self.wishes(), partition, known.worked))
+            return known
+        known = PlannedCalls(decide.for_call(self.wishes(), partition))
+        if key is not None:
+            self._planned.keep(key, known)
+        return known
+
+    def wishes(self) -> Any:
+        from lapwing.planner.choose import Wishes
+
+        # Plans are kept by what was wished for, so that it must not be a list.
+        return Wishes(self.engine, self.tile, tuple(self.grid) if isinstance(self.grid, list) else self.grid)

@@ -1,0 +1,1 @@
+"""What commands do beyond their options, loaded when they do it."""

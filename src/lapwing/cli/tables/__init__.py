@@ -1,0 +1,1 @@
+"""What commands found, as people read it."""

@@ -1,0 +1,398 @@
+"""A nest bound to the arguments of one call: sizes, dtypes, numeric bounds, every index checked."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lapwing.affine.affine import Affine
+from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.conversion import array_of, conversion
+from lapwing.loopnest.binding.guards import Guards, guarded_accesses
+from lapwing.loopnest.binding.lowering import Surroundings, lower
+from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, scalar_type
+from lapwing.loopnest.binding.scalars import used_parameters
+from lapwing.loopnest.domain import Domain, NormalLoop
+from lapwing.loopnest.outside import ALWAYS_KNOWN
+from lapwing.loopnest.refusals import Refusals, Stopped
+from lapwing.loopnest.setup import UnsupportedSetup, evaluate
+from lapwing.loopnest.skew import Skew, in_skewed
+from lapwing.loopnest.source import unset_names
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """What planning and code generation need to know of an array argument."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def itemsize(self) -> int:
+        return np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class BoundNest:
+    """A LoopNest with the types and sizes of one call.
+
+    ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
+    ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
+    index counts from the end, with their size. With a ``skew`` the domain is in skewed coordinates; the body always stands
+    for the user's own indices.
+    """
+
+    nest: ir.LoopNest
+    arrays: tuple[ArrayType, ...]
+    parameters: Mapping[str, Any]
+    domain: Domain
+    body: t.TypedBody = field(repr=False)
+    wraps: Mapping[tuple[ir.Access, int], int] = field(repr=False)
+    skew: Skew | None = None
+
+    def array(self, name: str) -> ArrayType:
+        return next(a for a in self.arrays if a.name == name)
+
+    @property
+    def symbols(self) -> dict[str, int]:
+        return {name: int(self.parameters[name]) for name, _ in self.nest.symbols if _is_integer(self.parameters[name])}
+
+    @cached_property
+    def accesses(self) -> tuple[ir.Access, ...]:
+        return tuple(access for access, _ in guarded_accesses(self.nest))
+
+    def axis(self, access: ir.Access, axis: int) -> Affine | None:
+        """The index from the start, over coordinates of the domain with all symbols replaced; None for a look-up."""
+        affine = access.affine[axis]
+        if affine is None:
+            return None
+        index = self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
+        return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
+
+    def indices(self, point: Sequence[int]) -> dict[str, int]:
+        """The user's loop indices at a point of the domain."""
+        normalised = point if self.skew is None else self.skew.undo(point)
+        return {loop.name: loop.step * x for loop, x in zip(self.nest.loops, normalised, strict=True)}
+
+
+def global_values(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals, closure variables and builtins that the function's source names.
+
+    Raises RefusedError where a closure variable was deleted.
+    """
+    try:
+        names = inspect.getclosurevars(function)
+    except ValueError:  # an empty cell
+        where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        unset = ", ".join(unset_names(function))
+        raise RefusedError(f"{where}: {unset} has no value yet. Set it before the nest is used.") from None
+    return {**names.builtins, **names.globals, **names.nonlocals}
+
+
+def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Two calls with the same signature bind alike: types, shapes and scalar values, to the bit: 0.0 is not -0.0."""
+    return tuple(
+        (name, str(value.dtype), value.shape, getattr(getattr(value, "flags", None), "writeable", True))
+        if getattr(value, "shape", ())
+        else (name, type(value), np.asarray(value).tobytes() if isinstance(value, float | np.floating) else value)
+        for values in (arguments, surroundings)
+        for name, value in values.items()
+        if not callable(value) and not inspect.ismodule(value)
+    )
+
+
+def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:
+    """Bind a nest to its arguments.
+
+    arguments: by parameter name; arrays are anything with ``dtype`` and ``shape`` (the elements are not looked at).
+    surroundings: the function's globals, for global numbers and read-only global arrays.
+    Raises RefusedError with every wrong type, dtype and dimension, and every index that leaves its array.
+    """
+    refusals = Refusals(nest.file)
+    values: dict[str, Any] = {**ALWAYS_KNOWN, **surroundings, **arguments}
+    arrays = {}
+    for name in nest.arrays:
+        with refusals.recovering():
+            arrays[name] = _array_type(nest, name, values, refusals)
+    parameters = _scalars(nest, values, set(nest.arrays) - set(arrays), refusals)
+    symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters.get(n))}
+    domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
+    fitting = _accesses_that_fit(nest, arrays, refusals)
+    integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
+    wraps = _check_bounds(nest, fitting, arrays, integers, parameters, domain, refusals)
+
+    def subscript(access: ir.Access, axis: int) -> t.AffineSubscript:
+        affine = access.affine[axis]
+        assert affine is not None
+        return t.AffineSubscript(affine, wraps.get((access, axis), 0))
+
+    around = Surroundings(
+        dtypes={a.name: a.dtype for a in arrays.values()},
+        shapes={a.name: a.shape for a in arrays.values()},
+        parameters=parameters,
+        index_ranges=domain.index_ranges(),
+        iterations=domain.box_volume,
+        subscript=subscript,
+    )
+    body = lower(nest, around, refusals)
+    refusals.raise_if_any()
+    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps)
+
+
+def values_outside_loops(
+    nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments, globals and the values set before the loops, by name. Raises RefusedError."""
+    values: dict[str, Any] = {**ALWAYS_KNOWN, **surroundings, **arguments}
+    for setup in nest.setups:
+        set_up(nest, setup, values)
+    return values
+
+
+def set_up(nest: ir.LoopNest, setup: ir.Setup, values: dict[str, Any]) -> None:
+    """Do one assignment that stands before the loops, on values by name. Raises RefusedError."""
+    refusals = Refusals(nest.file)
+    with refusals.recovering():
+        values.update(_set_up(nest, setup, values, set(), refusals))
+    refusals.raise_if_any()
+
+
+def _scalars(nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], refusals: Refusals) -> dict[str, Any]:
+    """Every scalar the loops use: arguments, set-ups and symbols, but for what is refused.
+
+    values: arguments, globals and builtins. refused: names about which all has been said.
+    """
+    values = dict(values)
+    for setup in nest.setups:
+        try:
+            values.update(_set_up(nest, setup, values, refused, refusals))
+            refused.difference_update(setup.targets)
+        except Stopped:
+            refused.update(setup.targets)
+    parameters: dict[str, Any] = {}
+    for name, node in nest.symbols:
+        with refusals.recovering():
+            parameters[name] = _evaluate(node, values, nest.line, nest.name, refused, refusals)
+    for name in (*used_parameters(nest), *nest.accumulators):
+        if name not in nest.symbol_names and name not in refused:
+            parameters[name] = values[name]
+    for name, value in list(parameters.items()):
+        if scalar_type(value) is None:
+            del parameters[name]
+            refusals.note(
+                nest.line,
+                f"{name} is {_described(value)}, expected a number (bool, int, float or a NumPy scalar of a supported dtype)",
+                f"convert it, for example with float({name}), or index it where it is an array",
+            )
+    return parameters
+
+
+def _set_up(
+    nest: ir.LoopNest, setup: ir.Setup, values: Mapping[str, Any], refused: set[str], refusals: Refusals
+) -> dict[str, Any]:
+    """The values that one assignment before the loops gives, by name."""
+    value = _evaluate(setup.value, values, setup.line, nest.name, refused, refusals)
+    if len(setup.targets) == 1:
+        return {setup.targets[0]: value}
+    if not isinstance(value, tuple) or len(value) != len(setup.targets):
+        refusals.refuse(
+            setup.line,
+            f"{ast.unparse(setup.value)} gives {value!r}, expected {len(setup.targets)} values for "
+            f"{', '.join(setup.targets)}",
+            "give as many names as there are values, or pass an array with as many axes",
+        )
+    return dict(zip(setup.targets, value, strict=True))
+
+
+def _evaluate(
+    node: ast.expr, values: Mapping[str, Any], line: int, nest_name: str, refused: set[str], refusals: Refusals
+) -> Any:
+    used: dict[str, Any] = {n.id: values.get(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if refused & set(used):
+        raise Stopped
+    try:
+        return evaluate(node, values)
+    except UnsupportedSetup as part:
+        found = f"{part} outside the loops"
+    except Exception as error:
+        given = ", ".join(f"{n} has shape {v.shape}" for n, v in used.items() if hasattr(v, "shape"))
+        refusals.refuse(
+            line,
+            f"{ast.unparse(node)} cannot be computed: {error}",
+            f"check the arguments of {nest_name}{f': {given}' if given else ''}",
+        )
+    refusals.refuse(
+        line,
+        found,
+        "supported are numbers, arguments, array shapes, arithmetic, comparisons and calls of min, max, abs, int, float and "
+        "math functions; compute anything else before the call and pass it as an argument",
+    )
+
+
+def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusals: Refusals) -> ArrayType:
+    if name not in values:
+        refusals.refuse(nest.line, f"{name} is not known to {nest.name}", f"pass {name} as an argument, a NumPy array")
+    value: Any = values[name]
+    argument = f"argument {name} of {nest.name}"
+    if not (hasattr(value, "dtype") and hasattr(value, "shape")) or value.shape == ():
+        refusals.refuse(
+            nest.line,
+            f"{argument} is {_described(value)}, expected a NumPy array with axes",
+            array_of(name, value),
+        )
+    try:
+        dtype = np.dtype(value.dtype)
+    except TypeError:
+        refusals.refuse(
+            nest.line,
+            f"{argument} is {type(value).__name__} of {value.dtype}, expected a NumPy array",
+            f"convert it with numpy.asarray({name})",
+        )
+    if not dtype.isnative:
+        refusals.refuse(
+            nest.line,
+            f"array {name} has foreign byte order ({dtype.str})",
+            f"convert it: {name}.astype({dtype.name!r})",
+        )
+    if dtype.name not in SUPPORTED_DTYPES:
+        refusals.refuse(
+            nest.line,
+            f"array {name} has dtype {dtype.name}; supported are {', '.join(SUPPORTED_DTYPES)}",
+            conversion(name, dtype),
+        )
+    if name in nest.written and getattr(getattr(value, "flags", None), "writeable", True) is False:
+        refusals.refuse(
+            nest.line,
+            f"array {name} is written by {nest.name} but is read-only",
+            f"pass a writable array: {name}.copy()",
+        )
+    return ArrayType(name, dtype.name, tuple(int(n) for n in value.shape))
+
+
+def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], refusals: Refusals) -> Domain:
+    """The iteration space; raises RefusedError, with all noted before, where a bound is not known. refused: symbols."""
+    known = True
+    for loop in nest.loops:
+        unknown = (loop.start.names | loop.stop.names) - set(symbols) - set(nest.loop_names)
+        known = known and not unknown
+        if unknown - refused:
+            refusals.note(
+                loop.line,
+                f"a bound of loop {loop.name} depends on {', '.join(sorted(unknown))}, which is not an integer",
+                "pass an int, write int(…) around it before the loops, or divide with //",
+            )
+    if not known:
+        refusals.raise_if_any()
+    loops = []
+    steps = {loop.name: loop.step for loop in nest.loops}
+    for loop in nest.loops:
+        fixed = (loop.start.substitute(symbols), loop.stop.substitute(symbols))
+        bounds = [Affine(b.constant, tuple((n, c * steps[n]) for n, c in b.terms)) for b in fixed]
+        start, stop = bounds
+        lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
+        loops.append(NormalLoop(loop.name, loop.step, lower, upper))
+    return Domain(tuple(loops))
+
+
+def _accesses_that_fit(
+    nest: ir.LoopNest, arrays: Mapping[str, ArrayType], refusals: Refusals
+) -> list[tuple[ir.Access, Guards]]:
+    """The accesses that have as many indices as their array has axes, and what holds where they are evaluated."""
+    fitting = []
+    for access, guards in guarded_accesses(nest):
+        array = arrays.get(access.array)
+        if array is None:
+            continue
+        if len(access.subscripts) == len(array.shape):
+            fitting.append((access, guards))
+            continue
+        refusals.note(
+            access.line,
+            f"{access.text} has {len(access.subscripts)} indices but {array.name} has {len(array.shape)} axes "
+            f"(shape {array.shape})",
+            "index every axis",
+        )
+    return fitting
+
+
+def _check_bounds(
+    nest: ir.LoopNest,
+    accesses: Sequence[tuple[ir.Access, Guards]],
+    arrays: Mapping[str, ArrayType],
+    integers: Mapping[str, int],
+    parameters: Mapping[str, Any],
+    domain: Domain,
+    refusals: Refusals,
+) -> dict[tuple[ir.Access, int], int]:
+    """Check every affine index against its array; return the axes whose index counts from the end, with their size.
+
+    integers: those of the parameters that are; of parameters that were refused nothing is said.
+    """
+    wraps: dict[tuple[ir.Access, int], int] = {}
+    from_start: set[tuple[ir.Access, int]] = set()
+    if domain.is_empty:
+        return wraps
+    for access, guards in accesses:
+        array = arrays[access.array]
+        for axis, affine in enumerate(access.affine):
+            if affine is None:
+                continue
+            fixed = domain.normalised(affine.substitute(integers))
+            known = [g.substitute(integers) for g in guards]
+            known = [domain.normalised(g) for g in known if g.names <= set(nest.loop_names)]
+            if unknown := fixed.names - set(nest.loop_names):
+                if unknown <= set(parameters):
+                    refusals.note(
+                        access.line,
+                        f"index {axis + 1} of {access.text} is not an integer",
+                        "pass an int, or write int(…) around it before the loops",
+                    )
+                continue
+            reached = domain.range_of(fixed, known)
+            extent = array.shape[axis]
+            if reached is None:
+                continue
+            if reached[0] >= 0 and reached[1] < extent:
+                from_start.add((access, axis))
+                continue
+            if -extent <= reached[0] and reached[1] < 0 and access.array not in nest.written:
+                wraps[access, axis] = extent
+                continue
+            worst = reached[0] if reached[0] < 0 else reached[1]
+            refusals.note(
+                access.line,
+                f"{access.text}: index {axis + 1} reaches {worst}, but {array.name} has {extent} elements along axis {axis} "
+                f"(indices 0 to {extent - 1})",
+                "Shorten the loop's range or enlarge the array",
+            )
+    for access, axis in (key for key in wraps if key in from_start):
+        refusals.note(
+            access.line,
+            f"{access.text}: index {axis + 1} counts from the start in one place and from the end in another",
+            f"write an index from the end as {access.array}.shape[{axis}] minus something",
+        )
+    return wraps
+
+
+def _is_integer(value: Any) -> bool:
+    kind = scalar_type(value)
+    return kind is not None and not kind.is_float
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    return type(value).__name__

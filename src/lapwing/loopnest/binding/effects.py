@@ -1,0 +1,25 @@
+"""Which expressions may be evaluated although the plain loop does not: their value is then thrown away.
+
+Compilers turn conditions into masks, and loops into vectors, where no side of a condition can do harm. Evaluating an
+expression does none where nothing in it raises; and it should cost less than the branch it saves.
+"""
+
+from __future__ import annotations
+
+from lapwing.loopnest.binding import typed as t
+
+_CHEAP = frozenset("+ - * & | ^ < <= > >= == != not truth min max abs".split()) | {"unary -", "unary ~"}
+
+
+def is_speculable(node: t.Typed) -> bool:
+    """Whether evaluating the expression raises nothing and is cheap. That its elements exist is for ``guards`` to say."""
+    match node:
+        case t.Convert(trap=trap) if trap is not None:
+            return False
+        case t.Operation(operator=operator, trap=trap) if trap is not None or operator not in _CHEAP:
+            return False
+        case t.Load(subscripts=subscripts) if any(isinstance(s, t.LookupSubscript) for s in subscripts):
+            return False
+        case t.Select(speculable=False):
+            return False
+    return all(map(is_speculable, t.children(node)))

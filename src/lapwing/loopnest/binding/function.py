@@ -1,0 +1,120 @@
+"""A plain Python function as a loop nest: its loops, its dependences, and its arguments' types."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest.source import FunctionSource
+from lapwing.memo import Memo
+
+if TYPE_CHECKING:
+    from lapwing.loopnest.binding.bound_nest import BoundNest
+    from lapwing.loopnest.outside import Meanings
+
+
+class NestFunction:
+    """``python`` is the function, the definition of what is right.
+
+    One that is no supported nest is refused when it is used as one, not before: making this raises nothing, and ``python`` can be
+    called.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.source = FunctionSource.of(function)
+        self.python = function
+        self._parsed: tuple[ir.LoopNest, Meanings] | None = None
+        self._bound: Memo[BoundNest] = Memo()
+        self._origin = self  # what this was made of with other choices: it holds what they share
+        functools.update_wrapper(cast(Any, self), function)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(self.python.__name__)
+
+    @property
+    def where(self) -> str:
+        """``file:line`` of the function."""
+        return f"{self.source.file}:{self.source.line}"
+
+    @property
+    def loops(self) -> ir.LoopNest:
+        """The function as a loop nest, parsed on first use, and again when functions or modules' constants that it names have
+        become others.
+
+        Raises RefusedError, with every part of it that is not supported, by file and line; asked again, it looks again, since
+        the function's globals may have changed.
+        """
+        known = self._origin._parsed
+        return known[0] if known is not None and known[1].hold else self._origin._parse()
+
+    def _parse(self) -> ir.LoopNest:
+        from lapwing.loopnest.frontend.parser import parse
+        from lapwing.loopnest.outside import Meanings
+
+        self._forget()
+        self._parsed = None
+        loops = parse(self.source)
+        self._parsed = loops, Meanings(self.source)
+        return loops
+
+    def _forget(self) -> None:
+        """What was made of the loops as they were."""
+        self._bound.clear()
+        self.__dict__.pop("_dependences", None)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Why the function is no supported nest; () where it is one. Arguments may be refused all the same."""
+        try:
+            _ = self.loops
+        except RefusedError as error:
+            return error.refusals
+        return ()
+
+    @property
+    def dependences(self) -> tuple[Any, ...]:
+        """Flow, anti and output dependences (``lapwing.Dependence``), each with its distance vector and its accesses.
+
+        Raises RefusedError where a distance inside a sweep is not constant.
+        """
+        _ = self.loops  # as the function is now
+        return self._origin._dependences
+
+    @functools.cached_property
+    def _dependences(self) -> tuple[Any, ...]:
+        from lapwing.loopnest.dependences import find_dependences
+
+        return find_dependences(self.loops)
+
+    def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
+        loops = self.loops
+        try:
+            bound = inspect.signature(self.python).bind(*args, **kwargs)
+        except TypeError as error:
+            raise RefusedError(
+                f"{self.where}: {self.name}: {error}. Expected {self.name}({', '.join(loops.parameters)})."
+            ) from None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def bind(self, arguments: Mapping[str, Any], surroundings: Mapping[str, Any] | None = None) -> BoundNest:
+        """The nest with the types and sizes of these arguments; calls alike share one."""
+        from lapwing.loopnest.binding.bound_nest import bind, global_values, signature
+
+        surroundings = global_values(self.python) if surroundings is None else surroundings
+        key = signature(arguments, surroundings)
+        try:
+            known = self._bound.get(key)
+        except TypeError:  # an argument that cannot be hashed is no number and no array: bind says so
+            return bind(self.loops, arguments, surroundings)
+        if known is None:
+            known = bind(self.loops, arguments, surroundings)
+            self._bound.keep(key, known)
+        return known

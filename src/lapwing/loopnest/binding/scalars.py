@@ -1,0 +1,70 @@
+"""Where a nest's scalars come from, and which of them may change without the nest being bound anew."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable
+
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding.guards import guarded_accesses
+
+
+def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
+    """The globals, closure variables and builtins that binding looks up, in order of their names."""
+    read = {*nest.arrays, *used_parameters(nest), *nest.accumulators, *names_in(node for _, node in nest.symbols)}
+    read |= names_in(setup.value for setup in nest.setups)
+    own = {*nest.parameters, *(target for setup in nest.setups for target in setup.targets)}
+    return tuple(sorted(name for name in read - own if name.isidentifier()))
+
+
+def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
+    """Arguments and globals of which, where they are floats, binding looks at the type and not at the value.
+
+    Not among them are those that a loop bound, an index or the start of a reduction comes from.
+    """
+    bounds = [bound for loop in nest.loops for bound in (loop.start, loop.stop)]
+    indices = [index for access, _ in guarded_accesses(nest) for index in access.affine if index is not None]
+    integers = set().union(*(affine.names for affine in (*bounds, *indices)))
+    fixed = {*nest.arrays, *nest.accumulators, *names_in(node for name, node in nest.symbols if name in integers)}
+    for setup in reversed(nest.setups):
+        if fixed.intersection(setup.targets):
+            fixed |= names_in([setup.value])
+    return frozenset({*nest.parameters, *names_from_outside(nest)} - fixed)
+
+
+def set_again(nest: ir.LoopNest, changed: Iterable[str]) -> tuple[ir.Setup, ...]:
+    """The set-ups, in order, that must be done again where names have other values.
+
+    Those of a name that is set more than once are all among them, since each of its values counts for a while.
+    """
+    times = Counter(target for setup in nest.setups for target in setup.targets)
+    names, found = {*changed, *(name for name, count in times.items() if count > 1)}, []
+    for setup in nest.setups:
+        if names & {*setup.targets, *names_in([setup.value])}:
+            names |= set(setup.targets)
+            found.append(setup)
+    return tuple(found)
+
+
+def used_parameters(nest: ir.LoopNest) -> tuple[str, ...]:
+    """The scalars the loop body reads, in the order in which it does."""
+    found: dict[str, None] = {}
+
+    def visit(expression: ir.Expression) -> None:
+        if isinstance(expression, ir.Parameter):
+            found[expression.name] = None
+        for child in ir.children(expression):
+            visit(child)
+
+    for statement in nest.body:
+        if isinstance(statement, ir.Store):
+            visit(statement.target)
+        if isinstance(statement, ir.Store | ir.SetTemporary | ir.Accumulate):
+            visit(statement.value)
+    return tuple(found)
+
+
+def names_in(nodes: Iterable[ast.expr]) -> set[str]:
+    """The names that expressions mention."""
+    return {name.id for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name)}

@@ -1,0 +1,351 @@
+"""Expressions of a nest: from Python's syntax tree to the IR, and which of them are affine."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from lapwing.affine.affine import Affine
+from lapwing.loopnest import ir
+from lapwing.loopnest.functions import SUPPORTED_TEXT, canonical_name, way_out
+from lapwing.loopnest.refusals import Refusals, Stopped
+from lapwing.loopnest.source import FunctionSource
+
+BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
+_COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+
+
+@dataclass
+class Scope:
+    """What names mean while parsing: filled as the parser goes down the function.
+
+    surroundings: globals, closure variables and builtins. assigned_in_body: by any statement of the innermost body. refused:
+    names that something refused gives a value to: what they mean is not known, and nothing is said about them.
+    """
+
+    parameters: tuple[str, ...]
+    surroundings: Mapping[str, Any]
+    setup_names: dict[str, ast.expr] = field(default_factory=dict)
+    loops: list[ir.Loop] = field(default_factory=list)
+    temporaries: set[str] = field(default_factory=set)
+    assigned_in_body: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+
+    @property
+    def loop_names(self) -> list[str]:
+        return [loop.name for loop in self.loops]
+
+
+class ExpressionParser:
+    """Parses expressions of one function; notes which arrays and symbols they use."""
+
+    def __init__(self, source: FunctionSource, scope: Scope, refusals: Refusals) -> None:
+        self.source = source
+        self.scope = scope
+        self.refusals = refusals
+        self.arrays: dict[str, None] = {}
+        self.symbols: dict[str, ast.expr] = {}
+
+    def expression(self, node: ast.expr) -> ir.Expression:
+        line = node.lineno
+        match node:
+            case ast.Constant(value=bool() | int() | float() as value):
+                return ir.Constant(value, line=line)
+            case ast.Name(id=name):
+                return self._name(node, name)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript(value=ast.Name()):
+                return self.access(node)
+            case ast.Subscript() if self._shape_symbol(node) is not None:
+                return self._symbol_parameter(node)
+            case ast.Subscript(value=ast.Subscript()):
+                return self.access(node)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)) if (
+                type(number) is not bool
+            ):
+                return ir.Constant(-number, line=line)
+            case ast.UnaryOp(op=op, operand=operand):
+                return ir.Unary(_UNARY[type(op)], self.expression(operand), line=line)
+            case ast.BinOp(left=left, op=op, right=right):
+                operator = BINARY.get(type(op))
+                if operator is None:
+                    self.refuse(node, self.source.text(node), f"supported operators are {' '.join(BINARY.values())}")
+                return ir.Binary(operator, *self.expressions(left, right), line=line)
+            case ast.Compare(left=left, ops=ops, comparators=comparators):
+                return self._comparison(node, [left, *comparators], ops)
+            case ast.BoolOp(op=op, values=values):
+                operands = tuple(self.expressions(*values))
+                return ir.Boolean("and" if isinstance(op, ast.And) else "or", operands, line=line)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return ir.Conditional(*self.expressions(test, body, orelse), line=line)
+            case ast.Call():
+                return self._call(node)
+            case ast.NamedExpr(target=target):
+                self.refuse(
+                    node, f"{self.source.text(node)} in the loops", f"set {target.id} on a line of its own before"
+                )
+        self.refuse(
+            node,
+            f"{self.source.text(node)} in the loops",
+            "expressions are made of numbers, names, array elements, arithmetic, comparisons, "
+            f"a if c else b, and calls; {SUPPORTED_TEXT}",
+        )
+
+    def expressions(self, *nodes: ast.expr) -> list[ir.Expression]:
+        """Several expressions, all of which are looked at before a refused one stops their parent."""
+        return self.refusals.each(self.expression, nodes)
+
+    def _name(self, node: ast.expr, name: str) -> ir.Expression:
+        line = node.lineno
+        if name in self.scope.refused:
+            raise Stopped
+        if name in self.scope.loop_names:
+            return ir.LoopIndex(name, line=line)
+        if name in self.scope.temporaries:
+            return ir.Temporary(name, line=line)
+        if name in self.scope.assigned_in_body:
+            if name in self.scope.setup_names:
+                self.refuse(
+                    node,
+                    f"reduction {name} is read in the loops",
+                    f"its value is only known after them: only {name} = max({name}, x), min or {name} += x may use it; "
+                    "a value that goes from one iteration to the next is kept in an array",
+                )
+            self.refuse(
+                node,
+                f"{name} is used before it is assigned in the same iteration",
+                "scalars do not carry values from one iteration to the next; keep such values in an array",
+            )
+        if name in self.scope.setup_names or name in self.scope.parameters:
+            return ir.Parameter(name, line=line)
+        value = self.scope.surroundings.get(name)
+        if isinstance(value, bool | int | float) or _is_numpy_scalar(value):
+            self.symbols.setdefault(name, node)
+            return ir.Parameter(name, line=line)
+        self.refuse(
+            node,
+            f"{name} is not known here" if value is None else f"{name} is {type(value).__name__}",
+            "names are loop indices, arguments, temporaries, scalars set before the loops, and global numbers; "
+            f"pass {name} as an argument that is a number",
+        )
+
+    def _attribute(self, node: ast.Attribute) -> ir.Expression:
+        value = self.resolve(node)
+        if isinstance(value, bool | int | float):
+            return ir.Constant(value, line=node.lineno)  # math.pi and the like
+        if self.rests_on_refused(node):
+            raise Stopped
+        text = self.source.text(node)
+        self.refuse(
+            node,
+            f"{text} in the loops",
+            "attributes are constants such as math.pi, and shapes such as u.shape[0]; pass its value as an argument, "
+            f"or set n = {text} before the loops if it is an array's size or ndim",
+        )
+
+    def _comparison(self, node: ast.expr, operands: list[ast.expr], ops: list[ast.cmpop]) -> ir.Expression:
+        operators = [_COMPARISON.get(type(op)) for op in ops]
+        if None in operators:
+            self.refuse(
+                node,
+                self.source.text(node),
+                f"supported comparisons are {' '.join(_COMPARISON.values())}; write a in (1, 2) as a == 1 or a == 2",
+            )
+        values = self.expressions(*operands)
+        parts = [
+            ir.Comparison(operator, left, right, line=node.lineno)
+            for operator, left, right in zip(operators, values, values[1:], strict=False)
+            if operator is not None
+        ]
+        return parts[0] if len(parts) == 1 else ir.Boolean("and", tuple(parts), line=node.lineno)
+
+    def _call(self, node: ast.Call) -> ir.Expression:
+        if self._shape_symbol(node) is not None:
+            return self._symbol_parameter(node)
+        function = self.resolve(node.func)
+        name = canonical_name(function) if function is not None else None
+        if name is None:
+            self._refuse_call(node, function)
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            self.refuse(node, self.source.text(node), "calls take plain positional arguments")
+        expected = {"min": 2, "max": 2, "math.atan2": 2, "math.pow": 2, "math.fmod": 2, "math.copysign": 2}.get(name, 1)
+        if len(node.args) < expected or (len(node.args) > expected and name not in ("min", "max")):
+            self.refuse(
+                node, self.source.text(node), f"{name} takes {expected} argument{'s' if expected > 1 else ''} here"
+            )
+        return ir.Call(name, tuple(self.expressions(*node.args)), line=node.lineno)
+
+    def _refuse_call(self, node: ast.Call, function: Any) -> NoReturn:
+        found = f"call of {self.source.text(node.func)}"
+        if function is not None:
+            self.refuse(node, found, way_out(function, self.source.text(node)))
+        if self.rests_on_refused(node.func):
+            raise Stopped
+        if isinstance(node.func, ast.Name) and self._is_own(node.func.id):
+            self.refuse(node, found, f"the nest gives {node.func.id} a meaning of its own; call that something else")
+        self.refuse(node, found, SUPPORTED_TEXT)
+
+    def access(self, node: ast.expr) -> ir.Access:
+        assert isinstance(node, ast.Subscript)
+        name, elements = subscripts(node)
+        if name is None:
+            self.refuse(node, self.source.text(node), "index an array by its name: u[i, j]")
+        if name in self.scope.refused:
+            raise Stopped
+        known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
+        if not known or name in self.scope.temporaries:
+            self.refuse(
+                node,
+                f"{name} is indexed",
+                f"only array arguments and global NumPy arrays can be indexed; pass {name} as an argument, a NumPy array",
+            )
+        if any(isinstance(e, ast.Slice | ast.Starred) or _is_ellipsis(e) for e in elements):
+            self.refuse(node, f"{self.source.text(node)} takes a slice", "index single elements: one index per axis")
+        self.arrays.setdefault(name)
+        return ir.Access(
+            name,
+            tuple(self.expressions(*elements)),
+            tuple(self.affine(e) for e in elements),
+            self.source.text(node),
+            line=node.lineno,
+        )
+
+    # -- affine expressions and symbols --------------------------------------------------------------------------------
+
+    def affine(self, node: ast.expr) -> Affine | None:
+        """The node as an affine expression of loop indices and symbols; None where it is not one."""
+        match node:
+            case ast.Constant(value=value) if type(value) is int:
+                return Affine(value)
+            case ast.Name(id=name) if name in self.scope.loop_names:
+                return Affine.of(name)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                inner = self.affine(operand)
+                return None if inner is None else -inner
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+                a, b = self.affine(left), self.affine(right)
+                if a is not None and b is not None:
+                    return a + b if isinstance(op, ast.Add) else a - b
+                return None
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                a, b = self.affine(left), self.affine(right)
+                if a is not None and b is not None and not (a.terms and b.terms):
+                    return b.scaled(a.constant) if not a.terms else a.scaled(b.constant)
+        if self._is_fixed(node):
+            return Affine.of(self._symbol(node))
+        return None
+
+    def _is_fixed(self, node: ast.expr) -> bool:
+        """Whether the value is the same for the whole call: no loop index, temporary or array element inside."""
+        if self._shape_symbol(node) is not None:
+            return True
+        match node:
+            case ast.Constant(value=value):
+                return type(value) is int
+            case ast.Name(id=name):
+                if name in self.scope.loop_names or name in self.scope.assigned_in_body or name in self.scope.refused:
+                    return False
+                return (
+                    name in self.scope.setup_names
+                    or name in self.scope.parameters
+                    or type(self.scope.surroundings.get(name)) is int
+                )
+            case ast.UnaryOp(operand=operand):
+                return self._is_fixed(operand)
+            case ast.BinOp(left=left, right=right):
+                return self._is_fixed(left) and self._is_fixed(right)
+            case ast.Call(func=ast.Name(id="min" | "max" | "abs" | "int"), args=args, keywords=[]):
+                return all(self._is_fixed(a) for a in args)
+        return False
+
+    def _symbol(self, node: ast.expr) -> str:
+        """The name under which a fixed value takes part in affine expressions."""
+        name = ast.unparse(node)
+        self.note_shape_uses(node)
+        self.symbols.setdefault(name, node)
+        return name
+
+    def _symbol_parameter(self, node: ast.expr) -> ir.Parameter:
+        return ir.Parameter(self._symbol(node), line=node.lineno)
+
+    def _shape_symbol(self, node: ast.expr) -> str | None:
+        """The array's name if the node is ``u.shape[k]`` or ``len(u)``."""
+        match node:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant() | ast.UnaryOp()
+            ):
+                return name
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]):
+                return name
+        return None
+
+    def note_shape_uses(self, node: ast.AST) -> None:
+        for part in ast.walk(node):
+            match part:
+                case (
+                    ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size")
+                    | ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])
+                ) if name not in self.scope.setup_names:
+                    self.arrays.setdefault(name)
+
+    def resolve(self, node: ast.expr) -> Any:
+        """The object a global name or dotted name refers to, or None."""
+        match node:
+            case ast.Name(id=name):
+                if self._is_own(name):
+                    return None
+                return self.scope.surroundings.get(name, getattr(builtins, name, None))
+            case ast.Attribute(value=value, attr=attribute):
+                owner = self.resolve(value)
+                return getattr(owner, attribute, None) if inspect.ismodule(owner) else None
+        return None
+
+    def rests_on_refused(self, node: ast.expr) -> bool:
+        return any(isinstance(n, ast.Name) and n.id in self.scope.refused for n in ast.walk(node))
+
+    def _is_own(self, name: str) -> bool:
+        """Whether the function itself gives the name its value."""
+        scope = self.scope
+        return (
+            name in scope.parameters
+            or name in scope.setup_names
+            or name in scope.assigned_in_body
+            or name in scope.loop_names
+            or name in scope.refused
+        )
+
+    def refuse(self, node: ast.AST, found: str, advice: str) -> NoReturn:
+        self.refusals.refuse(getattr(node, "lineno", self.source.first), found, advice)
+
+
+def subscripts(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
+    """The array's name, None where it has none, and its indices: ``u[i][j]`` is ``u[i, j]``."""
+    elements = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    match node.value:
+        case ast.Name(id=name):
+            return name, elements
+        case ast.Subscript() as outer:
+            array, before = subscripts(outer)
+            return array, before + elements
+    return None, elements
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is ... or node.value is None)
+
+
+def _is_numpy_scalar(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and hasattr(value, "dtype") and getattr(value, "shape", None) == ()
+
+
+def _is_numpy_array(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"

@@ -1,0 +1,355 @@
+"""From a Python function's source to a LoopNest. The function is parsed, never executed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from lapwing.affine.affine import Affine
+from lapwing.loopnest import ir
+from lapwing.loopnest.frontend.expressions import Scope, subscripts
+from lapwing.loopnest.frontend.statements import StatementParser, assigned, bound_names
+from lapwing.loopnest.frontend.uniform import with_sweep_depth
+from lapwing.loopnest.refusals import Refusals, Stopped
+from lapwing.loopnest.source import FunctionSource, unset_names
+
+MAX_LOOPS = 8
+MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion limit is a few times that
+
+
+def parse(source: FunctionSource) -> ir.LoopNest:
+    """Parse a plain Python function into a LoopNest.
+
+    Raises RefusedError with every part, by file and line, that a supported perfect nest does not have.
+    """
+    return _Parser(source).nest()
+
+
+class _Parser(StatementParser):
+    """Goes down the function: what stands before the loops, the loops, the innermost body, and what is returned."""
+
+    def __init__(self, source: FunctionSource) -> None:
+        self.tree = source.tree
+        self.function = source.function
+        refusals = Refusals(source.file)
+        scope = Scope(tuple(inspect.signature(self.function).parameters), self._surroundings(refusals))
+        super().__init__(source, scope, refusals)
+        self.setups: list[ir.Setup] = []
+        self.loops_refused = False
+
+    def _surroundings(self, refusals: Refusals) -> dict[str, Any]:
+        try:
+            names = inspect.getclosurevars(self.function)
+        except ValueError:  # an empty cell
+            unset = ", ".join(unset_names(self.function))
+            refusals.note(self.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
+            refusals.raise_if_any()
+        return {**names.builtins, **names.globals, **names.nonlocals}
+
+    def nest(self) -> ir.LoopNest:
+        self._check_depth()
+        self._check_signature()
+        statements = [s for s in self.tree.body if not _does_nothing(s)]
+        position = next((k for k, s in enumerate(statements) if isinstance(s, ast.For)), len(statements))
+        if position == len(statements):
+            self._refuse_without_loops(statements)
+        for statement in statements[:position]:
+            with self._refusing(statement):
+                self._setup(statement)
+        body = self._loops(statements[position])
+        self.scope.assigned_in_body = assigned(body)
+        accumulators = tuple(n for n in self.scope.setup_names if n in self.scope.assigned_in_body)
+        parsed: list[ir.Statement] = []
+        for statement in body:
+            with self._refusing(statement, accumulators):
+                parsed += self.statement(statement, accumulators)
+        returns, returns_tuple = self._returns(statements[position + 1 :], accumulators)
+        return self._checked(
+            ir.LoopNest(
+                name=self.tree.name,
+                file=self.source.file,
+                line=self.tree.lineno,
+                parameters=self.scope.parameters,
+                setups=tuple(self.setups),
+                loops=tuple(self.scope.loops),
+                body=tuple(parsed),
+                arrays=tuple(self.arrays),
+                written=tuple(dict.fromkeys(s.target.array for s in parsed if isinstance(s, ir.Store))),
+                accumulators=accumulators,
+                returns=returns,
+                returns_tuple=returns_tuple,
+                symbols=tuple(self.symbols.items()),
+                sweep_depth=0,
+            )
+        )
+
+    @contextmanager
+    def _refusing(self, statement: ast.stmt, known: Collection[str] = ()) -> Iterator[None]:
+        """Where a statement is refused, go on after it; what the names mean that it sets is not known. known: all but these."""
+        try:
+            yield
+        except Stopped:
+            self.scope.refused |= bound_names(statement).difference(known)
+
+    def _checked(self, nest: ir.LoopNest) -> ir.LoopNest:
+        """What only shows in the whole nest; raises where anything has been refused."""
+        with self.refusals.recovering():
+            if not nest.written and not nest.accumulators and not self.refusals:
+                self.refuse(self.tree, "the loops write no array and reduce nothing", "a nest assigns array elements")
+        for name in nest.written:
+            with self.refusals.recovering():
+                if name not in nest.parameters:
+                    self.refuse(self.tree, f"{name} is written but is not an argument", "pass it as an argument")
+        if not self.loops_refused:
+            nest = with_sweep_depth(nest, self.refusals)
+        self.refusals.raise_if_any()
+        return nest
+
+    # -- around the loops ----------------------------------------------------------------------------------------------
+
+    def _check_signature(self) -> None:
+        for k, parameter in enumerate(inspect.signature(self.function).parameters.values()):
+            with self.refusals.recovering():
+                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                    self.refuse(self.tree, f"{parameter} in the signature", "name every argument")
+                if k == 0 and parameter.name in ("self", "cls") and "." in self.function.__qualname__:
+                    self.scope.refused.add(parameter.name)
+                    self.refuse(
+                        self.tree,
+                        f"{parameter.name} in the signature: a nest's arguments are arrays and numbers, not objects",
+                        f"put @staticmethod above @lw.nest, leave out {parameter.name}, and pass what is used of it",
+                    )
+
+    def _check_depth(self) -> None:
+        """Refuse what the recursion in later steps could not go down."""
+        level: list[ast.AST] = list(self.tree.body)
+        for _ in range(MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            node = next((node for node in level if hasattr(node, "lineno")), self.tree)
+            self.refusals.note(
+                getattr(node, "lineno", self.tree.lineno),
+                f"an expression of more than {MAX_DEPTH} levels, such as a sum of as many terms",
+                "take it apart with scalar temporaries: a = …, then b = a + …",
+            )
+            self.refusals.raise_if_any()
+
+    def _refuse_without_loops(self, statements: Sequence[ast.stmt]) -> NoReturn:
+        """Only the while loops are worth a word: there is no before and after."""
+        loops = [s for s in statements if isinstance(s, ast.While)]
+        for loop in loops:
+            with self.refusals.recovering():
+                self._setup(loop)
+        if not loops:
+            self.refusals.note(
+                self.tree.lineno, "no for loop was found", "a function holds one perfect nest of for loops"
+            )
+        self.refusals.raise_if_any()
+        raise AssertionError("something was refused")
+
+    def _setup(self, statement: ast.stmt) -> None:
+        """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""
+        match statement:
+            case ast.Assign(targets=targets, value=value) if all(_names_of(t) for t in targets):
+                pass
+            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+                targets = [target]
+            case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=operand):
+                value = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), op, operand), statement)
+                targets = [target]
+            case ast.While():
+                self.refuse(
+                    statement,
+                    f"{self.source.text(statement)} before any for loop",
+                    "a nest's loops are for i in range(…); a while loop around them is written in Python and calls the nest",
+                )
+            case _:
+                self.refuse(
+                    statement,
+                    f"{self.source.text(statement)} before the loops",
+                    "only scalars may be set before the loops, such as n, m = u.shape or best = 0; "
+                    "do other work before the call",
+                )
+        for names in map(_names_of, targets):
+            for name in names:
+                if name in self.scope.parameters:
+                    self.refuse(statement, f"{name} is an argument and is assigned again", "use another name")
+                self.scope.setup_names[name] = value
+            self.setups.append(ir.Setup(names, value, statement.lineno))
+        self.note_shape_uses(value)
+
+    def _returns(self, rest: list[ast.stmt], accumulators: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+        """The reductions that are returned, and whether as a tuple."""
+        for statement in rest:
+            with self.refusals.recovering():
+                if isinstance(statement, ast.For):
+                    self.refuse(
+                        statement,
+                        f"{self.source.text(statement)} after the loops",
+                        "only return may follow the loops; make a nest of its own of what follows and call it after this one",
+                    )
+                if statement is not rest[-1] or not isinstance(statement, ast.Return):
+                    self.refuse(
+                        statement,
+                        f"{self.source.text(statement)} after the loops",
+                        "only return may follow the loops; do other work after the call",
+                    )
+        if not rest or not isinstance(rest[-1], ast.Return):
+            return (), False
+        value = rest[-1].value
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            return (), False
+        elements = value.elts if isinstance(value, ast.Tuple) else [value]
+        names = []
+        with self.refusals.recovering():
+            if not elements:
+                self.refuse(value, "return of ()", "a nest returns reductions, or nothing")
+        for element in elements:
+            if isinstance(element, ast.Name) and element.id in accumulators:
+                names.append(element.id)
+            elif not (isinstance(element, ast.Name) and element.id in self.scope.refused):
+                self.refusals.note(
+                    element.lineno,
+                    f"return of {self.source.text(element)}",
+                    "a nest returns reductions (best = 0 before the loops, best = max(best, x) inside), or nothing; "
+                    "arrays are updated in place, and anything else is computed after the call",
+                )
+        return tuple(names), isinstance(value, ast.Tuple)
+
+    # -- the loops -----------------------------------------------------------------------------------------------------
+
+    def _loops(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Go down the perfect nest; return the statements of the innermost body."""
+        while isinstance(statement, ast.For):
+            try:
+                self._loop(statement)
+            except Stopped:
+                self.loops_refused = True
+            inner = [s for s in statement.body if not _does_nothing(s)]
+            nested = next((s for s in inner if isinstance(s, ast.For)), None)
+            if nested is None:
+                return inner
+            for other in (s for s in inner if s is not nested):
+                with self._refusing(other):
+                    self._refuse_beside(other, nested)
+            statement = nested
+        raise AssertionError("entered on a for loop")
+
+    def _refuse_beside(self, statement: ast.stmt, loop: ast.For) -> None:
+        """A statement beside an inner loop: what to do depends on what it gives a value to."""
+        written = _indexed(loop, ast.Store)
+        match statement:
+            case ast.For():
+                advice = "give each inner loop a nest of its own, and call one after the other"
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in assigned(
+                loop.body
+            ) and not written & _indexed(value, ast.Load):
+                advice = "move it into the innermost loop, which computes it anew in each iteration"
+            case ast.Assign(targets=[ast.Subscript() as target]) if written & _indexed(target, ast.Store):
+                index = loop.target.id if isinstance(loop.target, ast.Name) else "j"
+                advice = (
+                    f"write it with NumPy before or after the call, or start loop {index} earlier and choose: "
+                    f"u[i, {index}] = u[i, {index} - 1] if {index} > 0 else x"
+                )
+            case _:
+                advice = (
+                    "every statement stands in the innermost loop; write the outer loop in Python, and call a nest of the "
+                    "inner ones from it"
+                )
+        text = self.source.text(statement)
+        self.refuse(statement, f"{text} stands beside an inner loop, so this is not a perfect nest", advice)
+
+    def _loop(self, node: ast.For) -> None:
+        if node.orelse:
+            self.refusals.note(node.lineno, "for … else", "a loop has no else; move what stands there behind the loops")
+        if not isinstance(node.target, ast.Name):
+            self.scope.refused |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+            self.refuse(
+                node,
+                f"loop over {self.source.text(node.target)}",
+                "a loop has one index: for i in range(n); what belongs to it is u[i]",
+            )
+        name = node.target.id
+        if name in self.scope.parameters or name in self.scope.setup_names or name in self.scope.loop_names:
+            self.scope.refused.add(name)
+            self.refuse(node, f"loop index {name} already means something else", "give it a name of its own")
+        # Whatever is wrong with its bounds, the index is one.
+        position = len(self.scope.loops)
+        if position == MAX_LOOPS:
+            self.scope.refused.add(name)
+            self.refuse(
+                node,
+                f"more than {MAX_LOOPS} loops",
+                f"at most {MAX_LOOPS} loops are supported; write the outermost in Python around the call, "
+                "with u[i] for u, a view",
+            )
+        start, stop, step = Affine(0), Affine(0), 1
+        try:
+            start, stop, step = self._range(node)
+        finally:
+            self.scope.loops.append(ir.Loop(name, start, stop, step, node.lineno))
+
+    def _range(self, node: ast.For) -> tuple[Affine, Affine, int]:
+        """Start, stop and step of a loop."""
+        call = node.iter
+        if not (isinstance(call, ast.Call) and self.resolve(call.func) is range and not call.keywords):
+            text = self.source.text(call)
+            advice = "loops go over range(stop), range(start, stop[, 1 or -1])"
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self.scope.parameters:
+                advice += f"; give the argument {call.func.id} another name"
+            self.refuse(node, f"loop over {text}", advice)
+        if not 1 <= len(call.args) <= 3:
+            self.refuse(node, f"{self.source.text(call)}", "range takes one to three arguments")
+        first = call.args[0] if len(call.args) > 1 else ast.copy_location(ast.Constant(0), call)
+        start, stop = self.refusals.each(self._end, (first, call.args[min(1, len(call.args) - 1)]))
+        return start, stop, self._step(call.args[2]) if len(call.args) == 3 else 1
+
+    def _step(self, node: ast.expr) -> int:
+        affine = self.affine(node)
+        if affine is None or affine.terms or affine.constant not in (1, -1):
+            self.refuse(
+                node,
+                f"loop step {self.source.text(node)}",
+                "steps are 1 or -1, written as a number; for others, go over all and keep the rest: "
+                "u[i] = x if i % 2 == 0 else u[i]",
+            )
+        return affine.constant
+
+    def _end(self, node: ast.expr) -> Affine:
+        affine = self.affine(node)
+        if affine is None:
+            if self.rests_on_refused(node):
+                raise Stopped
+            self.refuse(
+                node,
+                f"loop bound {self.source.text(node)}",
+                "bounds are affine in outer loop indices, arguments and array shapes; for others, go further and keep the "
+                f"rest: u[i, j] = x if j < {self.source.text(node)} else u[i, j]",
+            )
+        return affine
+
+
+def _names_of(target: ast.expr) -> tuple[str, ...]:
+    """The names of a target that is a name or a row of names; () for any other."""
+    elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = tuple(e.id for e in elements if isinstance(e, ast.Name))
+    return names if len(names) == len(elements) else ()
+
+
+def _indexed(node: ast.AST, how: type[ast.expr_context]) -> set[str]:
+    """The arrays of which elements are read (ast.Load) or written (ast.Store)."""
+    found = [subscripts(n)[0] for n in ast.walk(node) if isinstance(n, ast.Subscript) and isinstance(n.ctx, how)]
+    return {name for name in found if name is not None}
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    """A docstring, ``pass``, ``...`` and a bare annotation change nothing."""
+    match node:
+        case ast.Pass() | ast.AnnAssign(target=ast.Name(), value=None):
+            return True
+        case ast.Expr(value=ast.Constant(value=value)):
+            return isinstance(value, str) or value is ...
+    return False

@@ -1,0 +1,195 @@
+"""May two neighbouring statements change places? If not, why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lapwing.affine.intersection import may_meet
+from lapwing.affine.sections import Chosen, Condition
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
+from lapwing.overlap.analysis.memory.aliases import Aliases
+from lapwing.overlap.ir.accesses import Access
+from lapwing.overlap.source.spans import Span
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown"; of a loop or a procedure that is
+    not divided also "turns", "rounding" (of what they add up), "bounds", "interior" (there is none), "parts" (of a procedure).
+    ``what``: in words. ``name``: the variable.
+    """
+
+    kind: str
+    what: str
+    where: Span | None
+    name: str | None = None
+
+
+def conflict(
+    first: Effects,
+    second: Effects,
+    aliases: Aliases,
+    *,
+    private: frozenset[str] = frozenset(),
+    context: Condition = (),
+    chosen: Chosen | None = (),
+) -> Conflict | None:
+    """Why ``second`` may not be done before ``first``, which it follows; None if it may.
+
+    ``private``: keys of variables that neither hands on to the other nor to anyone after (see liveness.py). ``context``: what is
+    known of the terms of both; ``chosen``: the values of some of them, or None: what no part of
+    an array could change is asked for.
+    """
+    for effects, other in ((first, second), (second, first)):
+        if effects.barrier is not None:
+            return Conflict("unknown", effects.barrier, effects.where)
+        if effects.leaves is not None and (_shows(other)):
+            return Conflict("control", f"a {effects.leaves} may end the procedure here", effects.where)
+    if first.io and second.io:
+        return Conflict("order", "both read or write files", second.where)
+    shared = first.states & second.states
+    if shared:
+        return Conflict("order", f"both use the same hidden state ({', '.join(sorted(shared))})", second.where)
+    if ("synchronisation" in first.states and second.operations) or (
+        "synchronisation" in second.states and first.operations
+    ):
+        return Conflict("messages", "a barrier, or work on files that other ranks see, stands between", second.where)
+    return message_conflict(first, second) or data_conflict(first, second, aliases, private, context, chosen)
+
+
+def barrier_advice(barrier: str) -> str:
+    """What to do where nothing may pass ``barrier``, in the words of ``Effects``."""
+    if barrier.endswith(" calls itself"):
+        return "nothing: what a procedure that calls itself does is not followed"
+    if " begins or ends MPI" in barrier:
+        return "nothing: messages stay between the begin and the end of MPI"
+    if re.search(r"\bstd::\S+ is not in the sources$", barrier):
+        return "C++'s library is not followed: compute with plain arrays and pointers there"
+    return "give the source of what is called there"
+
+
+def _shows(effects: Effects) -> bool:
+    return bool(effects.accesses or effects.operations or effects.io or effects.leaves)
+
+
+def data_conflict(
+    first: Effects,
+    second: Effects,
+    aliases: Aliases,
+    private: frozenset[str] = frozenset(),
+    context: Condition = (),
+    chosen: Chosen | None = (),
+) -> Conflict | None:
+    """Why the two may not change places as far as memory goes; None if they may."""
+    for one, two in _meeting(first, second, aliases, context, chosen):
+        name = two.symbol or one.symbol
+        if (
+            one.symbol is not None
+            and one.symbol.key in private
+            and one.symbol == two.symbol
+            and not (one.through or two.through)
+        ):
+            continue
+        word = {
+            (True, True): "written here and again there",
+            (True, False): "written here and read there",
+            (False, True): "read here and written there",
+        }[(one.writes, two.writes)]
+        label = name.name if name is not None else "memory"
+        return Conflict("data", f"{label} is {word}", one.where, label)
+    return None
+
+
+def _meeting(
+    first: Effects, second: Effects, aliases: Aliases, context: Condition, chosen: Chosen | None
+) -> Iterable[tuple[Access, Access]]:
+    for one in first.accesses:
+        for two in second.near(one):
+            if (one.writes or two.writes) and meet(one, two, aliases, context, chosen):
+                yield one, two
+
+
+def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), chosen: Chosen | None = ()) -> bool:
+    """Whether two accesses may touch the same memory."""
+    if one.symbol is not None and two.symbol is not None:
+        if one.symbol == two.symbol and one.through == two.through:
+            if one.section is None or two.section is None or one.anchor != two.anchor:
+                return True
+            return chosen is not None and may_meet(one.section, two.section, context, chosen)
+        if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
+            return False
+        if one.through and two.through and aliases.are_distinct(one.symbol, two.symbol, later=one.stale or two.stale):
+            return False
+    return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)
+
+
+# ---- messages ---------------------------------------------------------------------------------------------------------
+
+
+def message_conflict(first: Effects, second: Effects) -> Conflict | None:
+    """Why the two may not change places as far as messages go; None if they may."""
+    for one in first.operations:
+        for two in second.operations:
+            reason = _in_order(one, two)
+            if reason is not None:
+                where = two.statement.span if two.statement is not None else None
+                return Conflict("messages", reason, where)
+    return None
+
+
+def _differ(a: str | None, b: str | None) -> bool:
+    """Two canonical texts that are certainly different values: two different numbers, or names of MPI's own."""
+    if a is None or b is None or a == b:
+        return False
+    return _is_number(a) and _is_number(b)
+
+
+def _is_number(text: str) -> bool:
+    """Numbers below zero may be wildcards."""
+    return text.strip("[]()").isdigit()
+
+
+def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
+    """MPI 3.1, 3.5 (messages do not overtake) and 5.12 (collectives in the same order everywhere)."""
+    a, b = one.call, two.call
+    if a.kind is mpi.Kind.BARRIER or b.kind is mpi.Kind.BARRIER:
+        return "a barrier stands between"
+    if mpi.Kind.PROBE in (a.kind, b.kind) or mpi.Kind.PERSISTENT in (a.kind, b.kind):
+        return "a probe or a persistent request stands between"
+    if mpi.Kind.SENDRECV in (a.kind, b.kind) and a.kind in _POINT and b.kind in _POINT:
+        # Of what a sendrecv does the operation names the send alone.
+        apart = _differ_constants(one.communicator, two.communicator)
+        return None if apart else f"{a.name} and {b.name} may match the same messages"
+    if two.in_turn and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.in_turn):
+        return "some call takes messages from anyone, or asks what has come: what is sent sooner might be taken for another"
+    if a.collective and b.collective:
+        if _differ_constants(one.communicator, two.communicator):
+            return None
+        return "collective calls keep their order"
+    if a.kind is b.kind and a.kind in (mpi.Kind.SEND, mpi.Kind.RECV):
+        return None if _apart(one, two) else "messages between the same ranks with the same tag keep their order"
+    # What may wait for others must not come before what others wait for.
+    if b.blocking and b.kind in _WAITING and a.kind is not mpi.Kind.COMPLETION:
+        return f"{b.name} may wait for what {a.name} sends"
+    return None
+
+
+def _apart(one: MessageOperation, two: MessageOperation) -> bool:
+    """Certainly on different communicators, tags, or (numbers) peers."""
+    return (
+        _differ(one.tag, two.tag)
+        or _differ(one.peer, two.peer)
+        or _differ_constants(one.communicator, two.communicator)
+    )
+
+
+def _differ_constants(a: str | None, b: str | None) -> bool:
+    """MPI_COMM_WORLD against MPI_COMM_SELF; two variables may hold the same communicator."""
+    return a is not None and b is not None and a != b and a.startswith("'") and b.startswith("'")
+
+
+_WAITING = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE, mpi.Kind.SETUP})
+_POINT = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.SENDRECV})

@@ -1,0 +1,307 @@
+"""What an MPI call, or a part of one that a motion took apart, does to memory, to the environment and to other ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.effects.actual_formal import is_place
+from lapwing.overlap.analysis.effects.effects import MessageOperation
+from lapwing.overlap.analysis.effects.message_buffers import section_of, slots_of
+from lapwing.overlap.analysis.effects.state import State
+from lapwing.overlap.analysis.messages.sites import COMMUNICATING
+from lapwing.overlap.ir.accesses import Access, Memory
+from lapwing.overlap.ir.expressions import AddressOf, Constant, Element, Expression, Name, Number, Text, without_casts
+from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.statements import Call
+from lapwing.overlap.ir.value_kinds import shape_of
+
+
+def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
+    """An MPI call of the program."""
+    fortran = state.language() == "fortran"
+    parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+    if message.kind is mpi.Kind.COMPLETION or message.name in ("MPI_Start", "MPI_Startall"):
+        # First: the call itself changes the requests.
+        state.found += _in_flight(state, message, arguments)
+    for number, argument in enumerate(arguments):
+        parameter = parameters[number] if number < len(parameters) else None
+        if parameter is None:
+            state.barrier = f"{message.name} has more arguments than expected"
+            continue
+        if not _buffer_argument(state, message, number, arguments, parameter):
+            _message_argument(state, argument, parameter, fortran)
+        _touch_beyond(state, message, number, arguments, parameter)
+    if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
+        _remember_started(state, message, arguments)
+    if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
+        state.barrier = f"{message.name} may touch memory it does not name"
+    if message.synchronises and message.kind is not mpi.Kind.SETUP:
+        state.states.add("synchronisation")
+    if message.kind in (mpi.Kind.ABORT,) or message.name in _BOUNDS_OF_MPI:
+        state.barrier = f"{message.name} begins or ends MPI, or a communicator's messages"
+    if message.kind is mpi.Kind.LOCAL and not message.buffers:
+        state.states.add("clock" if "time" in message.name.lower() else "mpi")
+    if message.kind in _TRAFFIC or (message.kind is mpi.Kind.SETUP and message.collective):
+        state.operations.append(_operation(state, message, arguments, call))
+    place = mpi.index_of(message, mpi.Role.OP)
+    if place is not None and place < len(arguments):
+        operator = arguments[place]
+        if not isinstance(operator, Constant) or operator.name not in mpi.CONSTANTS:
+            state.barrier = state.barrier or f"{message.name} may call a procedure of the program"
+    if _CALLING_BACK.match(message.name) and state.analysis.has_key_values:
+        state.barrier = state.barrier or f"{message.name} may call a procedure of the program"
+    for number, argument in enumerate(arguments):
+        if isinstance(argument, Constant) and argument.name == "MPI_IN_PLACE":
+            for buffer in mpi.buffers_in_place(message, number):
+                if buffer.reads and buffer.argument < len(arguments):
+                    _read_buffer(state, arguments[buffer.argument])
+
+
+def _read_buffer(state: State, argument: Expression) -> None:
+    if state.language() == "fortran":
+        base = argument.base if isinstance(argument, Element) else argument
+        state.touch(base, None, writes=False, must=False)
+    else:
+        state.pointee(argument, writes=False)
+
+
+def _buffer_argument(
+    state: State, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
+) -> bool:
+    """A buffer of which it is certain what elements it is."""
+    if parameter.role not in _BUFFER_ROLES or state.sectionless:
+        return False
+    found = section_of(message, number, arguments, state.environment, state.declared, state.language() == "fortran")
+    if found is None:
+        return False
+    symbol, section = found
+    state.subexpressions(_without_address(arguments[number]))
+    if symbol.pointer:
+        state.touch_scalar(symbol, writes=False)
+    place = Element(Name(symbol), (Number(0),)) if symbol.pointer else Name(symbol)
+    for writes in _uses(parameter):
+        state.touch(place, state.bound(section), writes=writes, must=False)
+    return True
+
+
+def _touch_beyond(
+    state: State, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
+) -> None:
+    buffer = next((b for b in message.buffers if b.argument == number), None)
+    memory = frozenset[Memory]() if buffer is None else state.analysis.beyond(buffer, arguments)
+    for writes in _uses(parameter) if memory else ():
+        state.found.append(Access(None, None, writes, False, False, memory, state.where))
+        if writes:
+            state.environment.changed |= {m.key for m in memory}
+            state.forget_scalars(memory)
+
+
+def _remember_started(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
+    """What the request of a nonblocking call stands for from here on."""
+    slots = slots_of(message, arguments, state.environment, state.declared)
+    if slots is None:
+        state.environment.forget_requests()
+        return
+    if state.depth > 0 or state.sectionless or not message.buffers:
+        state.environment.forget_requests({slot[0] for slot in slots})
+        return
+    buffers = []
+    for buffer in message.buffers:
+        if buffer.argument >= len(arguments):
+            continue
+        found = section_of(
+            message, buffer.argument, arguments, state.environment, state.declared, state.language() == "fortran"
+        )
+        memory = state.analysis.memory_of(arguments[buffer.argument], state.procedure)
+        symbol, section = (None, None) if found is None else (found[0], state.bound(found[1]))
+        through = symbol is not None and symbol.pointer
+        buffers.append(Access(symbol, section, buffer.writes, False, through, memory, state.where))
+    for slot in slots:
+        state.environment.started[slot] = tuple(buffers)
+
+
+def _in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
+    """Buffers of the nonblocking calls that this one may complete, or start: in between they belong to MPI."""
+    place = mpi.index_of(message, mpi.Role.REQUEST)
+    place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
+    if place is None or place >= len(arguments):
+        return []
+    copied = state.analysis.copies_requests
+    slots = None if copied else slots_of(message, arguments, state.environment, state.declared)
+    if slots is not None and all(slot in state.environment.started for slot in slots):
+        return [_still(state, a).at(state.where) for slot in slots for a in state.environment.started[slot]]
+    requests = state.analysis.memory_of(arguments[place], state.procedure)
+    found = []
+    for started in state.analysis.started():
+        if copied or state.analysis.aliases.may_overlap(requests, started.requests):
+            for memory, writes in started.buffers:
+                found.append(Access(None, None, writes, False, False, memory, state.where))
+    return found
+
+
+def _still(state: State, access: Access) -> Access:
+    """An access that lasts; what a pointer pointed to then it may point to no more."""
+    if access.symbol is None or not access.through or not state.environment.is_changed(access.symbol):
+        return access
+    return replace(access, section=None, stale=True)
+
+
+def of_part(state: State, phase: Phase) -> None:
+    """A communication's part touches its buffers when it copies, or as long as they are in use."""
+    call = phase.call
+    assert call.name is not None
+    message = mpi.lookup(call.name)
+    assert message is not None
+    arguments = list(call.arguments)
+    if phase.part in _ENDINGS and phase.wait is not None:
+        wait = mpi.lookup(phase.wait.name or "")
+        assert wait is not None
+        for number, argument in enumerate(phase.wait.arguments):
+            parameters = mpi.fortran_parameters(wait) if state.language() == "fortran" else wait.parameters
+            if number < len(parameters) and parameters[number].role not in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
+                _message_argument(state, argument, parameters[number], state.language() == "fortran")
+    if phase.part is not Part.SEND:
+        # One communication's parts keep their order, and its next one waits for its end.
+        slot = frozenset({Memory(f"slot {state.procedure.source}:{phase.slot}")})
+        state.found.append(Access(None, None, True, False, False, slot, state.where))
+    fortran = state.language() == "fortran"
+    parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+    for number, argument in enumerate(arguments):
+        if number >= len(parameters):
+            break
+        parameter = parameters[number]
+        if not phase.copies and parameter.role in _BUFFER_ROLES:
+            # It must be the same memory at the start and at the end, as if each read what the other left.
+            parameter = replace(parameter, reads=True)
+        if _concerns(phase, parameter):
+            if not _buffer_argument(state, message, number, arguments, parameter):
+                _message_argument(state, argument, parameter, fortran)
+            _touch_beyond(state, message, number, arguments, parameter)
+    if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
+        state.target(phase.call.result, must=True)
+    name = "MPI_Wait" if phase.part in _ENDINGS else (message.nonblocking or message.name)
+    started = mpi.lookup(name)
+    assert started is not None
+    if phase.part in _ENDINGS:
+        state.operations.append(MessageOperation(started, call, state.procedure.key, None, None, None))
+    else:
+        state.operations.append(_operation(state, started, arguments, call))
+
+
+def _concerns(phase: Phase, parameter: mpi.Parameter) -> bool:
+    """Whether this part of a communication reads or writes the argument."""
+    role = parameter.role
+    if role in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
+        return False
+    starting = phase.part in (Part.POST, Part.SEND, Part.START)
+    if role is mpi.Role.SEND_BUFFER:
+        return starting or not phase.copies
+    if role in (mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER):
+        # In place, memory belongs to MPI from the start to the end.
+        return not phase.copies or phase.part in _ENDINGS or role is mpi.Role.BOTH_BUFFER
+    if role in (mpi.Role.STATUS, mpi.Role.STATUSES, mpi.Role.IERROR):
+        return phase.part in _ENDINGS or phase.part is Part.SEND
+    if role in (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPES):
+        return True  # they must not change while MPI may still look at them
+    return starting
+
+
+def _operation(
+    state: State, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None
+) -> MessageOperation:
+    def text(*roles: mpi.Role) -> str | None:
+        for role in roles:
+            place = mpi.index_of(message, role)
+            if place is not None and place < len(arguments):
+                return state.environment.canonical(arguments[place])
+        return None
+
+    return MessageOperation(
+        message,
+        call,
+        state.procedure.key,
+        text(mpi.Role.COMM),
+        text(mpi.Role.DEST, mpi.Role.SOURCE, mpi.Role.ROOT),
+        text(mpi.Role.SEND_TAG, mpi.Role.RECV_TAG),
+        _is_in_turn(state, message),
+    )
+
+
+def _is_in_turn(state: State, message: mpi.MpiCall) -> bool:
+    """Whether it may show what this call lets others send, or what it sends, and when: to a receive from anyone, or to a call
+    that asks what has come."""
+    releases = message.kind is mpi.Kind.RECV and state.analysis.has_synchronous_sends
+    return (releases or message.kind in _SENDING) and state.analysis.shows_order
+
+
+def _message_argument(state: State, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
+    inner = without_casts(argument)
+    if isinstance(inner, Constant | Number | Text):
+        return
+    if fortran:
+        if parameter.writes and is_place(argument):
+            _target_or_part(state, argument, parameter)
+        if parameter.reads or not parameter.writes:
+            _read_part(state, argument, parameter)
+        return
+    if isinstance(inner, AddressOf):
+        state.subexpressions(inner.object)
+        place = inner.object
+        if isinstance(place, Name) and place.symbol.dimensions is None:
+            for writes in _uses(parameter):
+                state.touch(place, None, writes=writes, must=False)
+            return
+    else:
+        state.value_of_pointer(argument)
+    if shape_of(inner).plain:
+        return  # no address that is handed on
+    for writes in _uses(parameter):
+        state.pointee(argument, writes=writes)
+
+
+def _target_or_part(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
+    """Fortran: MPI writes from this element on; scalars take a value nobody knows."""
+    if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
+        state.subexpressions(argument)
+        state.touch(argument, None, writes=True, must=False)
+    elif isinstance(argument, Name) and argument.symbol.dimensions is None:
+        state.touch_scalar(argument.symbol, writes=True)
+        state.environment.assign(argument.symbol, None)
+    else:
+        state.target(argument, must=False)
+        if parameter.role is mpi.Role.REQUESTS and isinstance(argument, Element):
+            # Those behind it, too.
+            base = argument.base
+            state.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
+
+
+def _read_part(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
+    if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
+        state.subexpressions(argument)
+        state.touch(argument, None, writes=False, must=False)
+    else:
+        state.value(argument)
+
+
+def _uses(parameter: mpi.Parameter) -> list[bool]:
+    """Of what an argument stands for: false where it is read, true where it is written."""
+    return [writes for writes, wanted in ((False, parameter.reads), (True, parameter.writes)) if wanted]
+
+
+def _without_address(argument: Expression) -> Expression:
+    argument = without_casts(argument)
+    return argument.object if isinstance(argument, AddressOf) else argument
+
+
+# What was given with a key value is called when an attribute is given another value, or its object goes.
+_CALLING_BACK = re.compile(
+    r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
+)
+_SENDING = frozenset({mpi.Kind.SEND, mpi.Kind.SENDRECV, mpi.Kind.COLLECTIVE})
+_BOUNDS_OF_MPI = frozenset({"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Comm_disconnect"})
+_ENDINGS = frozenset({Part.ARRIVE, Part.END})
+_BUFFER_ROLES = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
+_TRAFFIC = COMMUNICATING | {mpi.Kind.IO}

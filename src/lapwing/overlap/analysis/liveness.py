@@ -1,0 +1,163 @@
+"""Which local variables a statement needs from before, and which are still needed after it.
+
+Only local scalars and arrays whose address nobody has are followed; everything else is always needed. A procedure with goto,
+or jumps out of several loops, is not followed at all: everything is needed everywhere. In a contained procedure those of its
+host are followed, too: they are needed at its end, and by whatever it calls that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lapwing.overlap.analysis.effects.effects import Effects
+from lapwing.overlap.ir.expressions import Name, Storage, Unread
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import is_hosts
+from lapwing.overlap.ir.statements import (
+    Assign,
+    Block,
+    Call,
+    Compound,
+    Evaluate,
+    If,
+    Jump,
+    Loop,
+    Opaque,
+    Select,
+    Statement,
+    While,
+)
+
+Keys = frozenset[str]
+EffectsOf = Callable[[Statement], Effects]
+
+
+class Liveness:
+    """``effects``: of a statement by itself (sections do not matter). ``shared``: variables that others know by name, too.
+    ``counting``: of a host's variables those that only count loops, in all procedures that name them."""
+
+    def __init__(self, procedure: Procedure, effects: EffectsOf, shared: Keys, counting: Keys = frozenset()) -> None:
+        self._effects = effects
+        self.followed: Keys = frozenset(
+            s.key
+            for s in procedure.symbols.values()
+            if s.storage is Storage.LOCAL and not s.target and s.overlay is None and not s.volatile
+        ) | frozenset(
+            s.key for s in procedure.symbols.values() if s.storage is Storage.ARGUMENT and s.by_value and not s.target
+        )
+        self.followed -= shared
+        self.hosts: Keys = (
+            self.followed & {s.key for s in procedure.symbols.values() if is_hosts(s, procedure)} - counting
+        )
+        self._after: dict[int, Keys] = {}
+        self._after_place: dict[tuple[int, int], Keys] = {}
+        self._exposed: dict[int, Keys] = {}
+        self._kept: list[Statement] = []  # their ids are not given to others
+        self.everything = any(
+            (isinstance(s, Jump) and s.to is not None) or isinstance(s, Opaque) for s in procedure.body.walk()
+        )
+        if not self.everything:
+            result = frozenset({procedure.result.key}) if procedure.result is not None else frozenset()
+            self._exit = result | self.hosts
+            self._block(procedure.body, self._exit)
+
+    def after(self, statement: Statement) -> Keys | None:
+        """Followed variables whose values may be needed after the statement (or what it was made from); None: all of them."""
+        if self.everything:
+            return None
+        return self._after.get(id(statement), self._after_place.get((statement.span.start, statement.span.end)))
+
+    def exposed(self, statement: Statement) -> Keys:
+        """Followed variables the statement may read before it writes them."""
+        if id(statement) not in self._exposed:
+            self._exposed[id(statement)] = self._before(statement, frozenset())
+            self._kept.append(statement)
+        return self._exposed[id(statement)]
+
+    def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+        for statement in reversed(block.statements):
+            self._after[id(statement)] = self._after.get(id(statement), frozenset()) | after
+            self._kept.append(statement)
+            if statement.span.source >= 0:
+                place = (statement.span.start, statement.span.end)
+                self._after_place[place] = self._after_place.get(place, frozenset()) | after
+            after = self._before(statement, after, breaks, turns)
+        return after
+
+    def _before(self, statement: Statement, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                one = self._block(then, after, breaks, turns)
+                two = after if otherwise is None else self._block(otherwise, after, breaks, turns)
+                return one | two | self._read_by(statement)
+            case Loop(variable=variable, body=body):
+                inner = after
+                while True:
+                    before = self._block(body, inner, after, inner) - {variable.key}
+                    if before <= inner:
+                        break
+                    inner |= before
+                killed = {variable.key} if variable.key in self.followed else set()
+                return (inner - frozenset(killed)) | self._read_by(statement)
+            case While(body=body):
+                inner = after
+                while True:
+                    before = self._block(body, inner, after, inner) | self._read_by(statement)
+                    if before <= inner:
+                        return inner
+                    inner |= before
+            case Select(cases=cases):
+                return after.union(*(self._block(c, after, breaks, turns) for c in cases)) | self._read_by(statement)
+            case Compound(body=body):
+                return self._block(body, after, breaks, turns)
+            case Jump(kind="return" | "stop"):
+                return (self._exit if not self.everything else self.followed) | self._read_by(statement)
+            case Jump(kind="break"):
+                return breaks
+            case Jump(kind="continue"):
+                return turns
+        effects = self._effects(statement)
+        # An assignment reads before it writes; so, for safety, does everything else.
+        return (after - effects.set_keys) | self._reads(effects, statement)
+
+    def _reads(self, effects: Effects, statement: Statement) -> Keys:
+        if effects.barrier is not None:
+            # Whatever it does, it reaches variables whose address nobody has only by their names.
+            unread = any(isinstance(e, Unread) for e in statement.every_expression())
+            if unread or not isinstance(statement, Call | Evaluate | Assign):
+                return self.followed
+        named = self._read_by(statement) | self.hosts if effects.barrier is not None else frozenset()
+        return named | effects.read_keys & self.followed
+
+    def _read_by(self, statement: Statement) -> Keys:
+        """What the statement's own expressions, not its blocks, read."""
+        symbols = {e.symbol.key for e in statement.every_expression() if isinstance(e, Name)}
+        return frozenset(symbols) & self.followed
+
+
+def only_counted(bodies: Iterable[Block]) -> Keys:
+    """Variables that only count loops: nobody reads them but in a loop that counts with them, whatever jumps there are."""
+    counted: set[str] = set()
+    elsewhere: set[str] = set()
+    unread = False
+
+    def look(block: Block, counting: Keys) -> None:
+        nonlocal unread
+        for statement in block.statements:
+            unread = unread or isinstance(statement, Opaque)
+            if statement.label is not None:
+                elsewhere.update(counting)  # someone may jump into the loop
+            inner = counting
+            if isinstance(statement, Loop):
+                counted.add(statement.variable.key)
+                inner = counting | {statement.variable.key}
+            for expression in (e for e in statement.every_expression()):
+                unread = unread or isinstance(expression, Unread)
+                if isinstance(expression, Name) and expression.symbol.key not in counting:
+                    elsewhere.add(expression.symbol.key)
+            for body in statement.blocks():
+                look(body, inner)
+
+    for body in bodies:
+        look(body, frozenset())
+    return frozenset() if unread else frozenset(counted - elsewhere)

@@ -1,0 +1,111 @@
+"""Receives from anyone, or of any tag: whether a program has such, and which of its receives may be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TypeGuard
+
+from lapwing.overlap import mpi
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target
+from lapwing.overlap.ir.expressions import Constant, Expression, Invocation, Name, Number, Operation, without_casts
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.ir.statements import Call
+from lapwing.overlap.languages.c.text import named_words
+from lapwing.overlap.source.spelling import joined, spellings
+
+
+class Wildcards:
+    """Of a program as it was read.
+
+    A wildcard may have another name: a variable's, a constant's, a member's, an argument's. But then the sources, or headers they
+    include, name it somewhere; or it is a number below zero, or from a module that is missing.
+    """
+
+    def __init__(self, program: Program, graph: CallGraph) -> None:
+        self._program = program
+        self._graph = graph
+
+    @cached_property
+    def any(self) -> bool:
+        """Whether the program may have any."""
+        from_statuses = any(map(_STATUS.search, spellings(self._program.sources, self._program.included)))
+        return bool(self._named) or from_statuses or any(map(_is_doubtful, self._arguments()))
+
+    def of(self, call: Call) -> str | None:
+        """The wildcard that the receive names, or by what it may be one; None if it is certainly none."""
+        for argument in map(without_casts, _source_and_tag(call)):
+            if _is_wildcard(argument):
+                return argument.name
+            if _is_doubtful(argument):
+                return "what is not known to be a rank or a tag"
+            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_reckoned(argument):
+                return "what may be another name of a wildcard"
+        return None
+
+    @cached_property
+    def _has_other_names(self) -> bool:
+        """Whether a wildcard is named elsewhere than as a receive's argument."""
+        direct = {a.span for a in map(without_casts, self._arguments()) if _is_wildcard(a) and a.span is not None}
+        spelled = (self._program.sources[span.source].text(span).upper() for span in direct)
+        return self._named > sum(text in mpi.WILDCARDS for text in spelled)
+
+    @cached_property
+    def _named(self) -> int:
+        """How often the program's text names a wildcard."""
+        in_sources = sum(max(_times_named(text, s.language) for text in joined(s)) for s in self._program.sources)
+        return in_sources + sum(_times_named(text, "c") for text in self._program.included)
+
+    def _arguments(self) -> Iterable[Expression]:
+        sites = (site for found in self._graph.sites.values() for site in found if site.target is Target.MPI)
+        return (argument for site in sites for argument in _source_and_tag(site.call))
+
+
+def _source_and_tag(call: Call | Invocation) -> Iterator[Expression]:
+    """The arguments of a receive or a probe that may be wildcards; of any other call, nothing."""
+    message = mpi.lookup(call.name or "")
+    for number, parameter in enumerate(message.parameters if message is not None else ()):
+        if parameter.role in (mpi.Role.SOURCE, mpi.Role.RECV_TAG) and number < len(call.arguments):
+            yield call.arguments[number]
+
+
+def _is_wildcard(argument: Expression) -> TypeGuard[Constant]:
+    return isinstance(argument, Constant) and argument.name in mpi.WILDCARDS
+
+
+def _is_doubtful(argument: Expression) -> bool:
+    match without_casts(argument):
+        case Number(value=value):
+            return value < 0
+        case Operation(operator="neg", arguments=(Number(),)):
+            return True
+        case Name(symbol=symbol):
+            return symbol.type.base == "other"
+    return False
+
+
+def _is_reckoned(argument: Expression) -> bool:
+    """Whether it is the result of arithmetic, which nobody does with a wildcard."""
+    return isinstance(argument, Operation) and argument.operator in _ARITHMETIC
+
+
+def _times_named(text: bytes, language: str) -> int:
+    if not _WILDCARD.search(text):
+        return 0
+    if language == "c":
+        return sum(count for word, count in named_words(text).items() if word.startswith(_COMMON))
+    lines = [_COMMENT.sub(rb"\1", line) for line in text.splitlines()]
+    # What a USE statement lists keeps its name there, if it is not given another.
+    return sum(len((_RENAMED if _USE.match(line) else _WILDCARD).findall(line)) for line in lines)
+
+
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+_COMMON = "MPI_ANY"  # what macros may put the rest to
+_WILDCARD = re.compile(rb"MPI_ANY", re.IGNORECASE)
+_RENAMED = re.compile(rb"=>[ \t]*MPI_ANY", re.IGNORECASE)
+# The status of a request that stands for nothing has wildcards in it.
+_STATUS = re.compile(rb"\bMPI_(?:SOURCE|TAG)\b", re.IGNORECASE)
+_USE = re.compile(rb"[ \t]*use\b", re.IGNORECASE)
+# Fortran's, where no quote stands before it; of OpenMP's lines, compilers read what follows.
+_COMMENT = re.compile(rb"^([^'\"!]*)!(?!\$).*")

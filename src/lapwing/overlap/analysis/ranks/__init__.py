@@ -1,0 +1,1 @@
+"""What differs between ranks, and what all of them do alike."""

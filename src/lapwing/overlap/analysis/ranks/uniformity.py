@@ -1,0 +1,110 @@
+"""Which calls all ranks of a communicator run alike, and which values they share.
+
+Two calls of collectives can only match if ranks reach them in the same turn. A call that all ranks of its communicator run alike,
+the same number of times and in the same order with all others of its kind, matches itself and no other call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.ranks.communicators import WORLD, Communicator, Communicators
+from lapwing.overlap.analysis.ranks.divergence import Divergence, Memories, Met, MetKey, Variance
+from lapwing.overlap.ir.expressions import Expression
+from lapwing.overlap.ir.program import Procedure, Program
+from lapwing.overlap.ir.rewriter import message_of
+from lapwing.overlap.ir.statements import Call, Statement
+from lapwing.overlap.source.spans import Span
+
+__all__ = ["Divergence", "Site", "Uniformity"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A call of a collective, or of code that may hold one (``name`` is None). ``divergence``: why not all ranks run it alike."""
+
+    name: str | None
+    span: Span
+    communicator: Communicator | None
+    divergence: Divergence | None
+
+
+class Uniformity:
+    """Of a program as it was read: ask with its statements, or with ones that stand where they stood."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._program: Program = analysis.program
+        self._communicators = Communicators(analysis)
+        self._memories = Memories()
+        self._variances: dict[str, Variance] = {}
+        self._sites: dict[MetKey, Site] = {}
+
+    def _variance(self, communicator: Communicator | None) -> Variance:
+        """Without a communicator that is known: among all ranks."""
+        group, parents = (WORLD, ()) if communicator is None else (communicator.group, communicator.parents)
+        if group not in self._variances:
+            world = None if group == WORLD else self._variance(None)
+            self._variances[group] = Variance(
+                self._analysis, self._program, self._communicators, self._memories, group, parents, world
+            )
+        return self._variances[group]
+
+    # ---- statements and values ----------------------------------------------------------------------------------------
+
+    def executed_alike(
+        self, statement: Statement, procedure: Procedure, communicator: Expression | None = None
+    ) -> Divergence | None:
+        """Why not all ranks (of the communicator) run the statement equally often and in the same turn; None if they do."""
+        return self._of(communicator, procedure).statement(statement, procedure)
+
+    def same_value(
+        self, expression: Expression, at: Statement, procedure: Procedure, communicator: Expression | None = None
+    ) -> Divergence | None:
+        """Why the expression, before the statement ``at``, may be worth different things on different ranks."""
+        return self._of(communicator, procedure).value(expression, at, procedure)
+
+    def _of(self, communicator: Expression | None, procedure: Procedure) -> Variance:
+        return self._variance(None if communicator is None else self._communicators.of(communicator, procedure))
+
+    # ---- collectives --------------------------------------------------------------------------------------------------
+
+    def site(self, call: Call, procedure: Procedure) -> Site | None:
+        """A collective's call as a site; None if it is never reached."""
+        message = message_of(call)
+        name = None if message is None else message.name
+        for key, met in self._met.items():
+            if name is not None and (met.name, met.procedure, met.span) == (name, procedure.key, call.span):
+                return self._site_of(key, met)
+        return None
+
+    def sites_apart(self, name: str) -> tuple[Site, ...]:
+        """Calls of the collective that not all ranks run alike, and other code that might call it."""
+        sites = (self._site_of(key, met) for key, met in self._met.items() if met.name in (name, None))
+        return tuple(site for site in sites if site.divergence is not None)
+
+    @staticmethod
+    def may_meet(one: Site, two: Site) -> bool:
+        """Whether both may be on the same communicator."""
+        if one.communicator is None or two.communicator is None:
+            return True
+        return one.communicator.name == two.communicator.name
+
+    @property
+    def _met(self) -> dict[MetKey, Met]:
+        return self._variance(None).met
+
+    def _site_of(self, key: MetKey, met: Met) -> Site:
+        if key not in self._sites:
+            self._sites[key] = self._find_site(key, met)
+        return self._sites[key]
+
+    def _find_site(self, key: MetKey, met: Met) -> Site:
+        procedure = self._program.procedures[met.procedure]
+        known = None if met.communicator is None else self._communicators.of(met.communicator, procedure)
+        divergence = met.divergence
+        if divergence is not None and known is not None and met.name is not None:
+            # What differs between all ranks may be the same within each group.
+            divergence = self._variance(known).call(key)
+        return Site(met.name, met.span, known, divergence)

@@ -1,0 +1,1 @@
+"""The graphs that analyses work on: control flow and calls."""

@@ -1,0 +1,143 @@
+"""Where the command meets what does the work: sources in, what became of them out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lapwing.errors import RefusedError
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
+from lapwing.overlap.report.outcome import Options, Outcome
+from lapwing.overlap.source.selection import FORTRAN
+from lapwing.overlap.source.spans import Problem
+
+# The line that support text begins with.
+_SUPPORT = re.compile(rf"^[ \t]*(?:/\*|!) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})".encode(), re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The files, how to read them as a compiler would, and what may be done.
+
+    ``defines``: a name and its value each, as for a compiler's -D; ``undefines``: names, as for its -U. ``compile_commands``: the
+    file of that name.
+    """
+
+    files: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    defines: tuple[tuple[str, str], ...]
+    compile_commands: Path | None
+    options: Options
+    undefines: tuple[str, ...] = ()
+
+
+def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
+    """Read the files and rewrite them; ``unread`` are problems that were found before. Nothing is written.
+
+    Raises RefusedError where they are the sources of several programs.
+    """
+    from lapwing.overlap.pipeline import rewrite
+
+    began = time.perf_counter()
+    with _without_collection():
+        programs = list(_read(request))
+        for program in programs:
+            _check_original(program)
+            _check_one_main(program, request)
+        outcomes = [rewrite(program, request.options) for program in programs]
+    mixed: tuple[Problem, ...] = ()
+    if sum(bool(outcome.communications) for outcome in outcomes) > 1:
+        # What one language sends may be received in the other, where neither can see it.
+        nothing = replace(request.options, motions=frozenset(), progress_calls=False)
+        outcomes = [rewrite(program, nothing) for program in programs]
+        mixed = (_mixed(outcomes[0]),)
+    communications = (one for outcome in outcomes for one in outcome.communications)
+    return Outcome(
+        communications=tuple(sorted(communications, key=lambda one: (one.place.path, one.place.line))),
+        changes=() if mixed else tuple(one for outcome in outcomes for one in outcome.changes),
+        problems=(*unread, *mixed, *(one for outcome in outcomes for one in outcome.problems)),
+        seconds=time.perf_counter() - began,
+        progress_calls=0 if mixed else sum(outcome.progress_calls for outcome in outcomes),
+        undefined=tuple(sorted({name for outcome in outcomes for name in outcome.undefined})),
+        without_source=tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.without_source)),
+    )
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nearly all that is made lives to the end: looking for garbage cycles takes a quarter of the time and finds none.
+
+    Nor are they looked for in it afterwards, which would take as long as reading does; a next run gives it up for that.
+    """
+    collecting = gc.isenabled()
+    gc.unfreeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collecting:
+            gc.enable()
+
+
+def _read(request: Request) -> Iterator[Program]:
+    """The files of each language as one program."""
+    fortran = [path for path in request.files if path.suffix.lower() in FORTRAN]
+    others = [path for path in request.files if path not in fortran]
+    if fortran:
+        from lapwing.overlap.languages.fortran.reading.program import read_fortran
+
+        yield read_fortran(fortran, request.includes, dict(request.defines), request.undefines)
+    if others:
+        from lapwing.overlap.languages.c.reading import read_c
+
+        yield read_c(others, request.includes, dict(request.defines), request.compile_commands, request.undefines)
+
+
+def _check_original(program: Program) -> None:
+    """What was rewritten is not rewritten again: its helpers would count as the program's own communications."""
+    found = [source.path for source in program.sources if _SUPPORT.search(source.data)]
+    if not found:
+        return
+    more = "" if len(found) == 1 else f" (and {len(found) - 1} more)"
+    raise RefusedError(
+        f"{found[0]}{more} has been rewritten already: nothing was changed. Name the original sources, and them only."
+    )
+
+
+def _check_one_main(program: Program, request: Request) -> None:
+    """What is proved of a program holds for one in which each procedure is what the others call.
+
+    Of a file's alternatives one is compiled. What ``compile_commands.json`` does not list is no part of the program.
+    """
+    mains = {program.sources[span.source].path.resolve(): span for span in reversed(program.mains)}
+    if len(mains) > 1 and request.compile_commands is not None:
+        from lapwing.overlap.languages.c.toolchain import read_commands
+
+        listed = read_commands(request.compile_commands)
+        mains = {path: span for path, span in mains.items() if path in listed} or mains
+    if len(mains) < 2:
+        return
+    sources = [program.sources[span.source] for span in mains.values()]
+    places = sorted(f"{s.path}:{s.line_of(span.start)}" for s, span in zip(sources, mains.values(), strict=True))
+    more = f" and {len(places) - 2} more" if len(places) > 2 else ""
+    raise RefusedError(
+        f"the sources hold several main programs, {places[0]} and {places[1]}{more}: nothing was changed. Name the sources of "
+        "one program at a time."
+    )
+
+
+def _mixed(outcome: Outcome) -> Problem:
+    place = outcome.communications[0].place
+    return Problem(
+        place.path,
+        place.line,
+        "Fortran and C both call MPI here, and messages between the two are not followed: nothing was changed. If "
+        "these are separate programs, name the sources of one at a time.",
+    )

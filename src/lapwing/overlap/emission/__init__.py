@@ -1,0 +1,1 @@
+"""From a transformed program to its files' texts."""

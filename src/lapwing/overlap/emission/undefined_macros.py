@@ -1,0 +1,75 @@
+"""Macros that are taken as undefined: compilers check that they are, where a program was rewritten by that.
+
+before:  #ifdef DEBUG / print what came / #endif            after:  the same, elsewhere, with the statement below it
+                                                                    #if defined(DEBUG) / #error … / #endif
+
+What such a macro leaves out was not read, so what is proved holds only while it stays out. That is asked where a file is
+compiled, with the flags it gets: in all files that change or, if the preprocessor sees none of them (Fortran), in those with
+the lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from lapwing.overlap.ir.program import Program
+from lapwing.overlap.source.spans import Source
+from lapwing.overlap.source.spelling import macros, spellings
+
+_WIDTH = 120
+_DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Texts for a file: at its beginning, and in C after what it includes, where the system's headers have been read, too."""
+
+    first: str = ""
+    after_includes: str = ""
+
+
+def checks(program: Program, changed: Collection[int]) -> Mapping[int, Checks]:
+    """What the files get, by their numbers, if those that are ``changed`` are."""
+    if not changed or not program.undefined:
+        return {}
+    seen = [number for number in changed if _is_preprocessed(program.sources[number])]
+    files = seen or sorted(frozenset().union(*program.undefined.values()))
+    own = {name.decode() for text in spellings(program.sources, program.included) for name, _ in macros(text)}
+    # What the program's own text defines, it may define before; from outside it is not.
+    defined = [name for name in program.undefined if name in own]
+    others = [name for name in program.undefined if name not in own]
+    plain = Checks(_check(program.undefined))
+    in_c = Checks(_check(defined), _check(others))
+    return {number: plain if program.sources[number].language == "fortran" else in_c for number in files}
+
+
+def beginning(source: Source) -> int:
+    """Where a line can be put before all others."""
+    return len(_BYTE_ORDER_MARK) if source.data.startswith(_BYTE_ORDER_MARK) else 0
+
+
+def _is_preprocessed(source: Source) -> bool:
+    return source.language != "fortran" or _DIRECTIVE.search(source.data) is not None
+
+
+def _check(names: Iterable[str]) -> str:
+    return "".join(
+        f"#if {' || '.join(f'defined({name})' for name in line)}\n"
+        f'#error "lapwing overlap took {", ".join(line)} as undefined: rewrite the original with -D as the compiler has it"\n'
+        "#endif\n"
+        for line in _in_lines(names)
+    )
+
+
+def _in_lines(names: Iterable[str]) -> Iterable[list[str]]:
+    line: list[str] = []
+    for name in names:
+        if line and len(" || ".join(f"defined({n})" for n in (*line, name))) > _WIDTH:
+            yield line
+            line = []
+        line.append(name)
+    if line:
+        yield line

@@ -1,0 +1,106 @@
+"""Memory, and accesses to it with sections: what statements read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lapwing.affine.sections import Linear, Section
+from lapwing.overlap.ir.expressions import (
+    Symbol,
+)
+from lapwing.overlap.source.spans import Span
+
+
+@dataclass(frozen=True)
+class Memory:
+    """``symbol``: the variable it is. ``heap``: where it is allocated.
+
+    Neither: UNKNOWN, a library's own memory, or what was allocated through Fortran's pointers.
+    """
+
+    key: str
+    symbol: Symbol | None = field(default=None, compare=False)
+    heap: Span | None = field(default=None, compare=False)
+
+
+UNKNOWN = Memory("unknown")
+"""Anything that escaped or is external: it may alias all memory that has escaped, and itself."""
+
+
+ANYTHING = Memory("anything")
+"""Where a pointer leads that nothing seems to give a value: it came by a way that is not modelled. It may alias all memory."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """``place``: subscripts of the element where the part begins (none: the whole array); ``bounds``: of its dimensions as the
+    procedure declares them, the last upper one apart."""
+
+    place: tuple[Linear, ...]
+    bounds: tuple[tuple[Linear, Linear], ...]
+
+    def linears(self) -> tuple[Linear, ...]:
+        return (*self.place, *(end for pair in self.bounds for end in pair))
+
+    def substitute(self, values: Mapping[str, Linear]) -> Anchor:
+        return Anchor(
+            tuple(p.substitute(values) for p in self.place),
+            tuple((low.substitute(values), high.substitute(values)) for low, high in self.bounds),
+        )
+
+
+@dataclass  # not frozen, as Linear
+class Access:
+    """One variable's elements are read or written.
+
+    symbol: the variable whose index space ``section`` is in; None where only ``memory`` is known. ``through``: what the pointer
+    ``symbol`` points to, not the pointer. section: None for a scalar, or the whole. must: exactly these elements, for certain.
+    anchor: where a part of ``symbol`` was handed to a procedure, with what shape; the section counts from there. stale: the
+    pointer ``symbol`` may have led elsewhere at the beginning.
+    """
+
+    symbol: Symbol | None
+    section: Section | None
+    writes: bool
+    must: bool
+    through: bool
+    memory: frozenset[Memory]
+    where: Span | None = field(compare=False, default=None)
+    anchor: Anchor | None = None
+    stale: bool = False
+
+    def __hash__(self) -> int:
+        # Accesses go through many lists without doubles on their way up to a procedure's summary.
+        found: int | None = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = hash((self.symbol, self.section, self.writes, self.memory))
+        return found
+
+    @property
+    def own_key(self) -> str | None:
+        """The variable's key, if what is touched is reached by no other name."""
+        return self.symbol.key if self.symbol is not None and not self.through and self.symbol.alone else None
+
+    def uncertain(self) -> Access:
+        """The same, but it may not happen."""
+        return self._with_hash(must=False) if self.must else self
+
+    def within(self, section: Section | None, must: bool) -> Access:
+        return Access(
+            self.symbol, section, self.writes, must, self.through, self.memory, self.where, self.anchor, self.stale
+        )
+
+    def in_memory(self, memory: frozenset[Memory]) -> Access:
+        return Access(
+            self.symbol, self.section, self.writes, self.must, self.through, memory, self.where, self.anchor, self.stale
+        )
+
+    def at(self, where: Span | None) -> Access:
+        return self._with_hash(where=where)
+
+    def _with_hash(self, **changes: object) -> Access:
+        # Far more are made so than in any other way, of changes that do not enter the hash.
+        copy = object.__new__(Access)
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy

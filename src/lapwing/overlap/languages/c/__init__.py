@@ -1,0 +1,1 @@
+"""C and C++: reading, printing, and what changed files need."""

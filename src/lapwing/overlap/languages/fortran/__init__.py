@@ -1,0 +1,1 @@
+"""Fortran: parsing, reading, printing, and what changed files need."""

@@ -1,0 +1,1 @@
+"""Fortran sources, free and fixed form, as tree-sitter's trees, with the preprocessor's lines apart."""

@@ -1,0 +1,1 @@
+"""Summaries of procedures that are in no source: C's library and Fortran's intrinsics."""

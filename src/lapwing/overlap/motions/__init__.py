@@ -1,1 +1,0 @@
-"""The rewrites, one a file: before → after, the proof obligation, and what refuses."""

@@ -1,0 +1,1 @@
+"""What became of a program's communications, for people and for machines."""

@@ -1,0 +1,609 @@
+"""Into what may start early and what must wait: the order of statements that hides most.
+
+A list of statements is split in two: *first*, everything that can be done before the first wait, and *last*, the waits and
+all that needs what they bring. Communications start in *first* although they stood after a wait, if nothing they need
+depends on it. A statement that holds both (a conditional, a call of the program's own procedure, a loop) is divided itself.
+
+before: post a; send b; arrive a; use a; post c; send d; arrive c; use c
+after:  post a; send b; post c; send d; arrive a; use a; arrive c; use c
+
+Obligation: no statement that moves up conflicts (analysis/dependence.py) with one it passes; and computation does not pass a
+communication's start, for the ranks that wait for it would wait longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
+from typing import Protocol
+
+from lapwing.affine.sections import Chosen
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.dependence import Conflict, conflict
+from lapwing.overlap.analysis.effects.effects import Effects, is_only_read
+from lapwing.overlap.analysis.effects.value_numbering import Environment
+from lapwing.overlap.analysis.liveness import Liveness
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.motion_barriers import Fences
+from lapwing.overlap.ir.expressions import Name, Number, Operation, Symbol
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import (
+    declared_in,
+    hidden_name,
+    is_for_its_block,
+    substitute_block,
+    variables_of,
+    with_blocks,
+    with_statements,
+    works,
+)
+from lapwing.overlap.ir.split_phase import NOWHERE, home
+from lapwing.overlap.ir.statements import Assign, Block, Call, Compound, Evaluate, If, Jump, Loop, Opaque, Statement
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A statement that was divided: ``first ; last`` does what it did."""
+
+    first: tuple[Statement, ...]
+    last: tuple[Statement, ...]
+
+
+@dataclass(eq=False)
+class Item:
+    """One statement of the expanded list, itself alone: others may read alike. ``late``: the second half of one that was
+    divided."""
+
+    statement: Statement
+    effects: Effects = field(default_factory=Effects)
+    values: Environment | None = None  # before it
+    late: bool = False
+    early: bool = False  # the first half of one that was divided
+    whole: Statement | None = None  # that one
+    fenced: bool = False  # a line for the preprocessor stands before it
+    work: bool | None = None  # whether it is work; asked for when needed
+    unexposed: frozenset[str] = frozenset()  # local variables it writes, if at all, before it reads them
+
+
+# Divides a call of the program's own procedure; see outlining/split_procedure.py.
+DivideCall = Callable[[Call, Procedure, Environment], Halves | None]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What work would have to pass: its effects, its statements, and what variables are worth where the work stands."""
+
+    effects: Sequence[Effects]
+    statements: Sequence[Statement]
+    values: Environment
+
+
+class Apart(Protocol):
+    """Whether a statement conflicts with nothing it would pass, or stay behind. ``chosen``: values of terms in it, or None:
+    whether some part of it might."""
+
+    def __call__(self, statement: Statement, chosen: Chosen | None = (), /) -> bool: ...
+
+
+# Divides work that conflicts with what it would pass, or says why not: index_set_splitting/loop_fission.py and
+# outlining/split_procedure.py.
+DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | Conflict | None]
+# Divides work that a start needs a part of: that part, and the rest, of which the callable is true; or why not.
+# See index_set_splitting/boundary_first.py.
+DivideProducer = Callable[[Statement, Procedure, Ends, Apart], Halves | Conflict | None]
+Refused = Callable[[Statement, Conflict], None]
+# Of a wait: work after it, for this reason, could not be divided.
+RefusedWork = Callable[[Statement, Conflict], None]
+
+
+@dataclass(frozen=True)
+class Move:
+    """``statement`` now stands before ``past``; ``motion``: by its name in reports."""
+
+    motion: str
+    statement: Statement
+    past: Statement
+
+
+@dataclass
+class Arranger:
+    """Arranges the lists of one procedure. ``lean``: first halves hold nothing but what starts, and what that needs.
+    ``moved``: what was moved up, and the wait it now precedes.
+    """
+
+    analysis: Analysis
+    procedure: Procedure
+    divide_call: DivideCall
+    divide_against: DivideAgainst
+    divide_producer: DivideProducer
+    refused: Refused
+    refused_work: RefusedWork
+    fences: Fences
+    allowed: Callable[[str], bool]  # motions, by name
+    lean: bool = True
+    moved: list[Move] = field(default_factory=list)
+    _body: Block | None = None
+    # Work that could not be divided: itself and what it would have had to pass, by their ids.
+    _whole: dict[tuple[int, ...], tuple[Statement, Ends]] = field(default_factory=dict)
+
+    def body(self) -> Block:
+        """The procedure's body with every list in it arranged, inner ones first."""
+        return self._arranged(self.procedure.body, lambda body: body)
+
+    def _arranged(self, block: Block, around: Callable[[Block], Block]) -> Block:
+        """``around``: the procedure's body as it is now, with a block in the place of this one."""
+        if not any(self.analysis.communicates(s, self.procedure) for s in block.statements):
+            return block
+        new = block
+        for place, statement in enumerate(block.statements):
+            for branch, inner in enumerate(statement.blocks()):
+                within = partial(_with_branch, new, place, branch)
+                new = within(self._arranged(inner, _composed(around, within)))
+        if block.form == "chain":
+            return new
+        self._body = around(new)
+        halves = self.halves(new)
+        return new if halves is None else replace(new, statements=(*halves.first, *halves.last))
+
+    # ---- one list -----------------------------------------------------------------------------------------------------
+
+    def halves(self, block: Block, *, divide: bool = False) -> Halves | None:
+        """The two halves of the block's list; None if nothing is gained. ``divide``: also if nothing in the list itself
+        moves, because whoever holds the list wants to put something between the halves."""
+        parts = self._expanded(block)
+        private = self._private(block, parts)
+        order: list[Item] = []
+        changed = False
+        for part in parts:
+            if part.late or part.statement.label is not None:
+                moved = False  # whoever jumps there finds the same statements after it
+            elif _waits(part.effects):
+                moved = self._head_placed(part, order, private)
+            elif _starts(part.effects):
+                moved = self._start_placed(part, order, private) or self._head_placed(part, order, private)
+            else:
+                moved = self._is_work(part) and self._work_placed(part, order, private)
+            changed |= moved
+            if not moved:
+                order.append(part)
+        cut = _cut(order) if divide else None
+        if cut is None and (divide or not changed):
+            return None
+        cut = len(order) if cut is None else cut
+        first, last = order[:cut], order[cut:]
+        if divide and self.lean and not any(_waits(p.effects) and not p.early for p in first):
+            first, rest = self._leaned(first, private)
+            last = [*rest, *last]
+        halves = Halves(_joined(first), _joined(last))
+        if divide and any(isinstance(statement, Opaque) for statement in halves.first):
+            return None  # it may declare what is unmade at the list's end
+        return halves
+
+    def _leaned(self, items: Sequence[Item], private: dict[int, frozenset[str]]) -> tuple[list[Item], list[Item]]:
+        """What starts communications, with what that needs; and the others. The fewer there are, the further up they can go."""
+        needed: list[Item] = []
+        others: list[Item] = []
+        for item in reversed(items):
+            stays = _starts(item.effects) or any(self._conflict(item, n, private) is not None for n in needed)
+            (needed if stays else others).insert(0, item)
+        return needed, others
+
+    def _start_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
+        """A communication's start, as far up as it may go, but past no wait once there is work to hide it.
+
+        One exchange after another is better than all at once: the first that is needed has the network to itself.
+        """
+        sending = _sends(part.effects)
+        group, passed = [part], list[Item]()
+        produced: tuple[Item, Item] | None = None
+        worked = False
+        for other in reversed(order):
+            reason = next((r for g in group if (r := self._conflict(other, g, private)) is not None), None)
+            if reason is not None and self._comes_along(other):
+                group.insert(0, other)  # a small statement that is needed first
+                continue
+            if reason is not None:
+                found = self._producer_divided(other, group, private) if sending else None
+                if isinstance(found, Conflict):
+                    self.refused(part.statement, found)
+                elif found is not None:
+                    produced = found
+                elif not passed:
+                    self.refused(part.statement, reason)
+                break
+            if worked and _waits(other.effects):
+                break
+            worked = worked or self._is_passed_work(other, sending)
+            passed.insert(0, other)
+        if produced is not None:
+            place = order.index(other)
+            order[place : place + 1] = produced
+            passed.insert(0, produced[1])
+        # It needs to go no further up than to what it gains by passing.
+        while passed and not (_waits(passed[0].effects) or self._is_passed_work(passed[0], sending)):
+            passed.pop(0)
+        if not passed:
+            return False
+        motion = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
+        if not self.allowed(motion):
+            return False
+        motion = motion if produced is None else "split-producer"
+        # Small statements that nothing of what is passed needs may stay; they were taken only for this part.
+        place = order.index(passed[0])
+        kept = [g for g in group if g is part or order.index(g) > place]
+        for item in kept[:-1]:
+            order.remove(item)
+        order[place:place] = kept
+        self.moved.append(Move(motion, part.statement, passed[0].statement))
+        return True
+
+    def _producer_divided(
+        self, producer: Item, group: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> tuple[Item, Item] | Conflict | None:
+        """Work that a start needs only a part of: that part, which comes before it, and the rest, which may come after; or why
+        it stays whole."""
+        if producer.early or producer.late or producer.fenced or producer.values is None:
+            return None
+        if not (self.allowed("split-producer") and self.allowed("start-earlier")):
+            return None
+        values = producer.values
+
+        def item(statement: Statement) -> Item:
+            effects = self.analysis.after(values, [statement], self.procedure)[0]
+            return Item(statement, effects, values, unexposed=producer.unexposed)
+
+        probes: dict[int, Item] = {}
+
+        def apart(statement: Statement, chosen: Chosen | None = ()) -> bool:
+            if id(statement) not in probes:
+                probes[id(statement)] = item(statement)
+            probe = probes[id(statement)]
+            return all(self._conflict(probe, g, private, chosen) is None for g in group)
+
+        start = Ends([g.effects for g in group], [g.statement for g in group], values)
+        halves = self.divide_producer(producer.statement, self.procedure, start, apart)
+        if not isinstance(halves, Halves):
+            return halves
+        shell, inside = item(halves.first[0]), item(halves.last[0])
+        private[id(shell)] = private[id(inside)] = private[id(producer)]
+        return shell, inside
+
+    def _is_passed_work(self, other: Item, sending: bool) -> bool:
+        """Work that hides a transfer which starts before it: for a receive also what makes the message that is sent."""
+        return self._is_work(other) and not (sending and _sends(other.effects))
+
+    def _comes_along(self, other: Item) -> bool:
+        small = not self._is_work(other) and other.statement.label is None
+        return small and not (other.late or _waits(other.effects) or other.effects.operations)
+
+    def _work_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
+        """Work that what a communication brings is not needed for is done while it is under way, or what of it can be."""
+        passed = self._back_to_an_end(order)
+        if passed is None or not self.allowed("wait-later"):
+            return False
+        along, passed = self._coming_along(part, passed, private)
+        if self._blocking(part, passed, private):
+            return self._head_placed(part, order, private)
+        self._move_up([*along, part], order, passed[0], "wait-later")
+        return True
+
+    def _head_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
+        """Of a statement the work that does not need what a communication brings, done while it is under way."""
+        passed = self._back_to_an_end(order)
+        if passed is None or part.fenced or not self._is_work(part) or not self.allowed("split-loop"):
+            return False
+        along, passed = self._coming_along(part, passed, private)
+        halved = self._divided(part, passed, private)
+        if isinstance(halved, Conflict):
+            for other, reason in self._blocking(part, passed, private):
+                if reason.kind == "data" and _waits(other.effects):
+                    self.refused_work(other.statement, halved)
+        if not isinstance(halved, tuple):
+            return False
+        self._move_up([*along, halved[0]], order, passed[0], "split-loop")
+        order.append(halved[1])
+        return True
+
+    def _coming_along(
+        self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> tuple[list[Item], list[Item]]:
+        """Small statements that the work needs and that may pass the others with it, as those that set its loops' bounds; and
+        the others."""
+        along: list[Item] = []
+        for other in reversed(passed):
+            # Clocks that are read around a wait stay around it.
+            plain = self._comes_along(other) and not (other.effects.states or other.effects.io)
+            if plain and any(self._conflict(other, i, private) is not None for i in (part, *along)):
+                along.insert(0, other)
+        others: list[Item] = []
+        for item in passed:
+            if item not in along:
+                others.append(item)
+            elif self._blocking(item, others, private):
+                return [], list(passed)
+        return along, others
+
+    def _move_up(self, items: Sequence[Item], order: list[Item], past: Item, motion: str) -> None:
+        """The work that the last item is, with small statements it needs, now stands before ``past``."""
+        self.moved.append(Move(motion, items[-1].statement, past.statement))
+        for item in items[:-1]:
+            order.remove(item)
+        place = order.index(past)
+        order[place:place] = items
+
+    @staticmethod
+    def _back_to_an_end(order: Sequence[Item]) -> list[Item] | None:
+        """From the nearest wait for something already under way; None if others would wait for what stands in between."""
+        passed: list[Item] = []
+        for other in reversed(order):
+            if other.fenced:
+                break
+            ends = other.late or (_waits(other.effects) and not _starts(other.effects))
+            starts = _sends_messages(other.effects) if other.late else _starts(other.effects)
+            if not ends and passed and passed[0].late:
+                break
+            if starts or (ends and not (other.late or _completes(other.effects))):
+                break
+            passed.insert(0, other)
+        while passed and not (passed[0].late or _completes(passed[0].effects)):
+            passed.pop(0)
+        return passed or None
+
+    def _expanded(self, block: Block) -> list[Item]:
+        parts: list[Item] = []
+        walked = self.analysis.beginning(self.procedure)
+        seen = {NOWHERE}
+        for statement in block.statements:
+            effects = self.analysis.step(walked, statement, self.procedure).effects
+            halves = self._divided_by_itself(statement, walked.values) if effects.operations else None
+            if halves is None:
+                items = [Item(statement)]
+            else:
+                items = [Item(s, early=True, whole=statement) for s in halves.first]
+                items += [Item(s, late=True, whole=statement) for s in halves.last]
+            for item in items:
+                before, walked = walked, self.analysis.step(walked, item.statement, self.procedure)
+                item.effects, item.values = walked.effects, before.values
+                place = home(item.whole or item.statement)
+                # Of what one statement was divided into, the first stands behind the line.
+                item.fenced = place not in seen and self.fences.before(place)
+                seen.add(place)
+            parts += items
+        return parts
+
+    def _divided_by_itself(self, statement: Statement, values: Environment) -> Halves | None:
+        """A statement that both starts communications and waits, divided between."""
+        if self.fences.inside(statement):
+            return None
+        if isinstance(statement, Call):
+            return self.divide_call(statement, self.procedure, values)
+        if isinstance(statement, If):
+            return self._divided_if(statement)
+        if isinstance(statement, Loop):
+            return self._divided_loop(statement, values)
+        return None
+
+    def _divided_loop(self, loop: Loop, values: Environment) -> Halves | None:
+        """A loop of a known number of turns, divided before the last turn's waits.
+
+        before:  do x = 1, 3 ; post ; arrive ; end do
+        after:   do x = 1, 3 ; post ; if (x /= 3) arrive ; end do   |   x = 3 ; arrive
+        """
+        bounds = [*values.ends(loop), values.linear(loop.step)]
+        if any(b is None or b.terms for b in bounds) or loop.declares or loop.body.form != "lines":
+            return None
+        lower, upper, step = (b.constant for b in bounds if b is not None)
+        if step == 0 or (upper - lower) // step < 0 or self._bounds_change(loop):
+            return None
+        if any(s.label is not None for s in loop.walk()):
+            return None  # a label cannot stand in both parts
+        final = lower + (upper - lower) // step * step
+        halves = self.halves(loop.body, divide=True)
+        if halves is None or any(isinstance(s, Jump) for s in loop.body.walk()) or _hands_on_declared(halves):
+            return None
+        variable = Name(loop.variable)
+        test = Operation("!=", (variable, Number(final)))
+        again = If(test, replace(loop.body, statements=halves.last), span=NOWHERE)
+        first = replace(loop, body=replace(loop.body, statements=(*halves.first, again)))
+        before, after = (Assign(variable, Number(value), span=NOWHERE) for value in (final, final + step))
+        ending = (before, *halves.last, *((after,) if self._needed_after(loop) else ()))
+        last = Compound(replace(loop.body, statements=ending), span=NOWHERE)
+        return Halves((first,), (last,))
+
+    def _bounds_change(self, loop: Loop) -> bool:
+        """Whether the body may write what the bounds are made of: C looks at them again in every turn."""
+        written, everything = self.analysis.written(loop.body, self.procedure)
+        names = {e.symbol.key for e in loop.every_expression() if isinstance(e, Name)}
+        return everything or bool(names & written)
+
+    def _needed_after(self, loop: Loop) -> bool:
+        """Whether anyone may look at the loop's variable when the loop is over."""
+        liveness = self.analysis.liveness(self.procedure)
+        after = liveness.after(loop)
+        return after is None or loop.variable.key in after or loop.variable.key not in liveness.followed
+
+    def _divided_if(self, statement: If) -> Halves | None:
+        halves = [self._halves_of_branch(block) for block in statement.blocks() if statement.label is None]
+        if not any(halves) or any(h is not None and _hands_on_declared(h) for h in halves):
+            return None
+        first_blocks, last_blocks = [], []
+        for block, half in zip(statement.blocks(), halves, strict=True):
+            effects = self.analysis.walk(block.statements, self.procedure)
+            if half is not None:
+                first_blocks.append(replace(block, statements=half.first))
+                last_blocks.append(replace(block, statements=half.last))
+            elif any(_waits(e) for e in effects):
+                first_blocks.append(_emptied(block))
+                last_blocks.append(block)
+            else:
+                first_blocks.append(block)
+                last_blocks.append(_emptied(block))
+        first = with_blocks(statement, first_blocks)
+        last = with_blocks(statement, last_blocks)
+        condition = Evaluate(statement.condition, span=statement.span)
+        test, before = self.analysis.walk([condition, first], self.procedure)
+        if not is_only_read(test) or conflict(test, before, self.analysis.aliases) is not None:
+            return None
+        return Halves((first,), (last,))
+
+    def _halves_of_branch(self, block: Block) -> Halves | None:
+        if block.form != "chain":
+            return self.halves(block, divide=True)
+        inner = block.statements[0]
+        return self._divided_if(inner) if isinstance(inner, If) else None
+
+    def _private(self, block: Block, parts: Sequence[Item]) -> dict[int, frozenset[str]]:
+        """For every part, the local variables whose values it neither takes from before nor gives to anyone after."""
+        body = self._body if self._body is not None else self.procedure.body
+        expanded = replace(block, statements=tuple(p.statement for p in parts))
+        whole = substitute_block(body, block, expanded)
+        if whole is body:  # what the other half of a statement needs would be missed
+            return {id(part): frozenset[str]() for part in parts}
+        procedure = replace(self.procedure, body=whole)
+        shared = self.analysis.shared(self.procedure)
+        counting = self.analysis.counting(self.procedure)
+        liveness = Liveness(procedure, lambda s: self.analysis.plain(s, self.procedure), shared, counting)
+        result = {}
+        for part in parts:
+            after = liveness.after(part.statement)
+            gone = frozenset() if after is None else liveness.followed - after
+            part.unexposed = liveness.followed - liveness.exposed(part.statement)
+            result[id(part)] = gone & part.unexposed
+        return result
+
+    def _blocking(
+        self, part: Item, last: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> list[tuple[Item, Conflict]]:
+        found = []
+        for other in last:
+            reason = self._conflict(other, part, private)
+            if reason is not None:
+                found.append((other, reason))
+        return found
+
+    def _conflict(
+        self, earlier: Item, later: Item, private: dict[int, frozenset[str]], chosen: Chosen | None = ()
+    ) -> Conflict | None:
+        if earlier.fenced or later.fenced:
+            return Conflict("unknown", "a line for the preprocessor stands between", later.effects.where)
+        name = hidden_name(earlier.statement, later.statement)
+        if name is not None:
+            return Conflict("data", f"{name} is declared here", earlier.effects.where, name)
+        own = private[id(later)] & earlier.unexposed
+        return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own, chosen=chosen)
+
+    def _divided(
+        self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
+    ) -> tuple[Item, Item] | Conflict | None:
+        """A piece of work of which some is independent of what it would pass; or why none is."""
+        assert part.values is not None
+        ends = Ends([p.effects for p in passed], [p.statement for p in passed], part.values)
+        # A list is gone through once for itself and once more as part of each that holds it: of the same objects.
+        asked = tuple(map(id, (part.statement, ends.values, *ends.effects, *ends.statements)))
+        if asked in self._whole:
+            return None
+        halves = self.divide_against(part.statement, ends, self.procedure)
+        if not isinstance(halves, Halves):
+            self._whole[asked] = part.statement, ends
+            return halves
+        one, two = Item(halves.first[0], values=part.values), Item(halves.last[0], late=True)
+        one.effects, two.effects = self.analysis.after(part.values, [one.statement, two.statement], self.procedure)
+        private[id(one)] = private[id(two)] = private[id(part)]
+        one.unexposed = two.unexposed = part.unexposed
+        if self._blocking(one, passed, private):
+            return None
+        return one, two
+
+    def _is_work(self, part: Item) -> bool:
+        if part.work is None:
+            part.work = works([part.statement], self.analysis.program, self.procedure)
+        return part.work
+
+
+def _composed(outer: Callable[[Block], Block], inner: Callable[[Block], Block]) -> Callable[[Block], Block]:
+    return lambda block: outer(inner(block))
+
+
+def _with_branch(block: Block, place: int, branch: int, inner: Block) -> Block:
+    """The block with ``inner`` as block number ``branch`` of its statement number ``place``."""
+    statements = list(block.statements)
+    blocks = list(statements[place].blocks())
+    blocks[branch] = inner
+    statements[place] = with_blocks(statements[place], blocks)
+    return with_statements(block, statements)
+
+
+def _cut(order: Sequence[Item]) -> int | None:
+    """Where the list divides: before its first wait, if something starts before; else before its last one, if nothing
+    starts after.
+    """
+    waits = [n for n, p in enumerate(order) if p.late or (_waits(p.effects) and not p.early)]
+    if not waits:
+        return None
+    if waits[0] > 0 and any(_starts(p.effects) for p in order[: waits[0]]):
+        return waits[0]
+    ends = waits[-1]
+    alone = not any(_starts_messages(p.effects) for p in order[ends:])
+    return ends if alone and ends > 0 else None
+
+
+def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
+    """The statements; halves that stand side by side are whole again."""
+    statements: list[Statement] = []
+    skip = False
+    for item, following in zip_longest(order, order[1:]):
+        if skip:
+            skip = False
+            continue
+        together = following is not None and item.early and following.late and item.whole is following.whole
+        skip = together and item.whole is not None
+        statements.append(item.whole if skip and item.whole is not None else item.statement)
+    return tuple(statements)
+
+
+def _hands_on_declared(halves: Halves) -> bool:
+    """Whether the second half may need what is declared in the first: in blocks of their own it could not have it."""
+    if any(map(is_for_its_block, halves.first)):
+        return True
+    declared = frozenset[Symbol]().union(*(declared_in(s) for s in halves.first))
+    return any(declared & variables_of(s) for s in halves.last)
+
+
+def _emptied(block: Block) -> Block:
+    """The branch without anything to do; an ``else if`` keeps its head."""
+    inner = block.statements[0] if block.statements else None
+    if block.form == "chain" and isinstance(inner, If):
+        return replace(block, statements=(with_blocks(inner, [_emptied(b) for b in inner.blocks()]),))
+    return replace(block, statements=())
+
+
+def _waits(effects: Effects) -> bool:
+    """It may have to wait for other ranks."""
+    return any(o.call.kind is mpi.Kind.COMPLETION or o.call.blocking for o in effects.operations)
+
+
+def _sends_messages(effects: Effects) -> bool:
+    return any(o.call.kind is mpi.Kind.SEND for o in effects.operations)
+
+
+def _starts_messages(effects: Effects) -> bool:
+    return any(o.call.kind in (mpi.Kind.SEND, mpi.Kind.RECV) for o in effects.operations)
+
+
+def _completes(effects: Effects) -> bool:
+    """It waits for nothing but what was started before."""
+    kinds = [o.call.kind for o in effects.operations if o.call.blocking or o.call.kind is mpi.Kind.COMPLETION]
+    return bool(kinds) and all(kind is mpi.Kind.COMPLETION for kind in kinds)
+
+
+def _starts(effects: Effects) -> bool:
+    """It starts communications that others wait for, or that bring something, without waiting itself."""
+    kinds = (mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE)
+    return any(o.call.kind in kinds and not o.call.blocking for o in effects.operations)
+
+
+def _sends(effects: Effects) -> bool:
+    kinds = (mpi.Kind.SEND, mpi.Kind.COLLECTIVE)
+    return any(o.call.kind in kinds and not o.call.blocking for o in effects.operations) and not _waits(effects)

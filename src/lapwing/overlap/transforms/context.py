@@ -1,0 +1,145 @@
+"""What all motions are given, and where they say what they did or could not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.ir.expressions import (
+    Assignment,
+    Constant,
+    Expression,
+    Invocation,
+    Name,
+    Storage,
+    Symbol,
+    Unread,
+    without_casts,
+)
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import has_messages, message_of
+from lapwing.overlap.ir.statements import Call, Statement, given
+from lapwing.overlap.libraries import summaries
+from lapwing.overlap.report.outcome import Options
+from lapwing.overlap.source.spans import Span
+
+
+@dataclass(frozen=True)
+class Note:
+    """At ``site`` (an MPI call's span), ``motion`` was made, or refused because ``obligation`` failed."""
+
+    site: Span
+    motion: str
+    text: str  # what was done, or what was found
+    made: bool
+    obligation: str = ""
+    where: Span | None = None
+    advice: str = ""
+
+
+@dataclass
+class Context:
+    """One program being rewritten. ``slots``: numbers given to communications, by file."""
+
+    analysis: Analysis
+    options: Options
+    notes: dict[Note, None] = field(default_factory=dict)  # in order, without doubles
+    slots: dict[int, int] = field(default_factory=dict)
+
+    def allowed(self, motion: str) -> bool:
+        return self.options.motions is None or motion in self.options.motions
+
+    def next_slot(self, source: int) -> int:
+        self.slots[source] = self.slots.get(source, 0) + 1
+        return self.slots[source]
+
+    def made(self, site: Span, motion: str, text: str) -> None:
+        self.notes[Note(site, motion, text, True)] = None
+
+    def refuse(
+        self, site: Span, motion: str, obligation: str, found: str, advice: str, where: Span | None = None
+    ) -> None:
+        self.notes[Note(site, motion, found, False, obligation, where, advice)] = None
+
+    # ---- questions several motions ask --------------------------------------------------------------------------------
+
+    def basic_type(self, argument: Expression) -> frozenset[str] | None:
+        """The names of basic MPI types, all contiguous, that an argument may be; None if it may be anything else."""
+        argument = without_casts(argument)
+        if isinstance(argument, Constant):
+            return frozenset({argument.name}) if argument.name in mpi.TYPE_SIZES else None
+        if not isinstance(argument, Name):
+            return None
+        symbol = argument.symbol
+        hidden = symbol.target or symbol.overlay is not None or symbol.pointer or symbol.storage is Storage.ARGUMENT
+        return None if hidden else self._types_given.get(symbol.key)
+
+    @cached_property
+    def _types_given(self) -> dict[str, frozenset[str]]:
+        """By their keys, the variables that statements give nothing but basic types, and these."""
+        program = self.analysis.program
+        values: dict[str, set[str | None]] = {}
+        everything = (s for procedure in program.procedures.values() for s in procedure.body.walk())
+        by_statements = ((symbol.key, value) for s in everything for symbol, value in chain(given(s), _handed_out(s)))
+        for key, value in chain(program.initial.items(), by_statements):
+            values.setdefault(key, set()).add(value.name if isinstance(value, Constant) else None)
+        return {key: frozenset(map(str, types)) for key, types in values.items() if types <= mpi.TYPE_SIZES.keys()}
+
+    @cached_property
+    def can_drain(self) -> bool:
+        """Whether what is still under way can be waited for wherever the program ends MPI: that is in statements it shows, and
+        nothing must be complete before."""
+        program = self.analysis.program
+        everything = [s for procedure in program.procedures.values() for s in procedure.body.walk()]
+        hidden = any(
+            isinstance(e, Invocation) and e.name is not None and _ends_mpi(e.name)
+            for s in everything
+            for e in s.every_expression()
+        )
+        ends = [s for s in everything if isinstance(s, Call) and s.name is not None and _ends_mpi(s.name)]
+        # Who jumps to a label would jump over what stands before it.
+        shown = not hidden and bool(ends) and all(s.label is None for s in ends)
+        return shown and not self.analysis.disconnects
+
+    def wildcard(self, call: Call) -> str | None:
+        """What the receive has, or may have, for a wildcard; None if it says from whom it receives, and what."""
+        return self.analysis.wildcards.of(call)
+
+
+def _ends_mpi(name: str) -> bool:
+    message = mpi.lookup(name) if mpi.is_mpi_name(name) else None
+    return message is not None and message.name == "MPI_Finalize"
+
+
+def is_repeatable(call: Call, language: str) -> bool:
+    """Whether its arguments may be computed twice, or at another place of the program's text: no calls, no assignments."""
+
+    def plain(expression: Expression) -> bool:
+        if isinstance(expression, Invocation):
+            found = None if expression.name is None else summaries.lookup(expression.name, language)
+            return found is not None and found.pure
+        return not isinstance(expression, Assignment | Unread)
+
+    return all(plain(e) for e in call.every_expression())
+
+
+def _handed_out(statement: Statement) -> Iterator[tuple[Symbol, None]]:
+    """The variables that are arguments of a call that may write them."""
+    message = message_of(statement)
+    parameters = () if message is None else mpi.fortran_parameters(message)
+    for number, argument in enumerate(statement.arguments if isinstance(statement, Call) else ()):
+        if isinstance(argument, Name):
+            symbol = argument.symbol
+            other = message is None and not symbol.by_value and symbol.type.base == "integer"
+            if other or (number < len(parameters) and parameters[number].writes):
+                yield symbol, None
+
+
+def procedures_with_messages(analysis: Analysis) -> Iterable[Procedure]:
+    for procedure in analysis.program.procedures.values():
+        if has_messages(procedure):
+            yield procedure

@@ -1,0 +1,172 @@
+"""A loop of which a part does not need what a communication brings: that part is done during the transfer.
+
+before:  arrive halo ; do i = 2, n-1 ; u(i) = r(i-1) + r(i+1) ; end do
+after:   do i = 3, n-2 ; … ; end do ; arrive halo ; do i = 2, n-1, the others ; … ; end do
+
+The same for nests: the interior of the box, then its shell (interior.py).
+
+before:  arrive halo ; do c = 1, m ; a(c) = halo(c) ; b(c) = f(c) ; end do
+after:   do c = 1, m ; b(c) = f(c) ; end do ; arrive halo ; do c = 1, m ; a(c) = halo(c) ; end do
+
+The same for loops with nests in them, which may need what those before them make: the interior of each keeps away from the shells
+of the ones before.
+
+Obligations. What is done early conflicts with nothing that comes last. Turns that change places (the interior with the shell;
+one statement's turns with another's earlier ones) do not conflict with each other (analysis/iteration_order.py). Bounds do not
+change in the loop, no turn ends it, and none does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lapwing.affine.sections import Chosen
+from lapwing.overlap.analysis.dependence import Conflict, conflict
+from lapwing.overlap.analysis.iteration_order import turns_commute, written_in
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.reductions import accumulations
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import works
+from lapwing.overlap.ir.split_phase import PartialLoop
+from lapwing.overlap.ir.statements import Declare, Loop, Statement
+from lapwing.overlap.transforms.code_motion import Apart, Halves
+from lapwing.overlap.transforms.index_set_splitting.interior import Edges, Parts, in_the_way, interior
+
+MOTION = "split-loop"
+_FEW = 2  # statements that work: of fewer there are no others to be tied to
+
+
+def split_loop(
+    analysis: Analysis,
+    loop: Loop,
+    procedure: Procedure,
+    early: Apart,
+    edges: Edges,
+    *,
+    limited: bool = False,
+) -> Halves | Conflict | None:
+    """The loop's early part and the rest; None, or why, if there is none. Without the edges' limits, what is simple: an interior
+    that is a few turns away from the loops' own ends, or statements as they are.
+    """
+    if isinstance(loop, PartialLoop):
+        return None
+    reason = in_the_way(analysis, loop, procedure)
+    if reason is not None:
+        return reason
+    parts = interior(analysis, loop, procedure, early, edges, limited=limited)
+    if isinstance(parts, Parts):
+        return Halves((parts.inside,), (parts.shell,))
+    apart = _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
+    return apart or parts
+
+
+def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Apart, edges: Edges) -> Halves | None:
+    """The statements of the body that can be early, or parts of them, in a loop of their own."""
+    first: list[Statement] = []
+    last: list[Statement] = []
+    if any(isinstance(s, Declare) for s in loop.body.statements):
+        return None  # variables that both parts would need
+    if _are_tied(analysis, loop, procedure):
+        return None
+
+    alone: dict[int, tuple[Statement, Loop]] = {}
+
+    def within(statement: Statement, chosen: Chosen | None = ()) -> bool:
+        """Whether it may precede all that comes last, in this turn as before the loop."""
+        if last and _blocked(analysis, procedure, last, statement, chosen):
+            return False
+        if id(statement) not in alone:
+            alone[id(statement)] = statement, replace(loop, body=replace(loop.body, statements=(statement,)))
+        return early(alone[id(statement)][1], chosen)
+
+    pieces: list[Statement] = []
+    for statement in loop.body.statements:
+        if not works([statement], analysis.program, procedure):
+            halves: Halves | Conflict | None = None
+        elif len(loop.body.statements) > 1 and within(statement):  # alone it is what the loop is
+            halves = Halves((statement,), ())
+        elif isinstance(statement, Loop) and edges.limits and not edges.spent:
+            halves = split_loop(analysis, statement, procedure, within, edges, limited=True)
+        else:
+            halves = None
+        halves = halves if isinstance(halves, Halves) else Halves((), (statement,))
+        first += halves.first
+        last += halves.last
+        pieces += [*halves.first, *halves.last]
+    if not first or not last:
+        return None
+    summed = accumulations(analysis, loop, procedure).keys
+    if not turns_commute(analysis, loop, procedure, pieces, last, first, backwards=True, accumulated=summed):
+        return None
+    if not _carries_nothing(analysis, procedure, loop, first, last, summed):
+        return None
+    one = replace(loop, body=replace(loop.body, statements=tuple(first)))
+    two = replace(loop, body=replace(loop.body, statements=tuple(last)))
+    return Halves((one,), (two,))
+
+
+def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
+    """Whether all work of the body uses the same scratch: an array of which every turn writes the same elements. Then all of it
+    is early or none, and finding out what a part conflicts with takes far longer."""
+    works_at = [n for n, s in enumerate(loop.body.statements) if works([s], analysis.program, procedure)]
+    if len(works_at) < _FEW:
+        return False
+    effects = analysis.walk(loop.body.statements, procedure)
+    origin = analysis.terms.origin
+    scratch = {
+        access.symbol.key
+        for number in works_at
+        for access in effects[number].writes()
+        if access.symbol is not None and access.section is not None and access.symbol.dimensions is not None
+        if not any(loop.variable.key in origin.get(name, frozenset()) for name in access.section.names())
+    }
+    groups: list[set[str]] = []
+    for number in works_at:
+        used = {a.symbol.key for a in effects[number].accesses if a.symbol is not None} & scratch
+        if not used:
+            return False
+        touching = [g for g in groups if g & used]
+        groups = [g for g in groups if not g & used] + [used.union(*touching)]
+    return len(groups) == 1
+
+
+def _blocked(
+    analysis: Analysis, procedure: Procedure, last: Sequence[Statement], statement: Statement, chosen: Chosen | None
+) -> bool:
+    """Whether the statement may not be done before these, which precede it."""
+    *before, own = analysis.walk([*last, statement], procedure)
+    private = _scalars(analysis, procedure, last, statement)
+    return any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before)
+
+
+def _carries_nothing(
+    analysis: Analysis,
+    procedure: Procedure,
+    loop: Loop,
+    first: Sequence[Statement],
+    last: Sequence[Statement],
+    summed: frozenset[str],
+) -> bool:
+    """No local variable takes a value from one part of a turn to the other, or out of the loop, but those that all turns
+    accumulate in whatever order."""
+    liveness = analysis.liveness(procedure)
+    if liveness.everything:
+        return False
+    written = written_in(analysis, procedure, first)
+    needed = frozenset().union(*(liveness.exposed(s) for s in last))
+    after = liveness.after(loop)
+    gone = written & (needed | (after if after is not None else liveness.followed))
+    back = written_in(analysis, procedure, last) & frozenset().union(*(liveness.exposed(s) for s in first))
+    return not (gone | back) & (liveness.followed - summed - {loop.variable.key})
+
+
+def _scalars(
+    analysis: Analysis, procedure: Procedure, others: Sequence[Statement], statement: Statement
+) -> frozenset[str]:
+    """Local variables that all of these write before they read."""
+    liveness = analysis.liveness(procedure)
+    free = liveness.followed - liveness.exposed(statement)
+    for other in others:
+        free -= liveness.exposed(other)
+    return free

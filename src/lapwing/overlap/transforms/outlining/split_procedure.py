@@ -1,0 +1,579 @@
+"""A procedure divided in two, so that its caller can put work, or other exchanges, between its start and its end.
+
+before:  subroutine exchange(g); post; send; arrive; unpack; end        call exchange(u) ; work
+after:   subroutine exchange_first(g); post; send; end                  call exchange_first(u) ; work
+         subroutine exchange_last(g); arrive; unpack; end               call exchange_last(u)
+
+Obligations. No local variable carries a value from the first part to the second (live_across_cut.py); the procedure has no
+saved variables, is not a function, has no way out but its end, and its variables get the same shapes at both
+beginnings. In Fortran both parts can be named where the procedure is called, and need no interface that only the
+procedure itself has. Arguments mean the same at both calls: those whose value is a known number are given as that
+number, and what the others are made of is read by both calls, so no move changes it between them. Memory that MPI keeps
+from the first part to the last is the caller's own: Fortran may hand sections with gaps, pointers and assumed shapes to
+a procedure as copies, another one at each call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import zip_longest
+
+from lapwing.affine.sections import Chosen
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.dependence import Conflict, conflict
+from lapwing.overlap.analysis.effects.effects import Effects, is_only_read
+from lapwing.overlap.analysis.effects.value_numbering import Environment
+from lapwing.overlap.analysis.motion_barriers import Fences
+from lapwing.overlap.dataflow.call_graph import is_cpp
+from lapwing.overlap.emission.external import wants_external
+from lapwing.overlap.ir.expressions import AddressOf, Cast, Element, Expression, Name, Number, Storage, Symbol
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import (
+    called_in,
+    declared_in,
+    has_explicit_shape,
+    hidden_name,
+    is_for_its_block,
+    message_of,
+    shaping,
+    variables_of,
+    works,
+)
+from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, Phase
+from lapwing.overlap.ir.statements import Call, Declare, Evaluate, Jump, Loop, Nothing, Opaque, Statement
+from lapwing.overlap.languages.c.redeclarations import redeclared
+from lapwing.overlap.source.spans import Span
+from lapwing.overlap.transforms.code_motion import Apart, Arranger, Ends, Halves
+from lapwing.overlap.transforms.context import Context
+from lapwing.overlap.transforms.index_set_splitting.boundary_first import split_producer
+from lapwing.overlap.transforms.index_set_splitting.interior import Edges
+from lapwing.overlap.transforms.index_set_splitting.loop_fission import split_loop
+from lapwing.overlap.transforms.outlining.live_across_cut import carried, is_local, own_variables
+from lapwing.overlap.transforms.software_pipelining.prologue_text import words
+from lapwing.overlap.transforms.split_phase.blocking_calls import is_contiguous
+
+MOTION = "start-earlier"
+FIRST, LAST = "_first", "_last"
+_KEPT = frozenset(
+    {
+        mpi.Role.SEND_BUFFER,
+        mpi.Role.RECV_BUFFER,
+        mpi.Role.BOTH_BUFFER,
+        mpi.Role.COUNTS,
+        mpi.Role.DISPLACEMENTS,
+        mpi.Role.TYPES,
+    }
+)
+
+
+@dataclass(frozen=True)
+class DividedProcedure:
+    """``whole``: as it was arranged; ``first`` and ``last``: the two that do the same one after the other."""
+
+    whole: Procedure
+    first: Procedure
+    last: Procedure
+
+
+@dataclass
+class SplitProcedures:
+    """Divides procedures when callers ask, each once. ``left``: sources that stay as they are. ``lent``: which arguments of a
+    first part MPI keeps until the last."""
+
+    context: Context
+    left: frozenset[int] = frozenset()
+    divided: dict[str, DividedProcedure | None] = field(default_factory=dict)
+    by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(
+        default_factory=dict
+    )
+    lent: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    def divide_call(self, call: Call, caller: Procedure, values: Environment) -> Halves | None:
+        program = self.context.analysis.program
+        callee = program.resolve(call.name, caller)
+        if callee is None or isinstance(call, DividedCall) or not _may_be_two(call):
+            return None
+        if callee.key not in self.divided:
+            self.divided[callee.key] = None  # for one that calls itself
+            self.divided[callee.key] = self._divide(callee)
+        parts = self.divided[callee.key]
+        if parts is None:
+            return None
+        if not self._sees_halves(caller, callee):
+            self._refuse_hidden(call, callee)
+            return None
+        return self._calls(self._with_numbers(call, callee, values), parts, caller)
+
+    def _refuse_hidden(self, call: Call, callee: Procedure) -> None:
+        fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
+        self._refuse_messages(
+            callee,
+            "parts of its procedure can be named where it is called",
+            f"not all that stands beside {callee.name} can be named here"
+            if fortran
+            else f"{callee.name} is not declared before all functions here, or by words that mean something else by now",
+            "use its module without ONLY, and do not make all of it private"
+            if fortran
+            else "declare it at the top of the file, or in a header",
+            call.span,
+        )
+
+    def _refuse_messages(self, callee: Procedure, obligation: str, found: str, advice: str, where: Span) -> None:
+        for statement in callee.body.walk():
+            message = statement.call if isinstance(statement, Phase) else statement
+            if message_of(message) is not None:
+                self.context.refuse(message.span, MOTION, obligation, found, advice, where)
+
+    def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
+        """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
+        written = self.context.analysis.summary(callee).written_keys
+        arguments = []
+        for number, argument in enumerate(call.arguments):
+            dummy = callee.parameters[number] if number < len(callee.parameters) else None
+            value = (
+                values.linear(argument) if isinstance(argument, Name) and self._may_change(argument.symbol) else None
+            )
+            read_only = (
+                dummy is not None and dummy.key not in written and _is_plain(dummy) and dummy.intent in (None, "in")
+            )
+            if read_only and value is not None and not value.terms:
+                argument = Number(value.constant)
+            arguments.append(argument)
+        return replace(call, arguments=tuple(arguments))
+
+    def _may_change(self, symbol: Symbol) -> bool:
+        """Whether the scalar may have another value by the time of the second half."""
+        return _is_plain(symbol) and symbol.key not in self.context.analysis.terms.unchanging
+
+    def _divide(self, callee: Procedure) -> DividedProcedure | None:
+        if not self._may_be_divided(callee):
+            return None
+        fences = Fences(self.context.analysis.program, callee)
+        for lean in (True, False):
+            arranger = Arranger(
+                self.context.analysis,
+                callee,
+                self.divide_call,
+                self.divide_against,
+                self.divide_producer,
+                lambda *_: None,
+                lambda *_: None,
+                fences,
+                self.context.allowed,
+                lean=lean,
+            )
+            halves = arranger.halves(callee.body, divide=True)
+            if halves is None:
+                return None
+            rough = self.context.analysis.walk(halves.first, callee)
+            started = any(not o.call.blocking and o.call.kind in _STARTED for e in rough for o in e.operations)
+            if not started:
+                return None
+            parts = self._register(callee, halves)
+            if parts is not None:
+                return parts
+        return None
+
+    def _may_be_divided(self, callee: Procedure) -> bool:
+        saved = any(s.storage is Storage.SAVED for s in callee.symbols.values())
+        jumps = [s for s in callee.body.walk() if isinstance(s, Jump) and s.kind in ("return", "goto", "stop")]
+        trailing = callee.body.statements[-1:] if callee.body.statements else ()
+        only_end = all(any(j is t for t in trailing) for j in jumps)
+        is_procedure = callee.kind == "subroutine" or (callee.kind == "function" and callee.result is None)
+        returns = any(j.value is not None for j in jumps)
+        if callee.source in self.left or self._is_declared_elsewhere(callee):
+            return False
+        if callee.inline and not is_cpp(self.context.analysis.program, callee):
+            return False  # C: nothing says that there will be definitions of the parts
+        if self.context.analysis.graph.recursive(self.context.analysis.origin(callee).key):
+            return False
+        fenced = Fences(self.context.analysis.program, callee).any
+        if any(self._is_for_the_whole(statement) for statement in callee.body.walk()):
+            return False
+        plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
+        return plain and not fenced and not saved and only_end and not returns and not self._may_leave_unread(callee)
+
+    def _may_leave_unread(self, callee: Procedure) -> bool:
+        """Whether a statement that could not be read may be a way out, or a jump from one half into the other."""
+        source = self.context.analysis.program.sources[callee.source]
+        unread = [s for s in callee.body.walk() if isinstance(s, Opaque)]
+        labelled = any(s.label is not None for s in callee.body.walk())
+        return any(labelled or _RETURN.search(source.text(s.span)) for s in unread)
+
+    def _is_for_the_whole(self, statement: Statement) -> bool:
+        """Whether a statement counts for all of its procedure: a FORMAT, or a FINAL procedure's call at its end; or makes what is
+        there for all of it, but not longer."""
+        if isinstance(statement, Opaque):
+            return statement.span.start == statement.span.end
+        if is_for_its_block(statement) or not _OWN_MEMORY.isdisjoint(called_in(statement)):
+            return True
+        text = self.context.analysis.program.sources[statement.span.source].text(statement.span)
+        return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
+
+    def _may_be_renamed(self, callee: Procedure) -> bool:
+        """Whether a procedure with this head can have any name, of which its text makes no use; Fortran: and needs no interface
+        where it has no host."""
+        source = self.context.analysis.program.sources[callee.source]
+        head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
+        if source.language != "fortran":
+            # Not K&R's, whose parameters are declared between the parentheses and the brace; and each has a name.
+            ends = head.rstrip().removesuffix("{").rstrip().endswith((")", "noexcept", "const", "override"))
+            named = self.context.analysis.own_names.in_text_of(self.context.analysis.origin(callee))
+            return ends and all(p.name for p in callee.parameters) and not named
+        return not _TIED_NAME.search(head) and (
+            callee.host is not None or not any(map(_wants_interface, callee.parameters))
+        )
+
+    def _sees_halves(self, caller: Procedure, callee: Procedure) -> bool:
+        """Whether the halves, which stand where the callee does, can be named where the caller does."""
+        analysis = self.context.analysis
+        sources = analysis.program.sources
+        if sources[callee.source].language != "fortran":
+            place = analysis.origin(caller).span.start
+            return redeclared(analysis.program, analysis.origin(callee), caller.source, place) is not None
+        if callee.host is None:
+            return not wants_external(sources[caller.source])
+        return callee.host in caller.open_hosts
+
+    def _is_declared_elsewhere(self, callee: Procedure) -> bool:
+        """C++: whether a class or a namespace holds the procedure, its name is overloaded, or its parameters have default values:
+        a declaration made from its head would be another one's, or not allowed."""
+        if not is_cpp(self.context.analysis.program, callee):
+            return False
+        source = self.context.analysis.program.sources[callee.source]
+        head = source.data[callee.span.start : callee.body.span.start]
+        return callee.key not in (callee.name, f"{source.path.name}::{callee.name}") or b"=" in head
+
+    def _register(self, callee: Procedure, halves: Halves) -> DividedProcedure | None:
+        """The two procedures, if no local variable is carried over."""
+        first, last = halves.first, halves.last
+        # What a declaration begins with, the second part needs too.
+        declared = _declarations_for(last, first)
+        if not self._repeatable(declared, first, callee):
+            return None
+        own = own_variables(self.context.analysis, callee)
+        handed_on = carried(self.context.analysis, callee, own, declared, first, last)
+        if handed_on is None or not self._may_be_entered_again(callee, own, first):
+            return None
+        lent = self._lent(callee, first, last)
+        memory = {m.key for e in lent for m in self.context.analysis.memory_of(e, callee)}
+        handed_on |= {key for key in memory & own.keys() if is_local(own[key])}
+        if handed_on:
+            self.context.refuse(
+                callee.span,
+                MOTION,
+                "no local variable is needed by both parts of the procedure",
+                f"{', '.join(sorted(own[key].name for key in handed_on))} of {callee.name}",
+                "make it an argument, or compute it in both parts",
+            )
+            return None
+        return self._named(callee, first, (*declared, *last), _dummies(callee, lent))
+
+    def _may_be_entered_again(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> bool:
+        """Whether its arguments and variables are the same for a second procedure that begins after ``first``: have the same
+        shapes, and are not made anew as INTENT(OUT) ones are."""
+        fresh = [s.name for s in callee.parameters if s.intent == "out"]
+        if fresh:
+            found, advice = f"{', '.join(fresh)} of {callee.name} is INTENT(OUT)", "make it INTENT(INOUT)"
+        else:
+            reshaped = self._reshaped(callee, own, first)
+            if not reshaped:
+                return True
+            found = f"what gives {', '.join(reshaped)} of {callee.name} a shape may change"
+            advice = "shape them by a variable that stays"
+        self.context.refuse(callee.span, MOTION, "a part of the procedure begins as the whole did", found, advice)
+        return False
+
+    def _reshaped(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> list[str]:
+        """Names of the variables whose bounds or length may be worth something else after these statements than on entry."""
+        analysis = self.context.analysis
+        values = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in shaping(s)]
+        effects = analysis.walk([*(value for _, value in values), *first], callee)
+        done = effects[len(values) :]
+        return sorted(
+            {
+                name
+                for (name, _), value in zip(values, effects, strict=False)
+                if not is_only_read(value) or any(conflict(value, e, analysis.aliases) is not None for e in done)
+            }
+        )
+
+    def _repeatable(self, declared: Sequence[Declare], first: Sequence[Statement], callee: Procedure) -> bool:
+        """Whether the declarations, done once more after ``first``, give their variables the same values."""
+        analysis = self.context.analysis
+        effects = analysis.walk(first, callee)
+        for statement in declared:
+            values = [Evaluate(v, span=statement.span) for _, v in statement.variables if v is not None]
+            place = next(n for n, s in enumerate(first) if s is statement)
+            for value in analysis.walk([*first[:place], *values], callee)[place:]:
+                if not is_only_read(value):
+                    return False
+                if any(conflict(value, e, analysis.aliases) is not None for e in effects[place + 1 :]):
+                    return False
+        return True
+
+    def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> list[Expression]:
+        """Memory that MPI is given in the first part and has until the last."""
+        starts, ends = (
+            {s.slot: s for part in half for s in part.walk() if isinstance(s, Phase) and not s.copies}
+            for half in (first, last)
+        )
+        found = [e for slot in starts.keys() & ends.keys() for e in self._kept_by_mpi(starts[slot].call, callee)]
+        for statement in (s for part in first for s in part.walk()):
+            if isinstance(statement, DividedCall):
+                found += [statement.arguments[n] for n in self.lent.get(statement.name or "", ())]
+        return found
+
+    def _kept_by_mpi(self, call: Call, callee: Procedure) -> list[Expression]:
+        """The arguments that are memory which a communication reads and writes until it is complete."""
+        message = mpi.lookup(call.name or "")
+        assert message is not None
+        fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
+        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        return [a for parameter, a in zip(parameters, call.arguments, strict=False) if parameter.role in _KEPT]
+
+    def _named(
+        self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement], lent: frozenset[int]
+    ) -> DividedProcedure:
+        def part(suffix: str, statements: Sequence[Statement]) -> Procedure:
+            name = self._fresh(callee.name[:_LONGEST] + suffix)
+            key = callee.key[: len(callee.key) - len(callee.name)] + name
+            return replace(callee, name=name, key=key, body=replace(callee.body, statements=tuple(statements)))
+
+        result = DividedProcedure(callee, part(FIRST, first), part(LAST, last))
+        self.lent[result.first.name] = lent
+        self.context.analysis.add(result.first, callee)
+        self.context.analysis.add(result.last, callee)
+        return result
+
+    def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 2
+        while name.lower() in self._taken:
+            name, number = f"{wanted}{number}", number + 1
+        self._taken.add(name.lower())
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """All words of the program, macros and types among them, in lower case."""
+        return {word.lower() for word in words(self.context.analysis.program.sources)}
+
+    def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure, *, work: bool = False) -> Halves | None:
+        """Calls of both; None if the second one's arguments could be others than the first one's, or copies of the caller's."""
+        first = DividedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
+        last = DividedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
+        analysis = self.context.analysis
+        fortran = analysis.program.sources[caller.source].language == "fortran"
+        if not all(_is_not_copied(call.arguments[n], fortran) for n in self.lent[parts.first.name]):
+            self._refuse_messages(
+                parts.whole,
+                "its buffer is contiguous memory",
+                f"an argument of {parts.whole.name} that the compiler may copy",
+                "pass an array, or the first element of a contiguous array",
+                call.span,
+            )
+            return None
+        given = zip_longest(call.arguments, parts.whole.parameters[: len(call.arguments)])
+        again = [Evaluate(e, span=call.span) for a, dummy in given for e in _evaluated(a, dummy, fortran)]
+        done, *looked_up = analysis.walk([first, *again], caller)
+        if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
+            return None
+        return Halves((first,), (last,))
+
+    # ---- against what must come last ----------------------------------------------------------------------------------
+
+    def divide_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Halves | Conflict | None:
+        """Work of which a part is independent of ``ends``: that part, and the rest; or why there is none."""
+        analysis = self.context.analysis
+        # Text in two versions pays where it runs again and again.
+        once = analysis.graph.runs_once(statement, analysis.origin(caller))
+        written = [a for e in ends.effects for a in e.accesses if a.writes]
+        edges = Edges(written, ends.values, caller, limits=not once)
+        if isinstance(statement, Loop):
+            return split_loop(analysis, statement, caller, self._early(ends, caller), edges)
+        if isinstance(statement, Call):
+            return self._divide_call_against(statement, self._early(ends, caller), caller, edges)
+        return None
+
+    def divide_producer(
+        self, statement: Statement, caller: Procedure, start: Ends, apart: Apart
+    ) -> Halves | Conflict | None:
+        """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
+        return split_producer(self.context.analysis, statement, caller, start, apart)
+
+    def _divide_call_against(
+        self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges
+    ) -> Halves | Conflict | None:
+        analysis = self.context.analysis
+        callee = analysis.program.resolve(call.name, caller)
+        if callee is None:
+            return None
+        if not self._may_be_divided(callee) or not _may_be_two(call):
+            return Conflict("parts", f"{callee.name} gives a result, or ends at several places", call.span)
+        if not self._sees_halves(caller, callee):
+            return None
+
+        probes: dict[int, tuple[Statement, DividedCall]] = {}
+
+        def early(inner: Statement, chosen: Chosen | None = ()) -> bool:
+            if rest:
+                *before, own = analysis.walk([*rest, inner], callee)
+                private = self._local(callee, inner, rest)
+                if any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before):
+                    return False
+            key = f"{callee.key} trial"
+            if id(inner) not in probes:
+                probes[id(inner)] = inner, DividedCall(key, call.arguments, original=call, span=call.span)
+            program = analysis.program
+            analysis.add(replace(callee, key=key, body=replace(callee.body, statements=(inner,))), callee)
+            try:
+                return caller_early(probes[id(inner)][1], chosen)
+            finally:
+                analysis.program = program
+
+        first: list[Statement] = []
+        rest: list[Statement] = []
+        reason: Conflict | None = None
+        for inner in callee.body.statements:
+            if any(hidden_name(r, inner) for r in rest):
+                rest.append(inner)
+                continue
+            if not rest and isinstance(inner, Declare):
+                first.append(inner)
+                continue
+            work = works([inner], analysis.program, callee)
+            if analysis.communicates(inner, callee) or (rest and not work):
+                rest.append(inner)
+                continue
+            if early(inner):
+                first.append(inner)
+                continue
+            if not work:
+                rest.append(inner)
+                continue
+            halves = split_loop(analysis, inner, callee, early, edges) if isinstance(inner, Loop) else None
+            if isinstance(halves, Halves):
+                first += halves.first
+                rest += halves.last
+            else:
+                rest.append(inner)
+                reason = reason or halves
+        if not works(first, analysis.program, callee) or not rest:
+            return reason
+        key = (callee.key, tuple(first), tuple(rest))
+        parts = self.by_conflict.get(key) or self._register(callee, Halves(tuple(first), tuple(rest)))
+        if parts is None:
+            return None
+        self.by_conflict[key] = parts
+        self.context.made(
+            call.span, "split-loop", f"what of {callee.name} needs nothing from others is done during the transfer"
+        )
+        return self._calls(call, parts, caller, work=True)
+
+    def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
+        """Local variables that all of these write before they read, and that nobody needs after what is moved."""
+        liveness = self.context.analysis.liveness(procedure)
+        whole = moved.whole if isinstance(moved, PartialLoop) and moved.whole is not None else moved
+        after = liveness.after(whole)
+        if after is None:
+            return frozenset()
+        free = liveness.followed - after - liveness.exposed(moved)
+        for statement in passed:
+            free -= liveness.exposed(statement)
+        return free
+
+    def _early(self, ends: Ends, caller: Procedure) -> Apart:
+        """Tells of a statement that could stand where the work stands whether it conflicts with none of the ends."""
+        analysis = self.context.analysis
+        asked: dict[int, tuple[Statement, Effects, frozenset[str]]] = {}
+
+        def early(statement: Statement, chosen: Chosen | None = ()) -> bool:
+            if id(statement) not in asked:
+                effects = analysis.after(ends.values, [statement], caller)[0]
+                asked[id(statement)] = statement, effects, self._local(caller, statement, ends.statements)
+            _, effects, private = asked[id(statement)]
+            return all(
+                conflict(e, effects, analysis.aliases, private=private, chosen=chosen) is None for e in ends.effects
+            )
+
+        return early
+
+
+def _declarations_for(statements: Sequence[Statement], others: Sequence[Statement]) -> tuple[Declare, ...]:
+    """Those among ``others`` that the statements need, and that these need in turn."""
+    named = frozenset[Symbol]().union(*(variables_of(s) for s in statements))
+    kept: list[Declare] = []
+    for statement in reversed(others):
+        if isinstance(statement, Declare) and declared_in(statement) & named:
+            kept.insert(0, statement)
+            named |= variables_of(statement)
+    return tuple(kept)
+
+
+def _dummies(procedure: Procedure, arguments: Sequence[Expression]) -> frozenset[int]:
+    """Which dummy arguments these are, or are parts of."""
+    bases = [a.base if isinstance(a, Element) else a for a in arguments]
+    return frozenset(n for n, dummy in enumerate(procedure.parameters) if Name(dummy) in bases)
+
+
+def _is_not_copied(argument: Expression, fortran: bool) -> bool:
+    """Whether a procedure certainly gets the argument's own memory."""
+    if not fortran:
+        return True
+    constant = isinstance(argument, Name) and argument.symbol.storage is Storage.CONSTANT
+    return is_contiguous(argument, fortran) and not constant
+
+
+def _wants_interface(dummy: Symbol) -> bool:
+    """Whether Fortran lets only procedures with an interface have such a dummy argument."""
+    shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
+    special = dummy.optional or dummy.pointer or dummy.allocatable or dummy.target or dummy.by_value or dummy.volatile
+    return shaped or special or dummy.type.base in ("struct", "other")
+
+
+def _may_be_two(call: Call) -> bool:
+    """Whether two calls could stand in the place of this one: a label, or a result, would belong to one of them."""
+    return not call.keywords and call.result is None and call.label is None
+
+
+def _is_plain(symbol: Symbol) -> bool:
+    """A number written in its place is of the same type."""
+    return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
+
+
+def _evaluated(argument: Expression, dummy: Symbol | None, fortran: bool) -> tuple[Expression, ...]:
+    """What is computed to hand on the argument; of memory only its address is handed on."""
+    if fortran and dummy is not None and (dummy.by_value or (_is_pointer(argument) and not dummy.pointer)):
+        return (argument,)
+    return _computed(argument, fortran)
+
+
+def _is_pointer(argument: Expression) -> bool:
+    return isinstance(argument, Name) and argument.symbol.pointer
+
+
+def _computed(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
+    if isinstance(argument, Cast):
+        return _computed(argument.value, fortran)
+    if isinstance(argument, AddressOf):
+        return _computed(argument.object, True)
+    if isinstance(argument, Name) and (
+        fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)
+    ):
+        return ()
+    if isinstance(argument, Element) and isinstance(argument.base, Name) and fortran:
+        base = (argument.base,) if argument.base.symbol.pointer else ()
+        return (*base, *argument.indices)
+    return (argument,)
+
+
+_STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
+_LONGEST = 50  # of 63 characters that a name may have
+_RETURN = re.compile(r"(?i)\b(?:return|entry)\b")
+_OWN_MEMORY = frozenset({"alloca", "__builtin_alloca", "__builtin_alloca_with_align", "_alloca"})
+_FORMAT = re.compile(r"(?i)\s*\d+\s*format\s*\(")
+# Heads that say what a linker calls the procedure, or that its interface is elsewhere.
+_TIED_NAME = re.compile(r"(?i)\bbind\s*\(|\bmodule\s+(?:recursive\s+)?subroutine\b")

@@ -1,0 +1,425 @@
+"""Second homes for variables that early work writes while others still need what is in the first.
+
+The early statements work on a shadow under another name, and where they used to stand the variable takes over exactly the
+elements they wrote. What these are must be known:
+
+* ALL: the early statements first write every element, for certain; the whole shadow is taken over.
+* RANGES: they write nothing but what counters pass over (written_ranges.py); those ranges are taken over.
+* COPY: nobody else writes the variable in between. The shadow begins as a copy, and the whole of it is taken over. Memory a
+  pointer points to is copied only if it holds the transfer's counts or displacements, one a rank: other memory may be large.
+
+Where the transfer sends what counters passed over, and nothing touches it before, it may be sent from the shadow (``sent``).
+The variable takes over what was written while it travels, and the next early work uses a second shadow.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lapwing.affine.intersection import covers
+from lapwing.affine.sections import Linear, Range, Section
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.dependence import meet
+from lapwing.overlap.analysis.effects.effects import Effects
+from lapwing.overlap.analysis.effects.value_numbering import Environment
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.written_ranges import WrittenRanges, written_ranges
+from lapwing.overlap.ir.accesses import Access, Memory
+from lapwing.overlap.ir.expressions import (
+    Assignment,
+    Constant,
+    Element,
+    Expression,
+    Invocation,
+    Name,
+    Number,
+    Storage,
+    Symbol,
+    Unread,
+    without_casts,
+)
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import argument_of, message_of
+from lapwing.overlap.ir.statements import Assign, Call, Statement
+from lapwing.overlap.source.spans import Source, Span
+from lapwing.overlap.transforms.software_pipelining.prologue import EarlyWork
+
+
+class Taken(enum.Enum):
+    ALL = "all"
+    RANGES = "ranges"
+    COPY = "copy"
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The one statement that gives a pointer its memory, and where. ``target``: where it names the pointer; ``sizes``: the
+    arguments, whose product is its size in bytes."""
+
+    statement: Statement
+    procedure: Procedure
+    target: Span
+    sizes: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """``spots``: where the early statements name the variable. ``ranges``: for RANGES. ``allocation``: if it is a pointer."""
+
+    symbol: Symbol
+    taken: Taken
+    spots: tuple[Span, ...]
+    ranges: WrittenRanges | None = None
+    allocation: Allocation | None = None
+    sent: bool = False
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why the early statements cannot all be early. ``statements``: those of them that are in the way."""
+
+    obligation: str
+    found: str
+    advice: str
+    where: Span | None
+    statements: tuple[Statement, ...]
+
+
+def is_own(access: Access, procedure: Procedure) -> bool:
+    """Whether a variable of the call itself is touched, which every call has anew."""
+    symbol = access.symbol
+    if symbol is None or access.through or symbol.target or all(symbol != s for s in procedure.symbols.values()):
+        return False
+    return symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value)
+
+
+class ShadowFinder:
+    """``between``: all that is touched from the transfer's start until the early statements' own place comes."""
+
+    def __init__(self, analysis: Analysis, work: EarlyWork, transfer: Call, between: Sequence[Access]) -> None:
+        self._analysis = analysis
+        self._work = work
+        self._transfer = transfer
+        self._between = [replace(access, section=None) for access in between]
+        self._memories: dict[Symbol, frozenset[Memory]] = {}
+        self._procedure = work.procedure
+        self._source = analysis.program.sources[work.procedure.source]
+
+    def find(self) -> tuple[Shadow, ...] | Obstacle:
+        """The shadows that let the early statements be done in between, or what is in the way."""
+        needed: dict[Symbol, bool] = {}
+        for statement, effects in zip(self._work.early, self._work.effects, strict=True):
+            for access in effects.accesses:
+                if is_own(access, self._procedure):
+                    continue
+                whole = replace(access, section=None)
+                others = [o for o in self._between if self._clash(whole, o)]
+                if not others:
+                    continue
+                obstacle = self._unshadowed(access, others, statement)
+                if obstacle is not None:
+                    return obstacle
+                assert access.symbol is not None
+                written = any(o.writes for o in others)
+                needed[access.symbol] = needed.get(access.symbol, False) or written
+        shadows = []
+        for symbol, written in needed.items():
+            shadow = self._shadow(symbol, written)
+            if isinstance(shadow, Obstacle):
+                return shadow
+            shadows.append(shadow)
+        return tuple(shadows)
+
+    def _clash(self, one: Access, other: Access) -> bool:
+        return (one.writes or other.writes) and meet(one, other, self._analysis.aliases)
+
+    def _unshadowed(self, access: Access, others: Sequence[Access], statement: Statement) -> Obstacle | None:
+        name = access.symbol.name if access.symbol is not None else "memory"
+        if access.symbol is None or not self._written(access.symbol, access.through):
+            return Obstacle(
+                "the next turn's early work needs nothing that the rest of this turn computes",
+                f"{name} is written in between",
+                f"keep what the rest of the turn writes apart from {name}",
+                others[0].where,
+                (statement,),
+            )
+        return None
+
+    def _written(self, symbol: Symbol, through: bool) -> bool:
+        return any(
+            a.writes and a.symbol == symbol and a.through == through for e in self._work.effects for a in e.accesses
+        )
+
+    # ---- one variable -------------------------------------------------------------------------------------------------
+
+    def _shadow(self, symbol: Symbol, written: bool) -> Shadow | Obstacle:
+        users = self._users(symbol)
+        why = self._cannot_be_renamed(symbol, users)
+        spots = self._spots(symbol)
+        if why is None and spots is None:
+            why = "a macro or a header names it"
+        if why is not None:
+            return self._no_home(symbol, why, users)
+        allocation = allocation_of(self._analysis, symbol, self._procedure.source) if symbol.pointer else None
+        if symbol.pointer and allocation is None:
+            return self._no_home(symbol, "its memory does not come from one malloc in the same file", users)
+        shadow = Shadow(symbol, Taken.COPY, spots or (), allocation=allocation)
+        ranges = self._ranges(symbol, users)
+        if ranges is not None:
+            shadow = replace(shadow, taken=Taken.RANGES, ranges=ranges)
+            return replace(shadow, sent=self._is_sent(shadow))
+        if not symbol.pointer and self._is_written_first(symbol, users):
+            return replace(shadow, taken=Taken.ALL)
+        if not written and (not symbol.pointer or symbol in self._rows_of_ranks()):
+            return shadow
+        return Obstacle(
+            "what the early work writes is known to the element",
+            f"not known which elements of {symbol.name} are written",
+            "write the whole array, or only at counters that count up (x[p[k]++] = v)",
+            users[0].span,
+            tuple(users),
+        )
+
+    def _users(self, symbol: Symbol) -> list[Statement]:
+        """The early statements that touch the variable, or what it points to."""
+        return [
+            s
+            for s, e in zip(self._work.early, self._work.effects, strict=True)
+            if any(self._concerns(a, symbol) for a in e.accesses)
+        ]
+
+    def _concerns(self, access: Access, symbol: Symbol) -> bool:
+        if access.symbol == symbol:
+            return access.through == symbol.pointer
+        aliases = self._analysis.aliases
+        memory = self._memory(symbol)
+        return any(aliases.may_alias(one, other) for one in access.memory for other in memory)
+
+    def _memory(self, symbol: Symbol) -> frozenset[Memory]:
+        """What the early statements touch under the symbol's name."""
+        if symbol not in self._memories:
+            accesses = (a for e in self._work.effects for a in e.accesses)
+            self._memories[symbol] = frozenset[Memory]().union(
+                *(a.memory for a in accesses if a.symbol == symbol and a.through == symbol.pointer)
+            )
+        return self._memories[symbol]
+
+    def _no_home(self, symbol: Symbol, why: str, users: Sequence[Statement]) -> Obstacle:
+        return Obstacle(
+            "what the early work writes too soon can be given a shadow",
+            f"{symbol.name}: {why}",
+            "use a global array of fixed size, or one that is allocated once",
+            users[0].span if users else None,
+            tuple(users),
+        )
+
+    def _cannot_be_renamed(self, symbol: Symbol, users: Sequence[Statement]) -> str | None:
+        if (why := not_global_numbers(symbol)) is not None:
+            return why
+        if any(not isinstance(d.upper, Number) for d in symbol.dimensions or ()):
+            return "its size is not a number"
+        for effects in self._work.effects:
+            for access in effects.accesses:
+                if self._concerns(access, symbol) and access.symbol != symbol:
+                    return "it is reached under another name, too"
+        for name in self._names_outside_elements(symbol):
+            return f"its address is used in line {self._source.line_of(name.span.start) if name.span else 0}"
+        for statement in users:
+            for access in self._in_calls(statement):
+                if self._concerns(access, symbol):
+                    return "a procedure that is called uses it"
+        return None
+
+    def _in_calls(self, statement: Statement) -> Iterator[Access]:
+        """What procedures touch that the statement calls."""
+        for called in _calls(statement):
+            callee = self._analysis.program.resolve(called, self._procedure)
+            if callee is not None:
+                yield from self._analysis.summary(callee).accesses
+
+    def _names_outside_elements(self, symbol: Symbol) -> Iterator[Name]:
+        """Uses of an array or pointer other than for one of its elements."""
+        if symbol.dimensions is None and not symbol.pointer:
+            return
+        rank = len(symbol.dimensions) if symbol.dimensions is not None else 1
+        for statement in self._work.early:
+            for inner in statement.walk():
+                for top in inner.expressions():
+                    whole = {id(e.base) for e in top.walk() if isinstance(e, Element) and len(e.indices) == rank}
+                    if isinstance(inner, Call) and message_of(inner) is not None:
+                        whole |= {id(a) for a in inner.arguments}
+                    for e in top.walk():
+                        if isinstance(e, Name) and e.symbol == symbol and id(e) not in whole:
+                            yield e
+
+    def _spots(self, symbol: Symbol) -> tuple[Span, ...] | None:
+        """Where the early statements name it; None if the text does not show all of them."""
+        spots: dict[Span, None] = {}
+        for statement in self._work.early:
+            inside: set[Span] = set()
+            for e in _expressions(statement):
+                if isinstance(e, Name) and e.symbol == symbol:
+                    if e.span is None or self._source.text(e.span) != symbol.name:
+                        return None
+                    inside.add(e.span)
+            if len(inside) != _count_words(self._source, statement.span, symbol.name):
+                return None
+            spots |= dict.fromkeys(sorted(inside, key=lambda s: s.start))
+        return tuple(spots)
+
+    # ---- what is written ----------------------------------------------------------------------------------------------
+
+    def _ranges(self, symbol: Symbol, users: Sequence[Statement]) -> WrittenRanges | None:
+        if len(users) != 1 or (symbol.dimensions is not None and len(symbol.dimensions) != 1):
+            return None
+        found = written_ranges(users[0], symbol)
+        if found is None or not self._counters_can_be_kept(found.counters):
+            return None
+        # Nobody else has a hand on the counters meanwhile.
+        effects = self._work.effects[next(n for n, s in enumerate(self._work.early) if s is users[0])]
+        counters = [a for a in effects.accesses if a.symbol == found.counters]
+        strange = [a for a in effects.accesses if a.symbol != found.counters]
+        strange += self._in_calls(users[0])
+        return None if any(self._clash(a, c) for a in strange for c in counters) else found
+
+    def _rows_of_ranks(self) -> list[Symbol]:
+        """The transfer's rows of counts and displacements."""
+        message = message_of(self._transfer)
+        assert message is not None
+        roles = (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS)
+        rows = [a for a, p in zip(self._transfer.arguments, message.parameters, strict=False) if p.role in roles]
+        return [row.symbol for row in rows if isinstance(row, Name)]
+
+    def _is_sent(self, shadow: Shadow) -> bool:
+        """Whether the transfer can send the shadow: it names the variable once, and nothing that stays before it does."""
+        assert shadow.ranges is not None
+        transfer = self._transfer
+        kind = argument_of(transfer, mpi.Role.TYPE)
+        named = [e for e in transfer.every_expression() if e == Name(shadow.symbol)]
+        if transfer.name not in _SENDS_ROWS or len(named) != 1 or not isinstance(kind, Constant):
+            return False
+        if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or shadow.ranges.counters.dimensions is None:
+            return False
+        staying = [self._analysis.plain(s, self._procedure) for s in self._work.staying]
+        return not any(self._concerns(a, shadow.symbol) for effects in staying for a in effects.accesses)
+
+    def _counters_can_be_kept(self, counters: Symbol) -> bool:
+        kind = counters.type
+        if kind.base != "integer" or kind.bytes is None or kind.bytes < 4 or counters.pointer or counters.volatile:
+            return False
+        if counters.storage is Storage.ARGUMENT or (counters.dimensions is not None and len(counters.dimensions) != 1):
+            return False
+        return all(isinstance(d.upper, Number) for d in counters.dimensions or ())
+
+    def _is_written_first(self, symbol: Symbol, users: Sequence[Statement]) -> bool:
+        """Whether the first of the statements that touch the variable writes all of it, and reads nothing of it."""
+        whole = self._whole(symbol)
+        first = self._work.effects[next(n for n, s in enumerate(self._work.early) if s is users[0])]
+        accesses = [a for a in first.accesses if a.symbol == symbol]
+        if whole is None or any(not a.writes for a in accesses):
+            return False
+        if symbol.dimensions is None:
+            return any(a.must for a in accesses)
+        return any(a.must and a.section is not None and covers(a.section, whole) for a in accesses)
+
+    def _whole(self, symbol: Symbol) -> Section | None:
+        """All elements of an array whose size is a number; a scalar has one without subscripts."""
+        environment = Environment(self._analysis.terms)
+        ranges = []
+        for dimension in symbol.dimensions or ():
+            lower = Linear.number(0) if dimension.lower is None else environment.linear(dimension.lower)
+            upper = None if dimension.upper is None else environment.linear(dimension.upper)
+            if lower is None or upper is None or lower.terms or upper.terms:
+                return None
+            ranges.append(Range(lower, upper))
+        return Section(tuple(ranges))
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------------
+
+
+def allocation_of(analysis: Analysis, symbol: Symbol, source: int) -> Allocation | None:
+    """The statement that gives the pointer its memory, if it stands in this source, nothing else ever gives it any and it can be
+    repeated."""
+    value = analysis.aliases.unchanged_pointer(symbol)
+    if value is None or not _is_fresh(value) or value.span is None or value.span.source != source:
+        return None
+    text = analysis.program.sources[source]
+    for procedure in analysis.program.procedures.values():
+        for statement in procedure.body.walk():
+            target = _given(statement, value.span)
+            if target == Name(symbol) and target.span is not None:
+                once = _count_words(text, statement.span, symbol.name) == 1
+                sizes = _sizes_of(value)
+                return Allocation(statement, procedure, target.span, sizes) if once and sizes else None
+    return None
+
+
+def not_global_numbers(symbol: Symbol) -> str | None:
+    """Why new procedures cannot name the variable and copy its elements, or those it points to; None if they can."""
+    if symbol.name.startswith("lw_"):
+        return "the new procedures' own variables have such names"
+    if symbol.storage is not Storage.GLOBAL or symbol.overlay is not None or symbol.volatile:
+        return "it is not a global variable of its own"
+    kind = symbol.type.target if symbol.pointer else symbol.type
+    if kind is None or kind.base not in ("integer", "real", "complex", "logical", "character"):
+        return "its elements are not numbers"
+    return None
+
+
+def _given(statement: Statement, value: Span) -> Expression | None:
+    """What the statement gives the value that stands there."""
+    if isinstance(statement, Assign) and statement.operator is None and statement.value.span == value:
+        return statement.target
+    if isinstance(statement, Call) and statement.span == value:
+        return statement.result
+    return None
+
+
+def _is_fresh(value: Expression) -> bool:
+    """A call of malloc or calloc whose size can be reckoned a second time."""
+    value = without_casts(value)
+    if not isinstance(value, Invocation) or value.name not in ("malloc", "calloc"):
+        return False
+    return not any(
+        isinstance(e, Assignment | Invocation | Unread) for argument in value.arguments for e in argument.walk()
+    )
+
+
+def _sizes_of(value: Expression) -> tuple[Span, ...]:
+    """Where the arguments of an allocation stand; empty if the text does not show them."""
+    call = without_casts(value)
+    assert isinstance(call, Invocation)
+    spans = [a.span for a in call.arguments]
+    return tuple(s for s in spans if s is not None) if None not in spans else ()
+
+
+def _expressions(statement: Statement) -> Iterator[Expression]:
+    for inner in statement.walk():
+        yield from inner.every_expression()
+
+
+def _calls(statement: Statement) -> Iterator[str | None]:
+    for inner in statement.walk():
+        if isinstance(inner, Call):
+            yield inner.name
+    for e in _expressions(statement):
+        if isinstance(e, Invocation):
+            yield e.name
+
+
+_SENDS_ROWS = frozenset({"MPI_Alltoallv"})  # messages given by counts and displacements
+_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+
+
+def _count_words(source: Source, span: Span, word: str) -> int:
+    text = _NOT_CODE.sub(" ", source.text(span))
+    return len(re.findall(rf"\b{re.escape(word)}\b", text))
+
+
+def touched(effects: Iterable[Effects], procedure: Procedure) -> list[Access]:
+    """What is touched but for the procedure's own variables."""
+    return list(dict.fromkeys(a for e in effects for a in e.accesses if not is_own(a, procedure)))

@@ -1,0 +1,572 @@
+"""The next turn's independent work, done while this turn's transfer travels.
+
+before:  for (t = a; t <= b; t++) step(t);        step: work; MPI_Allreduce; counts; MPI_Alltoallv; rest
+after:   for (t = a; t <= b; t++) { step_next = t + 1 <= b; step(t); }
+         step: if it was not done early, step_early (work; MPI_Allreduce; counts); take over what it wrote;
+               MPI_Ialltoallv; if (step_next) step_early(t + 1); MPI_Wait; rest
+
+Obligations. Between the transfer's start and the next turn's own work nothing is written that the work needs, and what the work
+writes and others touch there has a shadow (double_buffers.py). The next turn certainly comes: the loop's bounds are known
+before the turn, nothing leaves the loop or the program in between, and the procedure is called once a turn, under no condition.
+Its arguments are known beforehand. Collectives before the transfer are early, too, if nothing communicates from the transfer to
+them: their order stays. Whether the transfer may become a nonblocking one, split_phase/collectives.py says; whether it may even
+start before the rest of the turn before, lookahead.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.dependence import barrier_advice
+from lapwing.overlap.analysis.effects.value_numbering import Environment
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.analysis.messages.sites import sites_of
+from lapwing.overlap.analysis.recomputable import is_fixed, is_simple, written_keys
+from lapwing.overlap.dataflow.call_graph import language_of
+from lapwing.overlap.ir.accesses import Access, Memory
+from lapwing.overlap.ir.expressions import Cast, Expression, Name, Number, Storage, Symbol
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import argument_of, declared_in, is_for_its_block, message_of, rewrite
+from lapwing.overlap.ir.split_phase import NOWHERE, Phase, Written
+from lapwing.overlap.ir.statements import Block, Call, Declare, Jump, Loop, Nothing, Statement
+from lapwing.overlap.source.spans import Span
+from lapwing.overlap.transforms.context import Context
+from lapwing.overlap.transforms.progress.calls import done_meanwhile
+from lapwing.overlap.transforms.software_pipelining.double_buffers import (
+    Allocation,
+    Obstacle,
+    Shadow,
+    ShadowFinder,
+    is_own,
+    touched,
+)
+from lapwing.overlap.transforms.software_pipelining.lookahead import Ahead, find_ahead
+from lapwing.overlap.transforms.software_pipelining.prologue import EarlyWork, EarlyWorkFinder, unused
+from lapwing.overlap.transforms.software_pipelining.prologue_text import EarlyText, Insertion, next_turn_lines, words
+
+MOTION = "pipeline-loop"
+Divide = Callable[[Call, Procedure], Sequence[Statement]]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A loop of ``caller`` that calls ``callee``, in which ``transfer`` is a collective, once a turn."""
+
+    caller: Procedure
+    loop: Loop
+    call: Call
+    callee: Procedure
+    transfer: Call
+
+
+@dataclass
+class Refused(Exception):
+    """An obligation that does not hold."""
+
+    obligation: str
+    found: str
+    advice: str
+    where: Span | None = None
+
+
+def pipeline_loops(
+    context: Context, divide: Divide, unread: frozenset[int], stem_of: Callable[[int], str]
+) -> tuple[Insertion, ...]:
+    """Pipeline every loop that can be, but for those in the sources ``unread``. The program in ``context``, which must be as it
+    was read, is then the changed one; the insertions are text that belongs to no procedure that was read. ``stem_of``: how
+    support names the files."""
+    return _Pipeliner(context, divide, unread, stem_of).run() if context.allowed(MOTION) else ()
+
+
+@dataclass
+class _Pipeliner:
+    context: Context
+    divide: Divide
+    unread: frozenset[int]
+    stem_of: Callable[[int], str]
+    insertions: list[Insertion] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+
+    @property
+    def analysis(self) -> Analysis:
+        return self.context.analysis
+
+    def run(self) -> tuple[Insertion, ...]:
+        tried: set[tuple[str, Span]] = set()
+        self.taken |= words(self.analysis.program.sources)
+        while (turn := next((t for t in self._turns() if (t.callee.key, t.loop.span) not in tried), None)) is not None:
+            tried.add((turn.callee.key, turn.loop.span))
+            if turn.callee.key in self.done:
+                continue
+            try:
+                self._pipeline(turn)
+            except Refused as why:
+                self._refuse(turn, why)
+        return tuple(self.insertions)
+
+    def _refuse(self, turn: Turn, why: Refused) -> None:
+        self.context.refuse(turn.transfer.span, MOTION, why.obligation, why.found, why.advice, why.where)
+
+    # ---- what could be pipelined --------------------------------------------------------------------------------------
+
+    def _turns(self) -> Iterator[Turn]:
+        program = self.analysis.program
+        for caller in program.procedures.values():
+            if language_of(program, caller) != "c" or caller.source in self.unread:
+                continue
+            for loop in caller.body.walk():
+                if not isinstance(loop, Loop):
+                    continue
+                for call in loop.body.statements:
+                    callee = program.resolve(call.name, caller) if isinstance(call, Call) else None
+                    transfer = _transfer_of(callee) if callee is not None else None
+                    if callee is None or transfer is None or not isinstance(call, Call):
+                        continue
+                    if callee.source in self.unread:
+                        continue
+                    if language_of(program, callee) == "c" and callee.key != caller.key:
+                        yield Turn(caller, loop, call, callee, transfer)
+
+    def _pipeline(self, turn: Turn) -> None:
+        if not self.context.allowed("nonblocking"):
+            raise Refused(
+                "blocking calls may become nonblocking ones", "the motion nonblocking is left out", "allow it, too"
+            )
+        self._check_loop(turn)
+        self._check_callee(turn)
+        self._check_memory(turn)
+        arguments = self._next_arguments(turn)
+        work, shadows = self._early_with_collectives(turn)
+        count = argument_of(turn.transfer, mpi.Role.COUNT)
+        if shadows and isinstance(count, Number) and count.value <= _FEW:
+            raise Refused(
+                "the transfer takes longer than the copies it needs",
+                f"{count.value} elements",
+                "nothing: so small a transfer is soon over",
+            )
+        phases = self.divide(turn.transfer, turn.callee)
+        if len(phases) == 2:
+            self._change(turn, arguments, work, shadows, phases)
+
+    # ---- obligations --------------------------------------------------------------------------------------------------
+
+    def _check_loop(self, turn: Turn) -> None:
+        """The next turn comes for certain where its number is within the bounds."""
+        loop, analysis = turn.loop, self.analysis
+        if not isinstance(loop.step, Number) or loop.step.value == 0 or loop.body.form == "chain":
+            raise Refused("the loop counts by a known number", "it does not", "count by a constant", loop.span)
+        if loop.variable.storage is not Storage.LOCAL or loop.variable.target:
+            raise Refused(
+                "only the loop counts its variable",
+                f"{loop.variable.name} can be reached from elsewhere",
+                "count in a local variable",
+                loop.span,
+            )
+        effects = [analysis.plain(s, turn.caller) for s in loop.body.statements]
+        for statement, effect in zip(loop.body.statements, effects, strict=True):
+            if effect.leaves is not None or any(isinstance(s, Jump) and s.kind != "break" for s in statement.walk()):
+                raise Refused(
+                    "the next turn comes for certain",
+                    "the loop may be left, or its turn cut short",
+                    "put what ends the loop into its condition",
+                    statement.span,
+                )
+            if effect.barrier is not None:
+                raise Refused(
+                    "all that the loop does is known",
+                    effect.barrier,
+                    barrier_advice(effect.barrier),
+                    statement.span,
+                )
+            if statement is not turn.call and self._reaches(statement, turn.caller, turn.callee):
+                raise Refused(
+                    "the procedure is called once a turn",
+                    f"{turn.callee.name} is called again",
+                    "call it once",
+                    statement.span,
+                )
+        if not is_simple(loop.upper) or not is_fixed(loop.upper, written_keys(effects)):
+            raise Refused(
+                "the loop's bounds do not change in a turn", "they may", "keep the bound in a local variable", loop.span
+            )
+        if analysis.graph.recursive(turn.callee.key):
+            raise Refused(
+                "the procedure is called once a turn",
+                f"{turn.callee.name} calls itself",
+                "write it as a loop",
+                loop.span,
+            )
+
+    def _reaches(self, statement: Statement, caller: Procedure, wanted: Procedure) -> bool:
+        graph, waiting, seen = self.analysis.graph, set[str](), set[str]()
+        for site in graph.sites[caller.key]:
+            if statement.span.contains(site.statement.span) and site.callee is not None:
+                waiting.add(site.callee)
+        while waiting:
+            key = waiting.pop()
+            seen.add(key)
+            waiting |= graph.callees(key) - seen
+        return wanted.key in seen
+
+    def _next_arguments(self, turn: Turn) -> tuple[int, ...]:
+        """How much larger each argument is in the next turn."""
+        effects = [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements]
+        written = written_keys(effects)
+        values = Environment(self.analysis.terms)
+        variable = self.analysis.terms.of_variable(turn.loop.variable)
+        assert isinstance(turn.loop.step, Number)
+        step = int(turn.loop.step.value)
+        differences = []
+        if len(turn.call.arguments) != len(turn.callee.parameters) or turn.call.keywords or turn.callee.variadic:
+            raise Refused(
+                "the next turn's arguments are known",
+                "a call with other arguments",
+                "give it a prototype",
+                turn.call.span,
+            )
+        for argument, dummy in zip(turn.call.arguments, turn.callee.parameters, strict=True):
+            if is_simple(argument) and is_fixed(argument, written | {turn.loop.variable.key}):
+                differences.append(0)
+                continue
+            counted = is_simple(argument) and _fits(turn.loop.variable, dummy)
+            counted = counted and not any(isinstance(e, Cast) for e in argument.walk())
+            linear = values.linear(argument) if counted else None
+            others = set() if linear is None else set(linear.names()) - {variable}
+            origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
+            if linear is None or not is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
+                raise Refused(
+                    "the next turn's arguments are known",
+                    f"{dummy.name} is not known a turn ahead",
+                    "pass the loop's variable, or what does not change in the loop",
+                    turn.call.span,
+                )
+            differences.append(dict(linear.terms).get(variable, 0) * step)
+        return tuple(differences)
+
+    def _early_with_collectives(self, turn: Turn) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+        """With the collective calls before the transfer, unless that leaves less of the rest."""
+        without = self._early(turn, collectives=False)
+        if self._communicates_after(turn):
+            return without
+        try:
+            found = self._early(turn, collectives=True)
+        except Refused:
+            return without
+        return found if all(any(s is t for t in found[0].early) for s in without[0].early) else without
+
+    def _communicates_after(self, turn: Turn, staying: Sequence[Statement] = ()) -> bool:
+        """Whether anything communicates from the transfer to the next turn; or of what stays before the next transfer."""
+        statements = turn.callee.body.statements
+        place = next(n for n, s in enumerate(statements) if s is turn.transfer)
+        effects = [self.analysis.plain(s, turn.callee) for s in (*statements[place + 1 :], *staying)]
+        effects += [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements if s is not turn.call]
+        return any(e.operations or e.states & {"synchronisation"} for e in effects)
+
+    def _early(self, turn: Turn, *, collectives: bool) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+        """The early work, as much of it as fits, and the shadows it needs."""
+        finder = EarlyWorkFinder(self.analysis, turn.callee, turn.transfer, collectives=collectives)
+        banned: set[int] = set()
+        first: Obstacle | None = None
+        while True:
+            work = finder.find(frozenset(banned))
+            if not work.has_work(self.analysis):
+                break
+            found = ShadowFinder(self.analysis, work, turn.transfer, self._between(turn, work)).find()
+            if not isinstance(found, Obstacle):
+                if first is not None:  # the rest of it could be early, too
+                    self._refuse(turn, _refusal(first))
+                return work, found
+            first = first or found
+            places = {finder.place_of(s) for s in found.statements}
+            if not places - banned:
+                break
+            banned |= places
+        if first is not None:
+            raise _refusal(first)
+        raise Refused(
+            "there is work before the transfer that needs nothing of it",
+            "none",
+            "compute what the next turn sends from what the transfer does not bring",
+        )
+
+    def _check_callee(self, turn: Turn) -> None:
+        """Every call comes to the transfer, with the arguments it was given."""
+        callee = turn.callee
+        if self.analysis.own_names.in_text_of(callee):
+            raise Refused(
+                "a procedure's text means the same in another", "its own name, as __func__", "write it out", callee.span
+            )
+        for statement in callee.body.statements:
+            if statement is turn.transfer:
+                break
+            # Of what means nothing by itself, as a directive, the text is left out.
+            unseen = isinstance(statement, Nothing) and self._text(statement, callee).strip() not in ("", ";")
+            if unseen or is_for_its_block(statement):
+                raise Refused(
+                    "a procedure's types are known to others", "a declaration in it", "move it out", statement.span
+                )
+            if self.analysis.plain(statement, callee).leaves is not None:
+                raise Refused(
+                    "the transfer is made at every call", "it may not come to it", "leave at its end", statement.span
+                )
+        for statement in callee.body.walk():
+            if isinstance(statement, Jump) and statement.kind in ("goto", "stop"):
+                raise Refused("the next turn comes for certain", f"a {statement.kind}", "use no jumps", statement.span)
+        given = {dummy.key for dummy in callee.parameters}
+        for statement in callee.body.statements:
+            if statement is turn.transfer:
+                break
+            for access in self.analysis.plain(statement, callee).accesses:
+                symbol = access.symbol
+                if (
+                    symbol is not None
+                    and symbol.key in given
+                    and (symbol.target or (access.writes and not access.through))
+                ):
+                    raise Refused(
+                        "the procedure keeps its arguments",
+                        f"{symbol.name} is changed",
+                        "change a copy of it",
+                        statement.span,
+                    )
+
+    def _check_memory(self, turn: Turn) -> None:
+        """No other rank writes into this one's memory."""
+        analysis = self.analysis
+        sites = sites_of(analysis.program, analysis.graph)
+        if any(s.message.kind is mpi.Kind.ONE_SIDED for s in sites):
+            raise Refused(
+                "only the program's own statements touch its memory", "one-sided communication", "use messages"
+            )
+
+    def _text(self, statement: Statement, procedure: Procedure) -> str:
+        return self.analysis.program.sources[procedure.source].text(statement.span)
+
+    def _between(self, turn: Turn, work: EarlyWork, *, transfer: bool = True) -> list[Access]:
+        """All that is touched from the transfer's start to where the next turn's work stood; with or without the transfer."""
+        analysis, callee = self.analysis, turn.callee
+        statements = callee.body.statements
+        place = next(n for n, s in enumerate(statements) if s is turn.transfer)
+        own = [analysis.plain(s, callee) for s in statements[place if transfer else place + 1 :]]
+        first = next(s for s in work.early if not _declares(s))
+        for statement in work.staying:
+            if not transfer or _declares(statement) or statement.span.start < first.span.start:
+                own.append(analysis.plain(statement, callee))
+        for effects in own:
+            if effects.barrier is not None:
+                raise Refused("all that the loop does is known", effects.barrier, barrier_advice(effects.barrier))
+        found = touched(own, callee)
+        header = turn.loop
+        for statement in header.body.statements:
+            if statement is turn.call:
+                found += [a for argument in turn.call.arguments for a in self._reads(argument, turn)]
+            else:
+                found += touched([analysis.plain(statement, turn.caller)], callee)
+        found.append(Access(header.variable, None, True, False, False, frozenset()))
+        for started in analysis.started():
+            found += [Access(None, None, writes, False, False, memory) for memory, writes in started.buffers]
+        return list(dict.fromkeys(found))
+
+    def _reads(self, argument: Expression, turn: Turn) -> list[Access]:
+        return [
+            Access(e.symbol, None, False, False, False, self.analysis.aliases.objects(e, turn.caller))
+            for e in argument.walk()
+            if isinstance(e, Name)
+        ]
+
+    # ---- the change ---------------------------------------------------------------------------------------------------
+
+    def _change(
+        self,
+        turn: Turn,
+        differences: tuple[int, ...],
+        work: EarlyWork,
+        shadows: tuple[Shadow, ...],
+        phases: Sequence[Statement],
+    ) -> None:
+        program = self.analysis.program
+        external = turn.caller.source != turn.callee.source
+        ahead = self._ahead(turn, work, shadows)
+        meanwhile = done_meanwhile(self.context, turn.callee, work.early, turn.transfer)
+        text = EarlyText(
+            program, work, shadows, turn.transfer, ahead, meanwhile, self.stem_of, shared=external, taken=self.taken
+        )
+        insertions = text.insertions()
+        flag = next_turn_lines(program, turn.loop, text.next_name)
+        if flag is None:
+            raise Refused("the loop's condition stands in its header", "a macro", "write the loop out", turn.loop.span)
+        if any(_DIRECTIVE.search(i.text) for i in insertions):
+            raise Refused("the early work's text has no preprocessor lines", "one", "move it out of the procedure")
+        start, end = phases
+        self._replace(turn.callee, self._new_callee(turn, work, text, differences, start, end))
+        self.insertions += insertions
+        caller = self.analysis.program.procedures[turn.caller.key]
+        before = Written(flag, (_flag(turn.callee),), span=NOWHERE)
+
+        def with_flag(statement: Statement) -> Sequence[Statement]:
+            return (before, statement) if statement is turn.call else (statement,)
+
+        self._replace(caller, rewrite(caller.body, with_flag))
+        if external:
+            self.insertions.append(text.declaration_for(turn.caller))
+        for shadow in shadows:
+            if shadow.allocation is not None:
+                self._allocate(turn, text, shadow.symbol, shadow.allocation)
+        if ahead is not None:
+            self._allocate(turn, text, ahead.received, ahead.allocation)
+        self.analysis.forget_changed()
+        self.done.add(turn.callee.key)
+        self._say(turn, work)
+        if ahead is not None:
+            self.context.made(turn.transfer.span, MOTION, "starts before the rest of the turn before")
+
+    def _new_callee(
+        self,
+        turn: Turn,
+        work: EarlyWork,
+        text: EarlyText,
+        differences: tuple[int, ...],
+        start: Statement,
+        end: Statement,
+    ) -> Block:
+        assert isinstance(start, Phase)
+        body = turn.callee.body
+        place = next(n for n, s in enumerate(body.statements) if s is turn.transfer)
+        first = next(s for s in work.early if not _declares(s))
+        head = [s for s in work.staying if _declares(s) or s.span.start < first.span.start]
+        rest = [s for s in work.staying if all(s is not h for h in head)]
+        # A declaration behind the work's place stays behind it.
+        late = [s for s in head if s.span.start > first.span.start]
+        head = [s for s in head if all(s is not x for x in late)]
+        touches = _touches(work, turn.callee)
+        barrier = "the next turn's collective calls" if work.collectives else None
+        tail = sorted([*late, *rest], key=lambda s: s.span.start)
+        left = set(unused([*head, *rest, *late, *body.statements[place:]])) - {
+            v.name for s in late for v in declared_in(s)
+        }
+        return replace(
+            body,
+            statements=(
+                *head,
+                Written(text.taking_over(sorted(left)), touches, barrier, span=NOWHERE),
+                *tail,
+                replace(text.start(start), span=turn.transfer.span),
+                Written(text.doing_early(differences), touches, barrier, span=NOWHERE),
+                replace(end, span=NOWHERE),
+                *self._starting_ahead(turn, text, start, touches),
+                *body.statements[place + 1 :],
+            ),
+        )
+
+    def _ahead(self, turn: Turn, work: EarlyWork, shadows: tuple[Shadow, ...]) -> Ahead | None:
+        """How the transfer starts a turn ahead, if it can."""
+        if self._communicates_after(turn, work.staying):
+            return None
+        rest = self._between(turn, work, transfer=False)
+        found = find_ahead(self.analysis, work, shadows, turn.transfer, rest)
+        if isinstance(found, str):
+            self._refuse(
+                turn,
+                Refused(
+                    "the next turn's transfer may start before the rest of this turn",
+                    found,
+                    "receive into memory of one malloc that the rest of the loop only reads, by its elements",
+                ),
+            )
+            return None
+        return found
+
+    def _starting_ahead(
+        self, turn: Turn, text: EarlyText, start: Phase, touches: tuple[Access, ...]
+    ) -> tuple[Statement, ...]:
+        lines = text.starting_ahead(start)
+        if not lines:
+            return ()
+        own = tuple(touched([self.analysis.plain(turn.transfer, turn.callee)], turn.callee))
+        barrier = "the next turn's collective calls"
+        return (Written(lines, (*touches, *own), barrier, starts=start, span=NOWHERE),)
+
+    def _allocate(self, turn: Turn, text: EarlyText, symbol: Symbol, allocation: Allocation) -> None:
+        procedure = self.analysis.program.procedures[allocation.procedure.key]
+        room = Access(None, None, True, False, False, frozenset({Memory(f"shadow of {symbol.key}")}))
+        made = Written(text.allocating(symbol, allocation), (room, _flag(turn.callee)), span=NOWHERE)
+
+        def with_shadow(statement: Statement) -> Sequence[Statement]:
+            return (statement, made) if statement is allocation.statement else (statement,)
+
+        self._replace(procedure, rewrite(procedure.body, with_shadow))
+
+    def _replace(self, procedure: Procedure, body: Block) -> None:
+        analysis = self.analysis
+        changed = replace(analysis.program.procedures[procedure.key], body=body)
+        analysis.program = replace(analysis.program, procedures={**analysis.program.procedures, procedure.key: changed})
+
+    def _say(self, turn: Turn, work: EarlyWork) -> None:
+        source = self.analysis.program.sources[turn.callee.source]
+        lines = [source.line_of(s.span.start) for s in work.early if not _declares(s)]
+        self.context.made(
+            turn.transfer.span,
+            MOTION,
+            f"the next turn's work of lines {min(lines)} to {max(lines)} is done while it travels",
+        )
+        for call in work.collectives:
+            text = f"made in the turn before, while {turn.transfer.name} travels"
+            self.context.made(call.span, MOTION, text)
+
+
+_FEW = 16  # elements of a transfer that is over before copies are made
+_DIRECTIVE = re.compile(r"^[ \t]*#", re.MULTILINE)
+
+
+def _refusal(obstacle: Obstacle) -> Refused:
+    return Refused(obstacle.obligation, obstacle.found, obstacle.advice, obstacle.where)
+
+
+def _flag(callee: Procedure) -> Access:
+    """What a procedure's calls and its loop tell each other with."""
+    return Access(None, None, True, False, False, frozenset({Memory(f"pipeline {callee.key}")}))
+
+
+def _touches(work: EarlyWork, callee: Procedure) -> tuple[Access, ...]:
+    """All that the early work touches for others to see, shadows taken for what they stand for; and the arguments."""
+    given = {dummy.key for dummy in callee.parameters}
+    found = [
+        replace(a, section=None, must=False, where=None)
+        for effects in work.effects
+        for a in effects.accesses
+        if not is_own(a, callee) or (a.symbol is not None and a.symbol.key in given)
+    ]
+    arguments = [Access(d, None, False, False, False, frozenset({Memory(d.key, d)})) for d in callee.parameters]
+    return tuple(dict.fromkeys([*found, *arguments, _flag(callee)]))
+
+
+# ---- small questions --------------------------------------------------------------------------------------------------
+
+
+def _transfer_of(procedure: Procedure) -> Call | None:
+    """The collective that is likely to move most: one with counts before others, of equal ones the last."""
+    best: tuple[int, Call] | None = None
+    for statement in procedure.body.statements:
+        message = message_of(statement)
+        if message is None or not isinstance(statement, Call) or message.kind is not mpi.Kind.COLLECTIVE:
+            continue
+        if not message.blocking or message.nonblocking is None or not message.buffers:
+            continue
+        weight = 1 if mpi.index_of(message, mpi.Role.COUNTS) is not None else 0
+        if best is None or weight >= best[0]:
+            best = (weight, statement)
+    return None if best is None else best[1]
+
+
+def _declares(statement: Statement) -> bool:
+    return isinstance(statement, Declare)
+
+
+def _fits(variable: Symbol, dummy: Symbol) -> bool:
+    """Whether every value of the loop's variable is one of the argument's."""
+    one, other = variable.type, dummy.type
+    return one.base == other.base == "integer" and (one.bytes or 8) <= (other.bytes or 0)

@@ -1,0 +1,183 @@
+"""Messages that need no copy after all, once everything stands where it will stay.
+
+before:  post a copy of b ; work ; arrive: from the copy to b
+after:   post b ; work ; arrive                                         (nothing in between touches b)
+
+before:  post (of MPI_Recv) ; work ; arrive                             before:  send a copy of b (of MPI_Send)
+after:   post unless it is short ; work ; arrive, or receive            after:   send b if it is short, else a copy of it;
+                                                                                 the call itself if that is known
+
+Obligations. Buffers: start and end of the receive stand once each, in one procedure, the end behind the start in the same list of
+statements (or in conditionals of it), and nothing between them touches the buffer or changes what its address is made of.
+
+Short messages: MPI libraries keep them in memory of their own, so a blocking call gains as much, and costs less. The program
+has that very blocking call. A send: no motion put it, or a call of its procedure, before other communications. A receive: its
+start and end stand as above, and no other receive or probe between them may match the same message. Then whoever waits in such
+a call waits where the program itself would, and what it waits for starts no later than in the program: where that does not
+deadlock, even if MPI keeps nothing, this does not.
+
+Both, in Fortran: the buffer is an array, and no section of one that has gaps; of a scalar the copy is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lapwing.overlap import mpi
+from lapwing.overlap.analysis.dependence import data_conflict, message_conflict
+from lapwing.overlap.analysis.effects.effects import Effects
+from lapwing.overlap.analysis.manager import Analysis
+from lapwing.overlap.ir.expressions import Constant
+from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.ir.rewriter import argument_of, rewrite
+from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part, Phase
+from lapwing.overlap.ir.statements import Block, Call, Compound, Evaluate, If, Statement
+from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, too_small
+
+
+@dataclass
+class DirectMessages:
+    """``refuse``: says of a call why it stays. ``blocking``: the identities of the program's own MPI_Recv and MPI_Send;
+    ``moved``: source and slot of all that motions put before other communications; ``spread``: of receives with phases in several
+    procedures."""
+
+    analysis: Analysis
+    refuse: Callable[[Call, str, str, str], None]
+    blocking: set[int]
+    moved: frozenset[tuple[int, int]]
+    spread: frozenset[tuple[int, int]]
+
+    def change(self, procedure: Procedure) -> Procedure:
+        """The procedure with those messages direct that may be, or plain if they are short; itself if there are none."""
+        receives = dict(self._receives(procedure))
+
+        def change(statement: Statement) -> Sequence[Statement]:
+            if not isinstance(statement, Phase):
+                return (statement,)
+            copies, plain = receives.get(statement.slot, (statement.copies, False))
+            if statement.part is Part.SEND:
+                plain = self._may_be_plain(statement, procedure)
+            if statement.part is Part.SEND and plain and self._is_short(statement, procedure):
+                return (statement.call,)
+            if (copies, plain) == (statement.copies, statement.plain_if_short):
+                return (statement,)
+            return (replace(statement, copies=copies, plain_if_short=plain),)
+
+        body = rewrite(procedure.body, change)
+        return procedure if body is procedure.body else replace(procedure, body=body)
+
+    def _receives(self, procedure: Procedure) -> Iterable[tuple[int, tuple[bool, bool]]]:
+        """Slots of receives that may change: whether copies are needed still, and whether short messages may come at the end."""
+        for start, end in _pairs(procedure):
+            if (procedure.source, start.slot) in self.spread or not self._is_array(start, procedure):
+                continue
+            between = _between(procedure.body, start, end)
+            if between is None:
+                continue
+            lent, *others = self.analysis.walk([replace(start, copies=False), *between], procedure)
+            if any(effects.barrier is not None or effects.leaves is not None for effects in others):
+                continue
+            copies = any(data_conflict(lent, effects, self.analysis.aliases) is not None for effects in others)
+            alone = all(message_conflict(lent, _receiving(effects)) is None for effects in others)
+            yield start.slot, (copies, alone and self._may_be_plain(start, procedure))
+
+    def _may_be_plain(self, phase: Phase, procedure: Procedure) -> bool:
+        own = phase.wait is None and id(phase.call) in self.blocking
+        stays = phase.part is not Part.SEND or (procedure.source, phase.slot) not in self.moved
+        if not own or not stays or not self._is_array(phase, procedure):
+            return False
+        size = self._bytes(phase, procedure)
+        return size is None or size <= SHORT_MESSAGE
+
+    def _is_short(self, send: Phase, procedure: Procedure) -> bool:
+        """Whether MPI certainly keeps the message: then the call may stay what it is."""
+        size = self._bytes(send, procedure)
+        if size is None or size > SHORT_MESSAGE:
+            return False
+        self.refuse(send.call, *too_small(f"{size} bytes"))
+        return True
+
+    def _bytes(self, phase: Phase, procedure: Procedure) -> int | None:
+        """The length of the message, if it is known."""
+        count, kind = (argument_of(phase.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
+        size = mpi.TYPE_SIZES[kind.name][2] if isinstance(kind, Constant) and kind.name in mpi.TYPE_SIZES else None
+        if count is None or size is None:
+            return None
+        ((_, values),) = self.analysis.walk_with_values([phase], procedure)
+        elements = values.linear(count)
+        return elements.constant * size if elements is not None and not elements.terms else None
+
+    def _is_array(self, phase: Phase, procedure: Procedure) -> bool:
+        """Whether the buffer is an array's own memory, as far as the language cares."""
+        buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
+        fortran = self.analysis.program.sources[procedure.source].language == "fortran"
+        return buffer is not None and is_array_memory(buffer, fortran)
+
+
+def _receiving(effects: Effects) -> Effects:
+    """Of what a statement does the operations that a receive could come in the way of."""
+    sends = (mpi.Kind.SEND, mpi.Kind.COMPLETION, mpi.Kind.COLLECTIVE, mpi.Kind.BARRIER)
+    return Effects(operations=tuple(o for o in effects.operations if o.call.kind not in sends))
+
+
+def _pairs(procedure: Procedure) -> Iterable[tuple[Phase, Phase]]:
+    """The starts and ends of receives in copies that stand once each."""
+    parts: dict[int, list[Phase]] = {}
+    for statement in procedure.body.walk():
+        if isinstance(statement, Phase) and statement.copies and statement.part is not Part.SEND:
+            parts.setdefault(statement.slot, []).append(statement)
+    for phases in parts.values():
+        if [phase.part for phase in phases] == [Part.POST, Part.ARRIVE]:
+            yield phases[0], phases[1]
+
+
+def _between(block: Block, start: Phase, end: Phase) -> tuple[Statement, ...] | None:
+    """What is done from the start of a receive to its end, its conditionals' conditions among it; None where they are not
+    in one list, one after the other."""
+    first, last = (next((n for n, s in enumerate(block.statements) if _holds(s, part)), None) for part in (start, end))
+    if first is None or last is None:
+        return None
+    if first == last:
+        found = (_between(inner, start, end) for inner in block.statements[first].blocks())
+        return next((statements for statements in found if statements is not None), None)
+    after, before = _after(block.statements[first], start), _before(block.statements[last], end)
+    if after is None or before is None:
+        return None
+    return (*after, *block.statements[first + 1 : last], *before)
+
+
+def _after(statement: Statement, start: Phase) -> tuple[Statement, ...] | None:
+    """What of a statement is done after the start in it."""
+    path = _branch(statement, start)
+    if path is None:
+        return () if statement is start else None
+    place, block = path
+    inner = _after(block.statements[place], start)
+    return None if inner is None else (*inner, *block.statements[place + 1 :])
+
+
+def _before(statement: Statement, end: Phase) -> tuple[Statement, ...] | None:
+    """What of a statement is done before the end in it."""
+    path = _branch(statement, end)
+    if path is None:
+        return () if statement is end else None
+    place, block = path
+    inner = _before(block.statements[place], end)
+    asked = (Evaluate(statement.condition, span=statement.span),) if isinstance(statement, If) else ()
+    return None if inner is None else (*asked, *block.statements[:place], *inner)
+
+
+def _branch(statement: Statement, phase: Phase) -> tuple[int, Block] | None:
+    """The branch of a conditional that holds the phase, and where."""
+    if not isinstance(statement, If | Compound):
+        return None
+    for block in statement.blocks():
+        for place, inner in enumerate(block.statements):
+            if _holds(inner, phase):
+                return place, block
+    return None
+
+
+def _holds(statement: Statement, phase: Phase) -> bool:
+    return any(inner is phase for inner in statement.walk())

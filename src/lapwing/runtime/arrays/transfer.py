@@ -1,0 +1,257 @@
+"""Moves elements between ranks outside the pipeline: scatter, gather, exchange. All are collective.
+
+What moves is boxes of elements; of arrays that a skewed nest writes it is regions, parallelograms cut into such boxes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lapwing.runtime.arrays.shear import Box, Shear
+from lapwing.runtime.arrays.storage import LocalArray
+from lapwing.runtime.mpi.communicator import finish, receive, send
+
+CHUNK_BYTES = 64 << 20  # what is copied and sent at once
+
+
+FIRST_RANK = frozenset({0})
+
+
+def scatter(
+    whole: npt.NDArray[Any] | None,
+    boxes: Sequence[Box],
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Give every rank its box of the whole array; boxes may overlap.
+
+    holders: the ranks that have the whole array, rank 0 among them. They help themselves, and rank 0 sends to the others.
+    """
+    rank = comm.Get_rank()
+    if rank in holders:
+        assert whole is not None
+        local.view(boxes[rank])[...] = whole[slices(boxes[rank])]
+    else:
+        for piece in pieces(boxes[rank], local.array.itemsize):
+            dense = np.empty(sides(piece), local.array.dtype)
+            receive(as_bytes(dense), comm, source=0)
+            local.view(piece)[...] = dense
+    for other, box in enumerate(boxes) if rank == 0 else ():
+        for piece in pieces(box, local.array.itemsize) if other not in holders else ():
+            assert whole is not None
+            send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), comm, dest=other)
+
+
+def gather(
+    local: LocalArray,
+    boxes: Sequence[Box],
+    whole: npt.NDArray[Any] | None,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Bring every rank's box into the whole array on the holders, rank 0 among them, in the order of the ranks."""
+    for owner, box in enumerate(boxes):
+        for piece in pieces(box, local.array.itemsize):
+            _hand_over(local, owner, [(piece, piece)], whole, comm, holders)
+
+
+def _hand_over(
+    local: LocalArray,
+    owner: int,
+    batch: Sequence[tuple[Box, Box]],
+    whole: npt.NDArray[Any] | None,
+    comm: Any,
+    holders: frozenset[int],
+) -> None:
+    """Bring elements of one rank, boxes of them with where it keeps them, into the whole array on the holders."""
+    rank, others = comm.Get_rank(), holders - {owner}
+    if rank == owner and rank in holders:
+        assert whole is not None
+        for piece, own in batch:
+            whole[slices(piece)] = local.view(own)
+    if not others:
+        return
+    to_all = others != FIRST_RANK
+    if rank == owner:
+        dense = _joined([local.view(own) for _, own in batch])
+        if to_all:
+            comm.Bcast(as_bytes(dense), root=owner)  # along MPI's own tree: whoever has no copy takes part all the same
+        else:
+            send(as_bytes(dense), comm, dest=0)
+    elif to_all or rank == 0:
+        dense = np.empty(sum(math.prod(sides(piece)) for piece, _ in batch), local.array.dtype)
+        if to_all:
+            comm.Bcast(as_bytes(dense), root=owner)
+        else:
+            receive(as_bytes(dense), comm, source=owner)
+        if rank in others:
+            assert whole is not None
+            _spread(dense, [whole[slices(piece)] for piece, _ in batch])
+
+
+@dataclass(frozen=True)
+class Region:
+    """The elements of ``limits`` that lie in a sheared box; ``stored`` says whether their rank keeps sheared ones."""
+
+    shear: Shear
+    box: Box
+    limits: Box
+    stored: bool
+
+    def pieces(self) -> Iterator[tuple[Box, Box]]:
+        """Boxes of elements, each with where its rank keeps them."""
+        for plain, sheared in self.shear.pieces(self.box, self.limits):
+            yield plain, sheared if self.stored else plain
+
+
+def scatter_regions(
+    whole: npt.NDArray[Any] | None,
+    regions: Sequence[Region],
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Give every rank its region of the whole array; regions may overlap. holders: as in ``scatter``."""
+    rank = comm.Get_rank()
+    if rank in holders and rank < len(regions):
+        assert whole is not None
+        for piece, own in regions[rank].pieces():
+            local.view(own)[...] = whole[slices(piece)]
+    for other, region in enumerate(regions):
+        takes_part = other not in holders and rank in (0, other)
+        for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
+            if rank == 0:
+                assert whole is not None
+                send(as_bytes(_joined([whole[slices(piece)] for piece, _ in batch])), comm, dest=other)
+            else:
+                dense = np.empty(sum(math.prod(sides(own)) for _, own in batch), local.array.dtype)
+                receive(as_bytes(dense), comm, source=0)
+                _spread(dense, [local.view(own) for _, own in batch])
+
+
+def gather_regions(
+    local: LocalArray,
+    regions: Sequence[Region],
+    whole: npt.NDArray[Any] | None,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """Bring every rank's region into the whole array on the holders, rank 0 among them."""
+    for owner, region in enumerate(regions):
+        takes_part = len(holders) > 1 or comm.Get_rank() in (0, owner)
+        for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
+            _hand_over(local, owner, batch, whole, comm, holders)
+
+
+def _batches(found: Iterable[tuple[Box, Box]], itemsize: int) -> Iterator[list[tuple[Box, Box]]]:
+    """Pieces put together to messages of about CHUNK_BYTES; a larger piece is cut."""
+    batch: list[tuple[Box, Box]] = []
+    size = 0
+    for plain, own in found:
+        large = itemsize * math.prod(sides(plain)) > CHUNK_BYTES
+        parts = zip(pieces(plain, itemsize), pieces(own, itemsize), strict=True) if large else [(plain, own)]
+        for part, part_own in parts:
+            batch.append((part, part_own))
+            size += itemsize * math.prod(sides(part))
+            if size >= CHUNK_BYTES:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _joined(views: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    if len(views) == 1:
+        return np.ascontiguousarray(views[0])
+    return np.concatenate([view.reshape(-1) for view in views])
+
+
+def _spread(dense: npt.NDArray[Any], views: Sequence[npt.NDArray[Any]]) -> None:
+    """The other way round."""
+    position = 0
+    for view in views:
+        view[...] = dense[position : position + view.size].reshape(view.shape)
+        position += view.size
+
+
+def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Box], comm: Any) -> None:
+    """Fill every rank's needed box from the ranks that own the elements; old and new memory may be the same."""
+    rank = comm.Get_rank()
+    if new is not old and (own := intersection(owned[rank], needed[rank])) is not None:
+        new.view(own)[...] = old.view(own)
+    arrivals, requests, kept = [], [], []
+    for other in range(comm.Get_size()):
+        if other == rank:
+            continue
+        if (box := intersection(owned[other], needed[rank])) is not None:
+            for piece in pieces(box, new.array.itemsize):
+                dense = np.empty(sides(piece), new.array.dtype)
+                requests.append(comm.Irecv(as_bytes(dense), source=other))
+                arrivals.append((piece, dense))
+        if (box := intersection(owned[rank], needed[other])) is not None:
+            for piece in pieces(box, old.array.itemsize):
+                kept.append(np.ascontiguousarray(old.view(piece)))
+                requests.append(comm.Isend(as_bytes(kept[-1]), dest=other))
+    finish(requests, comm)
+    for piece, dense in arrivals:
+        new.view(piece)[...] = dense
+
+
+def intersection(a: Box, b: Box) -> Box | None:
+    common = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
+    return common if all(low < high for low, high in common) else None
+
+
+def difference(box: Box, others: Iterable[Box]) -> list[Box]:
+    """Boxes that do not meet and hold the elements of a box that lie in none of the others."""
+    left = [box] if all(sides(box)) else []
+    for other in others:
+        left = [part for whole in left for part in _without(whole, other)]
+    return left
+
+
+def _without(box: Box, other: Box) -> Iterator[Box]:
+    common = intersection(box, other)
+    if common is None:
+        yield box
+        return
+    for axis, (whole, cut) in enumerate(zip(box, common, strict=True)):
+        for part in ((whole[0], cut[0]), (cut[1], whole[1])):
+            if part[0] < part[1]:
+                yield (*common[:axis], part, *box[axis + 1 :])
+
+
+def pieces(box: Box, itemsize: int, at_once: int | None = None) -> Iterator[Box]:
+    """A box cut into parts of so many bytes, CHUNK_BYTES if none are given, in order; nothing for an empty box."""
+    at_once = CHUNK_BYTES if at_once is None else at_once
+    sizes = sides(box)
+    if not all(sizes):
+        return
+    if len(box) > 1 and itemsize * math.prod(sizes[1:]) > at_once:
+        for at in range(*box[0]):
+            for rest in pieces(box[1:], itemsize, at_once):
+                yield ((at, at + 1), *rest)
+        return
+    rows = max(1, at_once // (itemsize * math.prod(sizes[1:])))
+    low, high = box[0]
+    for at in range(low, high, rows):
+        yield ((at, min(at + rows, high)), *box[1:])
+
+
+def slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(low, high) for low, high in box)
+
+
+def sides(box: Box) -> tuple[int, ...]:
+    return tuple(high - low for low, high in box)
+
+
+def as_bytes(dense: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return dense.reshape(-1).view(np.uint8)

@@ -1,0 +1,1 @@
+"""The C ABI from Python: its structures, and a rank's program in them."""

@@ -1,0 +1,1 @@
+"""What `lapwing run` and `lapwing calibrate` do on every rank."""

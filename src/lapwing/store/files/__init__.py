@@ -1,0 +1,1 @@
+"""Files: numbers moved without the page cache, new files, and renaming that lasts."""

@@ -1,0 +1,137 @@
+"""The order of the house: a folder imports only from folders above it in the list, and none is too full to find one's way in."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[1] / "src"
+MOST_MODULES = 15
+
+# Folders, and files of the package itself, each below all that it imports from: at the top of a file, inside a function, or for
+# type checkers only.
+ORDER = """
+lapwing.affine
+lapwing.errors
+lapwing.html
+lapwing.memo
+lapwing.memory
+lapwing.notices
+lapwing.orphans
+lapwing.overlap.mpi
+lapwing.scratch
+lapwing.files
+lapwing.loopnest
+lapwing.overlap.source
+lapwing.schedule
+lapwing.store.files
+lapwing.units
+lapwing.loopnest.frontend
+lapwing.machine
+lapwing.overlap.ir
+lapwing.overlap.languages.fortran.parsing
+lapwing.store
+lapwing.trace
+lapwing.loopnest.binding
+lapwing.overlap.languages
+lapwing.overlap.libraries
+lapwing.overlap.dataflow
+lapwing.overlap.languages.c
+lapwing.overlap.languages.fortran
+lapwing.overlap.languages.fortran.reading
+lapwing.tiling
+lapwing.codegen
+lapwing.overlap.analysis.memory
+lapwing.overlap.emission
+lapwing.overlap.languages.c.reading
+lapwing.planner
+lapwing.theory
+lapwing.overlap.analysis.messages
+lapwing.runtime.binding
+lapwing.trace.pmpi
+lapwing.cli.tables
+lapwing.overlap.analysis.effects
+lapwing.runtime.mpi
+lapwing.overlap.analysis
+lapwing.runtime.arrays
+lapwing.overlap.analysis.ranks
+lapwing.runtime
+lapwing.calibrate
+lapwing.api
+lapwing
+lapwing.launch
+lapwing.export
+lapwing.overlap.report
+lapwing.session
+lapwing.overlap.transforms
+lapwing.overlap.verify
+lapwing.overlap.transforms.index_set_splitting
+lapwing.overlap.transforms.progress
+lapwing.overlap.transforms.split_phase
+lapwing.overlap.transforms.software_pipelining
+lapwing.overlap.transforms.outlining
+lapwing.overlap
+lapwing.cli.actions
+lapwing.cli
+lapwing.__main__
+""".split()
+
+
+@cache
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted((SOURCES / "lapwing").rglob("*.py")):
+        parts = path.relative_to(SOURCES).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def folder_of(module: str) -> str:
+    """The folder a module lies in; of what lies in the package itself, the module."""
+    path = modules()[module]
+    return module if path.parent == SOURCES / "lapwing" else ".".join(path.parent.relative_to(SOURCES).parts)
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    return frozenset(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules())
+        elif isinstance(node, ast.ImportFrom) and node.module in modules():
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules() else str(node.module)
+
+
+def test_every_folder_is_in_the_list() -> None:
+    assert {folder_of(module) for module in modules()} == set(ORDER)
+    assert len(ORDER) == len(set(ORDER))
+
+
+def test_imports_come_from_above() -> None:
+    places = {folder: place for place, folder in enumerate(ORDER)}
+    for module in modules():
+        own = places[folder_of(module)]
+        assert not {other for other in imports(module) if places[folder_of(other)] > own}, (
+            f"{module} imports from below"
+        )
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    left = {module: {other for other in imports(module) if other != module} for module in modules()}
+    while ready := [module for module, needs in left.items() if not needs & left.keys()]:
+        for module in ready:
+            del left[module]
+    assert not left
+
+
+def test_no_folder_is_too_full() -> None:
+    count = Counter(path.parent for path in modules().values() if path.name != "__init__.py")
+    assert not {folder for folder, files in count.items() if files > MOST_MODULES}
