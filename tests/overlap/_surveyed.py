@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.memory.aliases import Aliases
-from lapwing.overlap.analysis.memory.mod_ref import Touches
+from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.analysis.memory.scalar_values import Values
 from lapwing.overlap.analysis.messages.completions import Started
 from lapwing.overlap.analysis.messages.matching import Matching
@@ -33,7 +33,7 @@ class Surveyed:
         self.text = text
         self.program = read(text, name)
         graph = CallGraph.of(self.program)
-        touches = Touches(self.program, graph, Aliases.of(self.program, graph))
+        touches = ModRef(self.program, graph, Aliases.of(self.program, graph))
         self.sites = list(sites_of(self.program, graph))
         started = Started(self.sites, touches)
         self.regions = Regions(self.program, touches, self.sites, started)

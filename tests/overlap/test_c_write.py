@@ -12,7 +12,7 @@ from lapwing.overlap.languages.c import printer
 from lapwing.overlap.languages.c.reading import read_c_text
 from lapwing.overlap.languages.c.support import c_support
 from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import Needs
+from lapwing.overlap.languages.support_requirements import SupportRequirements
 from lapwing.overlap.source.spans import Source
 
 
@@ -81,7 +81,7 @@ def test_the_step_of_indentation(text: str, step: str) -> None:
 
 def test_support_code_has_no_plain_words_for_names() -> None:
     plain = {(part, copies) for part in (Part.POST, Part.SEND) for copies in (True, False)}
-    needs = Needs("a", 2, {Part.SEND, Part.POST}, direct=True, plain=plain, progresses=True)
+    needs = SupportRequirements("a", 2, {Part.SEND, Part.POST}, direct=True, plain=plain, progresses=True)
     words = {
         w
         for w in named_words(c_support(needs, cpp=False, included=()).encode())

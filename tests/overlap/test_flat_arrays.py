@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from _transformed import transformed
 
-from lapwing.affine.intersection import may_meet
+from lapwing.affine.intersection import may_intersect
 from lapwing.affine.sections import Linear, Product, Range, Section
-from lapwing.overlap.analysis.invariants import unchanging
+from lapwing.overlap.analysis.invariants import invariants
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.dataflow.call_graph import CallGraph
 from lapwing.overlap.ir.expressions import Symbol
@@ -58,8 +58,8 @@ def test_rows_are_apart() -> None:
     inner = (("i", number(2), ROWS.plus(ONE, -1)), ("j", ONE, COLUMNS))
     for halo in (run(number(0), ONE, length, COLUMNS), run(ROWS.plus(ONE), ONE, length, COLUMNS)):
         for row, place in ((i, j), (i.plus(ONE, -1), j), (i.plus(ONE), j), (i, j.plus(ONE, -1)), (i, j.plus(ONE))):
-            assert not may_meet(element(row, place, length, *inner), halo)
-    assert may_meet(
+            assert not may_intersect(element(row, place, length, *inner), halo)
+    assert may_intersect(
         element(i.plus(ONE, -1), j, length, ("i", ONE, ROWS), ("j", ONE, COLUMNS)), run(number(0), ONE, length, COLUMNS)
     )
 
@@ -68,7 +68,7 @@ def test_a_place_may_lie_in_another_row() -> None:
     """Where columns run beyond the row, nothing is certain."""
     i, j = Linear.term("i"), Linear.term("j")
     inner = (("i", number(2), ROWS.plus(ONE, -1)), ("j", ONE, COLUMNS.plus(ONE)))
-    assert may_meet(element(i, j, COLUMNS, *inner), element(ROWS, number(0), COLUMNS))
+    assert may_intersect(element(i, j, COLUMNS, *inner), element(ROWS, number(0), COLUMNS))
 
 
 def elements(section: Section, m: int, n: int) -> set[int]:
@@ -117,7 +117,7 @@ def random_section(random: Random) -> Section:
 def test_what_does_not_meet_has_no_element_in_common(seed: int) -> None:
     random = Random(seed)
     one, other = random_section(random), random_section(random)
-    if not may_meet(one, other):
+    if not may_intersect(one, other):
         for m, n in itertools.product(range(-1, 5), repeat=2):
             assert elements(one, m, n).isdisjoint(elements(other, m, n)), (m, n)
 
@@ -125,7 +125,7 @@ def test_what_does_not_meet_has_no_element_in_common(seed: int) -> None:
 def test_most_of_it_is_not_empty() -> None:
     """What was found to be apart is worth nothing if there is nothing of it."""
     pairs = [(random_section(r), random_section(r)) for r in map(Random, range(150))]
-    apart = [(a, b) for a, b in pairs if not may_meet(a, b)]
+    apart = [(a, b) for a, b in pairs if not may_intersect(a, b)]
     assert sum(bool(elements(a, 4, 4)) and bool(elements(b, 4, 4)) for a, b in apart) > 10
 
 
@@ -195,7 +195,7 @@ def test_arguments_that_are_always_distinct() -> None:
 
 def kept(body: str) -> Iterator[str]:
     program = read_c_text(f"int called(int *);\nvoid f(int n, int k) {{ {body} }}\n", "p.c")
-    return (key.rpartition("::")[2].partition("@")[0] for key in unchanging(program))
+    return (key.rpartition("::")[2].partition("@")[0] for key in invariants(program))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_variables_that_keep_their_values(body: str, expected: set[str]) -> None
 def test_a_value_is_not_taken_from_a_variable_that_changes_later(tmp_path: Path) -> None:
     """``ld`` is what it was made of then."""
     program = read_c_text("void f(int n) { int m = n; int ld = m + 1; m = 4; }\n", "p.c")
-    values = {key.rpartition("::")[2]: value for key, value in unchanging(program).items()}
+    values = {key.rpartition("::")[2]: value for key, value in invariants(program).items()}
     assert values["ld"] is None
 
 

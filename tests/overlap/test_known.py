@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lapwing.overlap.ir.expressions import Name, Number, Storage, Symbol, Text, Type
-from lapwing.overlap.libraries.summaries import Known, lookup
+from lapwing.overlap.libraries.summaries import LibrarySummary, lookup
 
 X = Name(Symbol("x", "x", Storage.LOCAL, Type("real", 8, "double")))
 
 
-def known(name: str, language: str = "c") -> Known:
+def known(name: str, language: str = "c") -> LibrarySummary:
     found = lookup(name, language)
     assert found is not None
     return found
@@ -22,7 +22,7 @@ def known(name: str, language: str = "c") -> Known:
 def test_c_s_pure_functions(name: str) -> None:
     function = known(name)
     assert function.pure
-    assert function == Known(function.name, pure=True)
+    assert function == LibrarySummary(function.name, pure=True)
 
 
 @pytest.mark.parametrize(

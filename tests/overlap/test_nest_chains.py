@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from _transformed import Transformed, transformed
 
-from lapwing.affine.intersection import may_meet
+from lapwing.affine.intersection import may_intersect
 from lapwing.affine.sections import Linear, Lookup, Section
 from lapwing.overlap.report.outcome import Options
 
@@ -239,8 +239,8 @@ def beyond(array: str, more: int, cell: str = "x9001", end: str = "x9002") -> Se
 
 @pytest.mark.parametrize(("one", "other", "meet"), [("ends", "ends", False), ("ends", "begins", True)])
 def test_equal_subscripts_are_equal_elements(one: str, other: str, meet: bool) -> None:
-    assert may_meet(beyond(one, 1), beyond(other, 0, "x9003", "x9004")) is meet
-    assert may_meet(beyond(one, 1), beyond(other, 1, "x9003", "x9004"))
+    assert may_intersect(beyond(one, 1), beyond(other, 0, "x9003", "x9004")) is meet
+    assert may_intersect(beyond(one, 1), beyond(other, 1, "x9003", "x9004"))
 
 
 def test_what_is_bound_in_both_may_be_worth_another() -> None:
@@ -250,14 +250,14 @@ def test_what_is_bound_in_both_may_be_worth_another() -> None:
     shifted = Linear.term("x9001").plus(Linear.number(1))
     there = Section((Linear.term("v2").plus(Linear.number(-1)), shifted), ("x9001",), (bound,))
     later = (((Linear.term("v2").plus(Linear.term("v1"), -1).plus(Linear.number(-1)), ">="),),)
-    assert may_meet(here, there, later)
+    assert may_intersect(here, there, later)
 
 
 def test_an_array_that_changed_holds_anything() -> None:
-    assert may_meet(beyond("ends", 1).without_lookups({"ends"}), beyond("ends", 0, "x9003", "x9004"))
+    assert may_intersect(beyond("ends", 1).without_lookups({"ends"}), beyond("ends", 0, "x9003", "x9004"))
 
 
 def test_terms_that_are_chosen_have_their_values() -> None:
     row = Section((Linear.term("low"),))
-    assert may_meet(row, Section((Linear.number(3),)), chosen=(("low", 3),))
-    assert not may_meet(row, Section((Linear.number(3),)), chosen=(("low", 4),))
+    assert may_intersect(row, Section((Linear.number(3),)), chosen=(("low", 3),))
+    assert not may_intersect(row, Section((Linear.number(3),)), chosen=(("low", 4),))

@@ -9,7 +9,7 @@ from _surveyed import read
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.ranks.communicators import Communicators
-from lapwing.overlap.analysis.ranks.divergence import Memories, Variance
+from lapwing.overlap.analysis.ranks.divergence import Memories, RankDivergence
 from lapwing.overlap.analysis.ranks.uniformity import Uniformity
 from lapwing.overlap.ir.statements import Call, Loop
 
@@ -306,8 +306,8 @@ def test_among_the_ranks_of_a_group_taken_over_or_walked(calls: str) -> None:
     communicators = Communicators(analysis)
     group = next(key for key in program.globals if key.endswith("half"))
 
-    def variance(among: str, parents: tuple[str, ...], world: Variance | None) -> Variance:
-        return Variance(analysis, program, communicators, memories, among, parents, world)
+    def variance(among: str, parents: tuple[str, ...], world: RankDivergence | None) -> RankDivergence:
+        return RankDivergence(analysis, program, communicators, memories, among, parents, world)
 
     world = variance("MPI_COMM_WORLD", (), None)
     alone, faster = (variance(group, ("MPI_COMM_WORLD",), known) for known in (None, world))

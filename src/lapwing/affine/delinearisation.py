@@ -126,7 +126,7 @@ def _degree(section: Section) -> int:
 
 
 @lru_cache(maxsize=100_000)
-def in_rows(section: Section, shape: Shape) -> Section | None:
+def delinearised(section: Section, shape: Shape) -> Section | None:
     """The section of a flat array in the subscripts that the shape gives its elements, the row's place last; None if some
     may lie outside their rows."""
     (subscript,) = section.subscripts

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import islpy as isl
 
-from lapwing.affine.delinearisation import in_rows, is_flat, shapes
+from lapwing.affine.delinearisation import delinearised, is_flat, shapes
 from lapwing.affine.integer_sets import Space, names_in
 from lapwing.affine.sections import Chosen, Comparison, Condition, Linear, Range, Section, is_term
 
@@ -73,12 +73,12 @@ def _unbound(section: Section, prefix: str) -> Section:
 
 
 @lru_cache(maxsize=200_000)
-def _meet(one: Section, other: Section, context: Condition) -> bool:
+def _intersects(one: Section, other: Section, context: Condition) -> bool:
     return not _common(one, other, context).is_empty()
 
 
 @lru_cache(maxsize=200_000)
-def _values_where_they_meet(one: Section, other: Section, context: Condition, names: tuple[str, ...]) -> isl.Set:
+def _values_where_they_intersect(one: Section, other: Section, context: Condition, names: tuple[str, ...]) -> isl.Set:
     """For which values of these terms some element may be in both."""
     values = _common(one, other, context).params()
     for number in reversed(range(values.dim(isl.dim_type.param))):
@@ -87,7 +87,7 @@ def _values_where_they_meet(one: Section, other: Section, context: Condition, na
     return values
 
 
-def may_meet(one: Section, other: Section, context: Condition = (), chosen: Chosen = ()) -> bool:
+def may_intersect(one: Section, other: Section, context: Condition = (), chosen: Chosen = ()) -> bool:
     """Whether some element may be in both, for some values of the terms that ``context`` (empty: no condition) allows, where
     those ``chosen`` have these values."""
     if len(one.subscripts) != len(other.subscripts):
@@ -103,27 +103,27 @@ def may_meet(one: Section, other: Section, context: Condition = (), chosen: Chos
     ):
         return False
     differ = one.coarse is not one or other.coarse is not other
-    if differ and not _may_meet(one.coarse, other.coarse, context, chosen):
+    if differ and not _may_intersect(one.coarse, other.coarse, context, chosen):
         return False
-    return _may_meet(one, other, context, chosen) and _may_meet_in_rows(one, other, context, chosen)
+    return _may_intersect(one, other, context, chosen) and _may_intersect_in_rows(one, other, context, chosen)
 
 
-def _may_meet_in_rows(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
+def _may_intersect_in_rows(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
     """Whether some element may be in both, whatever shape a flat array has."""
     if not (is_flat(one) or is_flat(other)) or len(one.subscripts) != 1:
         return True
     for shape in shapes(one, other):
-        mine, its = in_rows(one, shape), in_rows(other, shape)
-        if mine is not None and its is not None and not _may_meet(mine, its, context, chosen):
+        mine, its = delinearised(one, shape), delinearised(other, shape)
+        if mine is not None and its is not None and not _may_intersect(mine, its, context, chosen):
             return False
     return True
 
 
-def _may_meet(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
+def _may_intersect(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
     mentioned = [name for name, _ in chosen if name in one.names() or name in other.names()]
     if not mentioned:
-        return _meet(one, other, context)
-    values = _values_where_they_meet(one, other, context, tuple(mentioned))
+        return _intersects(one, other, context)
+    values = _values_where_they_intersect(one, other, context, tuple(mentioned))
     point = tuple((Linear(((name, 1),), -value), "=") for name, value in chosen if name in mentioned)
     return not (values & _values_where((point,))).is_empty()
 

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from lapwing.overlap.analysis.dependence import Conflict, barrier_advice
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.analysis.motion_barriers import Fences
+from lapwing.overlap.analysis.motion_barriers import MotionBarriers
 from lapwing.overlap.analysis.ranks.uniformity import Uniformity
 from lapwing.overlap.dataflow.call_graph import Target, is_static
 from lapwing.overlap.emission import undefined_macros
@@ -23,25 +23,33 @@ from lapwing.overlap.ir.expressions import Name
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, has_messages, message_of
 from lapwing.overlap.ir.rewriter import rewrite as rewrite_tree
-from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, Drain, Part, Phase, Progress, Strips
+from lapwing.overlap.ir.split_phase import (
+    NOWHERE,
+    DividedCall,
+    Drain,
+    Part,
+    Progress,
+    SplitPhaseOperation,
+    StripMinedLoop,
+)
 from lapwing.overlap.ir.statements import Block, Call, Statement
 from lapwing.overlap.languages.c import toolchain
 from lapwing.overlap.languages.c.includes import after_includes
 from lapwing.overlap.languages.c.redeclarations import redeclared
 from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import Needs
+from lapwing.overlap.languages.support_requirements import SupportRequirements
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.patch import FileChange, with_line_ends
 from lapwing.overlap.source.spans import Source, Span
 from lapwing.overlap.survey import survey, without_source
-from lapwing.overlap.transforms.code_motion import Arranger, Move
+from lapwing.overlap.transforms.code_motion import CodeMotion, Move
 from lapwing.overlap.transforms.context import Context, Note, procedures_with_messages
-from lapwing.overlap.transforms.eligibility import Unsuitable
+from lapwing.overlap.transforms.eligibility import Eligibility
 from lapwing.overlap.transforms.outlining.split_procedure import DividedProcedure, SplitProcedures
 from lapwing.overlap.transforms.progress.callees import CalledMeanwhile
 from lapwing.overlap.transforms.progress.calls import ProgressCalls
 from lapwing.overlap.transforms.progress.in_flight import Events, UnderWay
-from lapwing.overlap.transforms.revert_unprofitable import settled
+from lapwing.overlap.transforms.revert_unprofitable import reverted
 from lapwing.overlap.transforms.software_pipelining.pipeline_loop import pipeline_loops
 from lapwing.overlap.transforms.software_pipelining.prologue_text import Insertion
 from lapwing.overlap.transforms.split_phase.blocking_calls import BlockingCalls
@@ -86,7 +94,7 @@ class _Rewriter:
         return self.context.analysis.program
 
     def run(self) -> None:
-        unsuitable = Unsuitable(self.context, self.read)
+        unsuitable = Eligibility(self.context, self.read)
         if unsuitable.whole():
             return
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
@@ -129,7 +137,7 @@ class _Rewriter:
     def _arrange(self, procedure: Procedure) -> None:
         def refused(statement: Statement, reason: Conflict) -> None:
             for inner in statement.walk():
-                site = inner.call if isinstance(inner, Phase) else None
+                site = inner.call if isinstance(inner, SplitPhaseOperation) else None
                 site = inner.original if isinstance(inner, DividedCall) else site
                 if site is not None:
                     self.context.refuse(
@@ -146,7 +154,7 @@ class _Rewriter:
             for site in self._sites(wait, procedure):
                 self.context.refuse(site, "split-loop", obligation, reason.what, advice, reason.where)
 
-        arranger = Arranger(
+        arranger = CodeMotion(
             self.context.analysis,
             procedure,
             self.splits.divide_call,
@@ -154,7 +162,7 @@ class _Rewriter:
             self.splits.divide_producer,
             refused,
             refused_work,
-            Fences(self.read, self.read.procedures[procedure.key]),
+            MotionBarriers(self.read, self.read.procedures[procedure.key]),
             self.context.allowed,
         )
         body = arranger.body()
@@ -190,7 +198,7 @@ class _Rewriter:
         else:
             return
         name = self._communicating(moved, procedure)
-        if name is not None and not any(isinstance(inner, Phase | DividedCall) for inner in moved.walk()):
+        if name is not None and not any(isinstance(inner, SplitPhaseOperation | DividedCall) for inner in moved.walk()):
             self._remarks[moved.span] = f"lapwing: {name} {where}"
 
     def _communicating(self, statement: Statement, procedure: Procedure) -> str | None:
@@ -208,7 +216,7 @@ class _Rewriter:
     def _sites(self, statement: Statement, procedure: Procedure) -> Iterable[Span]:
         """Where the MPI calls, and the calls of procedures that communicate, stood that the statement is made of."""
         for inner in statement.walk():
-            if isinstance(inner, Phase):
+            if isinstance(inner, SplitPhaseOperation):
                 yield inner.call.span
             elif isinstance(inner, DividedCall):
                 if inner.original is not None:
@@ -243,7 +251,7 @@ class _Rewriter:
         while waiting:
             statement, procedure = waiting.pop()
             for inner in statement.walk():
-                if isinstance(inner, Phase):
+                if isinstance(inner, SplitPhaseOperation):
                     found.add((procedure.source, inner.slot))
                 for name in called_in(inner):
                     callee = self.now.resolve(name, procedure)
@@ -257,7 +265,9 @@ class _Rewriter:
         found: Counter[tuple[int, int]] = Counter()
         for key in self._written():
             procedure = self.now.procedures[key]
-            phases = (s for s in procedure.body.walk() if isinstance(s, Phase) and s.part is not Part.SEND)
+            phases = (
+                s for s in procedure.body.walk() if isinstance(s, SplitPhaseOperation) and s.part is not Part.SEND
+            )
             found.update({(procedure.source, phase.slot) for phase in phases})
         return frozenset(slot for slot, procedures in found.items() if procedures > 1)
 
@@ -334,7 +344,7 @@ class _Rewriter:
     def progress_calls(self) -> int:
         """How many loops let MPI go on with what is under way."""
         bodies = (self.now.procedures[key].body for key in self._written())
-        return sum(isinstance(statement, Progress | Strips) for body in bodies for statement in body.walk())
+        return sum(isinstance(statement, Progress | StripMinedLoop) for body in bodies for statement in body.walk())
 
     def _lenders(self) -> Iterable[int]:
         """Numbers of the files whose progress procedures others call."""
@@ -354,7 +364,7 @@ class _Rewriter:
         """Of every blocking call that stayed taken apart."""
         for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._halves()):
             for statement in procedure.body.walk():
-                if not isinstance(statement, Phase) or statement.part not in _DIVIDED:
+                if not isinstance(statement, SplitPhaseOperation) or statement.part not in _DIVIDED:
                     continue
                 if statement.wait is None:
                     self.context.made(statement.call.span, "nonblocking", "does not wait where it starts")
@@ -366,13 +376,13 @@ class _Rewriter:
         for inner in statement.walk():
             if span != NOWHERE:
                 break
-            span = inner.call.span if isinstance(inner, Phase) else inner.span
+            span = inner.call.span if isinstance(inner, SplitPhaseOperation) else inner.span
             if isinstance(inner, DividedCall) and inner.original is not None:
                 span = inner.original.span
         return 0 if span == NOWHERE else self.read.sources[span.source].line_of(span.start)
 
     def _settle(self, procedure: Procedure) -> None:
-        body = settled(procedure.body, self.read.procedures[procedure.key])
+        body = reverted(procedure.body, self.read.procedures[procedure.key])
         if body is not procedure.body:
             self._replace(replace(procedure, body=body))
 
@@ -461,7 +471,7 @@ class _Rewriter:
         return named_by_macros(self.read)
 
     def _emitter(self, number: int) -> Emitter:
-        needs = Needs(self._stem(number), drained_here=self._finalizing == {number})
+        needs = SupportRequirements(self._stem(number), drained_here=self._finalizing == {number})
         return Emitter(self.read.sources[number], needs, self._stem)
 
     def _stem(self, number: int) -> str:
@@ -571,7 +581,7 @@ class _Rewriter:
                 self.now.procedures[key].source
                 for key in keys
                 for s in self.now.procedures[key].body.walk()
-                if isinstance(s, Phase) and s.part is Part.SEND and s.copies
+                if isinstance(s, SplitPhaseOperation) and s.part is Part.SEND and s.copies
             }
         )
         if not copying:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.aliases import Aliases
-from lapwing.overlap.analysis.memory.mod_ref import Touches
+from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.analysis.memory.scalar_values import Values
 from lapwing.overlap.analysis.messages.completions import Started
 from lapwing.overlap.analysis.messages.matching import Matching
@@ -70,7 +70,7 @@ class _Surveyor:
         analysis = context.analysis
         same = analysis.graph.program is program
         self._graph = analysis.graph if same else CallGraph.of(program)
-        touches = Touches(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
+        touches = ModRef(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
         self._sites = list(sites_of(program, self._graph))
         started = Started(self._sites, touches)
         self._matching = Matching(self._sites, Values(touches))

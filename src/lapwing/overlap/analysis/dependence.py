@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lapwing.affine.intersection import may_meet
+from lapwing.affine.intersection import may_intersect
 from lapwing.affine.sections import Chosen, Condition
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
@@ -118,7 +118,7 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), ch
         if one.symbol == two.symbol and one.through == two.through:
             if one.section is None or two.section is None or one.anchor != two.anchor:
                 return True
-            return chosen is not None and may_meet(one.section, two.section, context, chosen)
+            return chosen is not None and may_intersect(one.section, two.section, context, chosen)
         if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
             return False
         if one.through and two.through and aliases.are_distinct(one.symbol, two.symbol, later=one.stale or two.stale):

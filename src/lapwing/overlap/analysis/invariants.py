@@ -10,12 +10,12 @@ from collections.abc import Sequence, Set
 
 from lapwing.overlap.ir.expressions import Cast, Expression, Name, Number, Operation, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
-from lapwing.overlap.ir.statements import Declare, Jump, Statement, given, is_unread
+from lapwing.overlap.ir.statements import Declare, Jump, Statement, definitions, is_unread
 
 _ARITHMETIC = frozenset({"+", "-", "*", "neg"})
 
 
-def unchanging(program: Program) -> dict[str, Expression | None]:
+def invariants(program: Program) -> dict[str, Expression | None]:
     """By their keys: the value, where it is given in a declaration and made by arithmetic of others of them; else None."""
     found: dict[str, Expression | None] = {}
     for procedure in program.procedures.values():
@@ -28,7 +28,7 @@ def _of_procedure(procedure: Procedure) -> dict[str, Expression | None]:
     statements = [*procedure.body.walk()]
     if any(map(is_unread, statements)):
         return {}
-    written = Counter(symbol.key for s in statements for symbol, _ in given(s))
+    written = Counter(symbol.key for s in statements for symbol, _ in definitions(s))
     found: dict[str, Expression | None] = {
         s.key: None for s in procedure.parameters if s.by_value and _is_followed(s) and s.key not in written
     }
@@ -56,7 +56,7 @@ def _last_written(statements: Sequence[Statement]) -> dict[str, int]:
         symbol.key: number
         for number, statement in enumerate(statements)
         for inner in statement.walk()
-        for symbol, _ in given(inner)
+        for symbol, _ in definitions(inner)
         if _is_followed(symbol) and symbol.storage is Storage.LOCAL
     }
 

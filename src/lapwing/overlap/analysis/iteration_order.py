@@ -22,7 +22,7 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.statements import Block, Compound, If, Loop, Statement
 
 
-def turns_commute(
+def carries_no_dependence(
     analysis: Analysis,
     loop: Loop,
     procedure: Procedure,

@@ -14,7 +14,7 @@ from lapwing.overlap.analysis.effects.coalescing import in_boxes
 from lapwing.overlap.analysis.effects.effects import OUT_OF_LOOPS, Effects, together
 from lapwing.overlap.analysis.effects.transfer import Transfer, in_sequence
 from lapwing.overlap.analysis.effects.value_numbering import Environment, Terms
-from lapwing.overlap.analysis.invariants import unchanging
+from lapwing.overlap.analysis.invariants import invariants
 from lapwing.overlap.analysis.liveness import Liveness, only_counted
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.messages.request_copies import are_copied
@@ -35,7 +35,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, done_on_entry, shaping
-from lapwing.overlap.ir.split_phase import Phase
+from lapwing.overlap.ir.split_phase import SplitPhaseOperation
 from lapwing.overlap.ir.statements import Assign, Block, Call, Loop, Statement
 from lapwing.overlap.languages.c.own_names import OwnNames
 from lapwing.overlap.source.spelling import spellings
@@ -77,7 +77,7 @@ class Analysis:
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()
-        self.terms.unchanging = unchanging(program)
+        self.terms.unchanging = invariants(program)
         self.terms.memory_of = self._memory_of_member
         self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
@@ -137,7 +137,7 @@ class Analysis:
     def _may_communicate(self, statement: Statement, procedure: Procedure) -> bool:
         """The same by names alone: most statements do not."""
         for inner in statement.walk():
-            if isinstance(inner, Phase):
+            if isinstance(inner, SplitPhaseOperation):
                 return True
             for name in called_in(inner):
                 callee = self.program.resolve(name, procedure)

@@ -13,7 +13,7 @@ from lapwing.overlap.source.spans import Span
 _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 
 
-class Fences:
+class MotionBarriers:
     """Those of one procedure."""
 
     def __init__(self, program: Program, procedure: Procedure) -> None:

@@ -60,7 +60,7 @@ _DOUBLE, _FLOAT, _INT = 8, 4, 4  # bytes
 
 
 @dataclass(frozen=True)
-class Accumulations:
+class Reductions:
     """``keys``: of the scalars. ``rounding``: statements that would be accumulations, too, but round otherwise in another order,
     with their variables' names."""
 
@@ -78,12 +78,12 @@ class _Update:
     exact: bool = True
 
 
-def accumulations(analysis: Analysis, loop: Loop, procedure: Procedure) -> Accumulations:
+def reductions(analysis: Analysis, loop: Loop, procedure: Procedure) -> Reductions:
     """The scalars that the loop's turns, and those of the loops in it, accumulate in whatever order."""
     updates = _Updates(analysis, procedure, loop)
     updates.look(loop.body, ())
     if not updates.found:
-        return Accumulations()
+        return Reductions()
     others = rewrite(loop.body, lambda s: _evaluated(s, updates.found))
     touched = analysis.plain(replace(loop, body=others), procedure)
     alone: dict[str, bool] = {}
@@ -97,7 +97,7 @@ def accumulations(analysis: Analysis, loop: Loop, procedure: Procedure) -> Accum
     inexact = frozenset[str]() if analysis.reassociates else frozenset(u.symbol.key for u in every if not u.exact)
     orderless = frozenset(key for key, holds in alone.items() if holds and len(sorts[key]) == 1)
     rounding = ((s, u.symbol.name) for s, u in updates.found.values() if u.symbol.key in orderless & inexact)
-    return Accumulations(orderless - inexact, tuple(rounding))
+    return Reductions(orderless - inexact, tuple(rounding))
 
 
 def _evaluated(statement: Statement, found: dict[int, tuple[Statement, _Update]]) -> Sequence[Statement]:
@@ -125,7 +125,7 @@ class _Updates:
         done = [*before]
         for statement in block.statements:
             update = None if isinstance(statement, Declare) else self._update(statement, done)
-            if update is not None and _may_accumulate(update.symbol):
+            if update is not None and _may_reduce(update.symbol):
                 self.found[id(statement)] = statement, update
             else:
                 for inner in statement.blocks():
@@ -325,7 +325,7 @@ class _Updates:
 
     def _was_given_no_sign(self, symbol: Symbol, before: Sequence[Statement]) -> bool:
         """Whether the variable has got such a number, earlier in the same turn."""
-        if not _may_accumulate(symbol) or not symbol.alone or symbol.type.base != "real":
+        if not _may_reduce(symbol) or not symbol.alone or symbol.type.base != "real":
             return False
         for place, statement in reversed([*enumerate(before)]):
             target, value = _given(statement)
@@ -367,7 +367,7 @@ def _within(statement: Statement, before: Sequence[Statement]) -> Sequence[State
     return ()
 
 
-def _may_accumulate(symbol: Symbol) -> bool:
+def _may_reduce(symbol: Symbol) -> bool:
     plain = symbol.dimensions is None and not (symbol.pointer or symbol.allocatable or symbol.volatile)
     return plain and symbol.overlay is None and symbol.storage is not Storage.CONSTANT
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Cast, Constant, Expression, Name, Number, Operation
 from lapwing.overlap.ir.rewriter import argument_of
-from lapwing.overlap.ir.split_phase import DividedCall, Drain, Level, Part, Phase, plus
+from lapwing.overlap.ir.split_phase import DividedCall, Drain, Level, Part, SplitPhaseOperation, plus
 from lapwing.overlap.ir.statements import Loop
 from lapwing.overlap.languages.c import toolchain
 from lapwing.overlap.languages.c.includes import included
@@ -18,7 +18,7 @@ from lapwing.overlap.languages.c.printer import indentation_step, indented
 from lapwing.overlap.languages.c.support import c_support
 from lapwing.overlap.languages.fortran.collectives import FortranCollectives, buffer_declaration
 from lapwing.overlap.languages.fortran.support import fortran_support
-from lapwing.overlap.languages.support_requirements import Needs, drain_name, progress_name
+from lapwing.overlap.languages.support_requirements import SupportRequirements, drain_name, progress_name
 from lapwing.overlap.source.spans import Source, Span
 
 
@@ -92,7 +92,7 @@ class Emitter:
     """Writes for one file; remembers what support it needs."""
 
     source: Source
-    needs: Needs
+    needs: SupportRequirements
     stem_of: Callable[[int], str]  # of the program's files
 
     @cached_property
@@ -248,7 +248,7 @@ class Emitter:
             f"{name}();" if declared or name in own else f"{{ extern void {name}(void); {name}(); }}" for name in names
         )
 
-    def phase(self, phase: Phase) -> tuple[str, ...]:
+    def phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
         self.needs.slots = max(self.needs.slots, phase.slot)
         if phase.copies:
             self.needs.copying.add(phase.part)
@@ -263,7 +263,7 @@ class Emitter:
     def _text(self, expression: Expression) -> str:
         return expression_text(self.source, expression)
 
-    def _arguments(self, phase: Phase, *roles: mpi.Role) -> list[str]:
+    def _arguments(self, phase: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
         texts = []
         for role in roles:
             argument = argument_of(phase.call, role)
@@ -271,7 +271,7 @@ class Emitter:
             texts.append(self._text(argument))
         return texts
 
-    def _c(self, phase: Phase) -> str:
+    def _c(self, phase: SplitPhaseOperation) -> str:
         slot = f"&lapwing_slots[{phase.slot - 1}]"
         status = "MPI_STATUS_IGNORE" if phase.status is None else self._text(phase.status)
         result = "" if phase.call.result is None else f"{self._text(phase.call.result)} = "
@@ -294,7 +294,7 @@ class Emitter:
                 return self._c_start(phase)
         return f"{result}MPI_Wait(&lapwing_slots[{phase.slot - 1}].lw_request, {status});"
 
-    def _c_start(self, phase: Phase) -> str:
+    def _c_start(self, phase: SplitPhaseOperation) -> str:
         """The nonblocking call itself."""
         message = mpi.lookup(phase.call.name or "")
         assert message is not None
@@ -308,7 +308,7 @@ class Emitter:
         condition = "" if phase.unless is None else f"if (!{phase.unless}) "
         return f"{condition}{name}({', '.join([*kept, f'&lapwing_slots[{phase.slot - 1}].lw_request'])});"
 
-    def _fortran(self, phase: Phase) -> tuple[str, ...]:
+    def _fortran(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
         if phase.part in (Part.START, Part.END):
             error = self._error_lines(phase) if phase.part is Part.END else ()
             return (self.collectives.call(phase), *error)
@@ -334,7 +334,7 @@ class Emitter:
         arrival = "arrive" if phase.copies else "received"
         return (f"call {name}_{arrival}{ending}({slot}, {buffer})", *asked, *error)
 
-    def _error_lines(self, phase: Phase) -> tuple[str, ...]:
+    def _error_lines(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
         """MPI's errors end the program (motions check that), so an error code that is seen is success."""
         call = phase.wait if phase.part in (Part.ARRIVE, Part.END) and phase.wait is not None else phase.call
         message = mpi.lookup(call.name or "")
@@ -344,7 +344,7 @@ class Emitter:
             return (f"{self._text(call.arguments[-1])} = 0",)
         return ()
 
-    def _type_number(self, phase: Phase) -> int:
+    def _type_number(self, phase: SplitPhaseOperation) -> int:
         buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
         assert buffer is not None  # split_phase/blocking_calls.py asked
         return self.needs.types.setdefault(buffer_declaration(buffer), len(self.needs.types) + 1)
@@ -362,7 +362,7 @@ class Emitter:
         return indented(text, indentation_step(self.source))
 
 
-def _ending(phase: Phase) -> str:
+def _ending(phase: SplitPhaseOperation) -> str:
     """Of the support procedure's name: whether short messages need no copy."""
     return "_if_long" if phase.plain_if_short else ""
 

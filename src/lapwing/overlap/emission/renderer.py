@@ -25,9 +25,9 @@ from lapwing.overlap.ir.split_phase import (
     Level,
     Part,
     PartialLoop,
-    Phase,
     Progress,
-    Strips,
+    SplitPhaseOperation,
+    StripMinedLoop,
     Written,
     home,
 )
@@ -144,7 +144,7 @@ class Renderer:
         if self.source.language != "fortran" or _DIRECTIVE.search(self._data):
             return
         reset, names = "", set[str]()  # by the phases that follow, without other statements between
-        written = [self._emitter.phase(s) if isinstance(s, Phase) else () for s in statements]
+        written = [self._emitter.phase(s) if isinstance(s, SplitPhaseOperation) else () for s in statements]
         for statement, text in zip(reversed(statements), reversed(written), strict=True):
             if not text:
                 reset = ""
@@ -213,7 +213,7 @@ class Renderer:
     def statement(self, statement: Statement, indent: int) -> str:
         if isinstance(statement, PartialLoop):
             return self._partial(statement, indent)
-        if isinstance(statement, Strips):
+        if isinstance(statement, StripMinedLoop):
             return self._strips(statement)
         if _is_made(statement):
             return self._above(statement.span) + self._beside(statement.span, indent) + self._made(statement, indent)
@@ -299,7 +299,7 @@ class Renderer:
         )
         return alone > behind
 
-    def _strips(self, loop: Strips) -> str:
+    def _strips(self, loop: StripMinedLoop) -> str:
         """The loop's text with another head, in a loop over its strips."""
         start, end = self._start_of(self._chunk(loop), loop), self._chunk(loop)[1]
         line, column = self._line_start(loop.span.start), self._column(loop.span.start)
@@ -367,7 +367,7 @@ class Renderer:
 
     def _made(self, statement: Statement, indent: int) -> str:
         match statement:
-            case Phase():
+            case SplitPhaseOperation():
                 lines = self._emitter.phase(statement)
                 if id(statement) in self._silent:
                     lines = lines[:-1]
@@ -472,10 +472,10 @@ def _lets_progress(loop: PartialLoop) -> bool:
 
 
 def _is_made(statement: Statement) -> bool:
-    return statement.span == NOWHERE or isinstance(statement, Phase | DividedCall)
+    return statement.span == NOWHERE or isinstance(statement, SplitPhaseOperation | DividedCall)
 
 
-def comment_of(statement: Phase | DividedCall) -> str:
+def comment_of(statement: SplitPhaseOperation | DividedCall) -> str:
     """The one line above a changed place."""
     if isinstance(statement, DividedCall):
         assert statement.original is not None
@@ -497,7 +497,7 @@ _OF_COMMUNICATION = ("its communication starts here", "what it brings is needed 
 _OF_WORK = ("what needs nothing from other ranks", "the rest")
 
 
-def _sends(phase: Phase) -> bool:
+def _sends(phase: SplitPhaseOperation) -> bool:
     message = mpi.lookup(phase.call.name or "")
     return message is not None and message.kind is mpi.Kind.SEND
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Assignment, Expression, Invocation, Name, Storage, Symbol, Unread
 from lapwing.overlap.ir.program import Program
-from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Declare, Loop, Opaque
 from lapwing.overlap.languages.c.text import named_words
 from lapwing.overlap.source.spans import Source
@@ -70,7 +70,7 @@ def _names(body: Block, gone: Collection[str]) -> set[str]:
         if isinstance(statement, Declare):
             present = ((one, value) for one, value in statement.variables if one.key not in gone)
             expressions: Iterator[Expression] = (e for one, value in present for e in _makes(one, value))
-        elif isinstance(statement, Phase):
+        elif isinstance(statement, SplitPhaseOperation):
             expressions = _written(statement)
         else:
             expressions = iter(statement.every_expression())
@@ -86,7 +86,7 @@ def _makes(symbol: Symbol, value: Expression | None) -> Iterator[Expression]:
     return (inner for e in (value, *bounds) if e is not None for inner in e.walk())
 
 
-def _written(phase: Phase) -> Iterator[Expression]:
+def _written(phase: SplitPhaseOperation) -> Iterator[Expression]:
     """What the text of a phase names: its request is a slot's, and a second part says only where the message goes."""
     message = mpi.lookup(phase.call.name or "")
     assert message is not None

@@ -20,7 +20,7 @@ from lapwing.overlap.ir.expressions import (
     Type,
 )
 from lapwing.overlap.ir.program import Procedure, Program
-from lapwing.overlap.ir.split_phase import PartialLoop, Phase
+from lapwing.overlap.ir.split_phase import PartialLoop, SplitPhaseOperation
 from lapwing.overlap.ir.statements import (
     Allocate,
     Block,
@@ -150,7 +150,7 @@ def variables_of(statement: Statement) -> frozenset[Symbol]:
     found: set[Symbol] = set()
     for inner in statement.walk():
         named: list[Statement | None] = [inner]
-        if isinstance(inner, Phase):
+        if isinstance(inner, SplitPhaseOperation):
             named += [inner.call, inner.wait]
         if isinstance(inner, Loop):
             found.add(inner.variable)

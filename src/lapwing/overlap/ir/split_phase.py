@@ -35,7 +35,7 @@ class Part(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Phase(Statement):
+class SplitPhaseOperation(Statement):
     """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
 
     ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``instead``:
@@ -68,7 +68,7 @@ class DividedCall(Call):
 
 def home(statement: Statement) -> Span:
     """Where the statement stood that this one is, is made of or made for; NOWHERE if there is none."""
-    if statement.span == NOWHERE and isinstance(statement, Phase):
+    if statement.span == NOWHERE and isinstance(statement, SplitPhaseOperation):
         return statement.call.span
     if statement.span == NOWHERE and isinstance(statement, DividedCall) and statement.original is not None:
         return statement.original.span
@@ -133,7 +133,7 @@ class PartialLoop(Loop):
 
 
 @dataclass(frozen=True)
-class Strips(Loop):
+class StripMinedLoop(Loop):
     """A long innermost loop whose turns run in strips, with a progress call after each (emission/strip_mining.py)."""
 
 
@@ -145,4 +145,4 @@ class Written(Statement):
     lines: tuple[str, ...]
     accesses: tuple[Access, ...] = field(default=(), compare=False)
     barrier: str | None = None
-    starts: Phase | None = field(default=None, compare=False)
+    starts: SplitPhaseOperation | None = field(default=None, compare=False)

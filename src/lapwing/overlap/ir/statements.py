@@ -257,7 +257,7 @@ def is_unread(statement: Statement) -> bool:
     return isinstance(statement, Opaque) or any(isinstance(e, Unread) for e in statement.every_expression())
 
 
-def given(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
+def definitions(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
     """The variables that the statement may write by their names, or hands on the addresses of, and what they are then worth, or
     None: something else. Elements and components are not among them."""
     places: list[Expression] = []  # what may be one of several variables

@@ -12,7 +12,7 @@ PROGRESS_COMMENT = "lapwing: lets MPI go on with what is under way"
 
 
 @dataclass
-class Needs:
+class SupportRequirements:
     """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: parts that copy. ``direct``: some receive
     is without a copy, by procedures of the support. ``plain``: parts that are a blocking call if the message is short; and
     whether there is a copy else. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.

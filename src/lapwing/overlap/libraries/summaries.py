@@ -14,7 +14,7 @@ from lapwing.overlap.ir.expressions import Expression, Name, Text
 
 
 @dataclass(frozen=True)
-class Known:
+class LibrarySummary:
     """What a call does. Arguments are counted from 0. An argument's own value is always read (in Fortran that is the variable's
     value, unless the function is an ``inquiry`` or only writes it), so ``reads`` holds C's pointees only.
 
@@ -70,7 +70,7 @@ class Known:
         return self.parameters.index(keyword) if keyword in self.parameters else None
 
 
-def lookup(name: str, language: str) -> Known | None:
+def lookup(name: str, language: str) -> LibrarySummary | None:
     """What is known of ``name`` in a source of ``language`` ("fortran" or "c", C++ included); None: it may do anything."""
     if language == "fortran":
         return _FORTRAN.get(name.lower())
@@ -86,13 +86,13 @@ def _counts(argument: Expression) -> bool:
     return isinstance(argument, Text) and "%n" in argument.text.replace("%%", "")
 
 
-def _table(*groups: Iterable[Known]) -> dict[str, Known]:
+def _table(*groups: Iterable[LibrarySummary]) -> dict[str, LibrarySummary]:
     return {known.name: known for group in groups for known in group}
 
 
-def _each(names: str, like: Known | None = None) -> list[Known]:
+def _each(names: str, like: LibrarySummary | None = None) -> list[LibrarySummary]:
     """One entry a name, all alike; pure without ``like``."""
-    pattern = like or Known("", pure=True)
+    pattern = like or LibrarySummary("", pure=True)
     return [replace(pattern, name=name) for name in names.split()]
 
 
@@ -120,15 +120,15 @@ _OPENMP = """
 """
 
 
-def _c_functions() -> dict[str, Known]:
+def _c_functions() -> dict[str, LibrarySummary]:
     return _table(
         _each(_precisions(_REAL_FUNCTIONS + _COMPLEX_FUNCTIONS)),
-        _each(_precisions("frexp modf"), Known("", writes=(1,))),
-        _each(_precisions("remquo"), Known("", writes=(2,))),
-        _each(_precisions("sincos"), Known("", writes=(1, 2))),
-        _each(_precisions("lgamma"), Known("", state="signgam")),
+        _each(_precisions("frexp modf"), LibrarySummary("", writes=(1,))),
+        _each(_precisions("remquo"), LibrarySummary("", writes=(2,))),
+        _each(_precisions("sincos"), LibrarySummary("", writes=(1, 2))),
+        _each(_precisions("lgamma"), LibrarySummary("", state="signgam")),
         _each(_C_PURE),
-        _each("std::max std::min", Known("", pure=True, chooses=(0, 1))),
+        _each("std::max std::min", LibrarySummary("", pure=True, chooses=(0, 1))),
         _c_memory(),
         _c_strings(),
         _c_input_output(),
@@ -140,59 +140,59 @@ def _precisions(names: str) -> str:
     return " ".join(f"{name}{suffix}" for name in names.split() for suffix in ("", "f", "l"))
 
 
-def _c_memory() -> list[Known]:
-    heap = Known("", state="heap", allocates=True)
+def _c_memory() -> list[LibrarySummary]:
+    heap = LibrarySummary("", state="heap", allocates=True)
     return [
         *_each("malloc calloc valloc pvalloc memalign aligned_alloc alloca", heap),
         *_each("strdup strndup", replace(heap, reads=(0,))),
         *_each("realloc reallocarray", replace(heap, reads=(0,), writes=(0,), frees=True, returns=0)),
-        *_each("free cfree", Known("", state="heap", frees=True, writes=(0,))),
-        Known("posix_memalign", state="heap", allocates=True, writes=(0,), fills=0),
-        *_each("memcpy memmove", Known("", reads=(1,), writes=(0,), returns=0, copies=((0, 1),))),
-        Known("mempcpy", reads=(1,), writes=(0,), returns=0, copies=((0, 1),)),
-        Known("bcopy", reads=(0,), writes=(1,), copies=((1, 0),)),
-        *_each("memset", Known("", writes=(0,), returns=0)),
-        *_each("bzero explicit_bzero", Known("", writes=(0,))),
-        *_each("memcmp bcmp", Known("", reads=(0, 1))),
-        *_each("memchr memrchr rawmemchr", Known("", reads=(0,), returns=0)),
-        Known("memmem", reads=(0, 2), returns=0),
-        Known("std::swap", reads=(0, 1), writes=(0, 1), copies=((0, 1), (1, 0))),
+        *_each("free cfree", LibrarySummary("", state="heap", frees=True, writes=(0,))),
+        LibrarySummary("posix_memalign", state="heap", allocates=True, writes=(0,), fills=0),
+        *_each("memcpy memmove", LibrarySummary("", reads=(1,), writes=(0,), returns=0, copies=((0, 1),))),
+        LibrarySummary("mempcpy", reads=(1,), writes=(0,), returns=0, copies=((0, 1),)),
+        LibrarySummary("bcopy", reads=(0,), writes=(1,), copies=((1, 0),)),
+        *_each("memset", LibrarySummary("", writes=(0,), returns=0)),
+        *_each("bzero explicit_bzero", LibrarySummary("", writes=(0,))),
+        *_each("memcmp bcmp", LibrarySummary("", reads=(0, 1))),
+        *_each("memchr memrchr rawmemchr", LibrarySummary("", reads=(0,), returns=0)),
+        LibrarySummary("memmem", reads=(0, 2), returns=0),
+        LibrarySummary("std::swap", reads=(0, 1), writes=(0, 1), copies=((0, 1), (1, 0))),
     ]
 
 
-def _c_strings() -> list[Known]:
+def _c_strings() -> list[LibrarySummary]:
     return [
-        *_each("strlen strnlen", Known("", reads=(0,))),
-        *_each("strcmp strncmp strcasecmp strncasecmp strspn strcspn", Known("", reads=(0, 1))),
-        *_each("strcoll", Known("", reads=(0, 1), state="locale")),
-        *_each("strcpy strncpy stpcpy stpncpy", Known("", reads=(1,), writes=(0,), returns=0)),
-        *_each("strcat strncat", Known("", reads=(0, 1), writes=(0,), returns=0)),
-        *_each("strchr strrchr strchrnul index rindex", Known("", reads=(0,), returns=0)),
-        *_each("strstr strcasestr strpbrk", Known("", reads=(0, 1), returns=0)),
+        *_each("strlen strnlen", LibrarySummary("", reads=(0,))),
+        *_each("strcmp strncmp strcasecmp strncasecmp strspn strcspn", LibrarySummary("", reads=(0, 1))),
+        *_each("strcoll", LibrarySummary("", reads=(0, 1), state="locale")),
+        *_each("strcpy strncpy stpcpy stpncpy", LibrarySummary("", reads=(1,), writes=(0,), returns=0)),
+        *_each("strcat strncat", LibrarySummary("", reads=(0, 1), writes=(0,), returns=0)),
+        *_each("strchr strrchr strchrnul index rindex", LibrarySummary("", reads=(0,), returns=0)),
+        *_each("strstr strcasestr strpbrk", LibrarySummary("", reads=(0, 1), returns=0)),
         # strtok is left out: it remembers a string, which a later call with NULL reads and writes.
-        Known("strtok_r", reads=(0, 1, 2), writes=(0, 2), returns=0, stores=((2, 0),)),
-        *_each("atoi atol atoll atof", Known("", reads=(0,))),
+        LibrarySummary("strtok_r", reads=(0, 1, 2), writes=(0, 2), returns=0, stores=((2, 0),)),
+        *_each("atoi atol atoll atof", LibrarySummary("", reads=(0,))),
         *_each(
             "strtol strtoll strtoul strtoull strtod strtof strtold strtoimax strtoumax",
-            Known("", reads=(0,), writes=(1,), stores=((1, 0),)),
+            LibrarySummary("", reads=(0,), writes=(1,), stores=((1, 0),)),
         ),
-        Known("strerror", state="locale", lends=True),
-        Known("setlocale", reads=(1,), state="locale", lends=True),
+        LibrarySummary("strerror", state="locale", lends=True),
+        LibrarySummary("setlocale", reads=(1,), state="locale", lends=True),
     ]
 
 
-def _c_input_output() -> list[Known]:
-    stream = Known("", io=True)
-    file = Known("", io=True, state="synchronisation")
+def _c_input_output() -> list[LibrarySummary]:
+    stream = LibrarySummary("", io=True)
+    file = LibrarySummary("", io=True, state="synchronisation")
     return [
         *_each("printf vprintf", replace(stream, reads_from=0)),
         *_each("fprintf vfprintf", replace(stream, reads_from=0, writes=(0,))),
         replace(file, name="dprintf", reads_from=1),
-        *_each("sprintf vsprintf", Known("", reads_from=1, writes=(0,))),
-        *_each("snprintf vsnprintf", Known("", reads_from=2, writes=(0,))),
-        Known("scanf", io=True, reads=(0,), writes_from=1),
+        *_each("sprintf vsprintf", LibrarySummary("", reads_from=1, writes=(0,))),
+        *_each("snprintf vsnprintf", LibrarySummary("", reads_from=2, writes=(0,))),
+        LibrarySummary("scanf", io=True, reads=(0,), writes_from=1),
         replace(file, name="fscanf", reads=(0, 1), writes=(0,), writes_from=2, stream=0),
-        Known("sscanf", reads=(0, 1), writes_from=2),
+        LibrarySummary("sscanf", reads=(0, 1), writes_from=2),
         *_each("puts perror", replace(stream, reads=(0,))),
         *_each("putchar getchar", stream),
         *_each("fputs", replace(stream, reads=(0, 1), writes=(1,))),
@@ -201,7 +201,7 @@ def _c_input_output() -> list[Known]:
         *_each("feof ferror clearerr ftell ftello fileno", replace(stream, reads=(0,), writes=(0,))),
         replace(file, name="fgets", reads=(2,), writes=(0, 2), returns=0, stream=2),
         replace(file, name="fread", reads=(3,), writes=(0, 3), stream=3),
-        Known("fwrite", io=True, reads=(0, 3), writes=(3,)),
+        LibrarySummary("fwrite", io=True, reads=(0, 3), writes=(3,)),
         *_each("fclose pclose", replace(file, reads=(0,), writes=(0,))),
         *_each("fopen freopen", replace(file, reads=(0, 1), lends=True)),
         *_each("setbuf setvbuf", replace(stream, reads=(0,), writes=(0, 1), stores=((0, 1),))),
@@ -216,12 +216,12 @@ def _c_input_output() -> list[Known]:
     ]
 
 
-def _c_rest() -> list[Known]:
-    clock = Known("", state="clock")
-    random = Known("", state="random")
+def _c_rest() -> list[LibrarySummary]:
+    clock = LibrarySummary("", state="clock")
+    random = LibrarySummary("", state="random")
     return [
-        *_each("exit _exit _Exit quick_exit", Known("", ends=True, io=True)),
-        *_each("abort assert __assert_fail __assert", Known("", ends=True, io=True, reads_from=0)),
+        *_each("exit _exit _Exit quick_exit", LibrarySummary("", ends=True, io=True)),
+        *_each("abort assert __assert_fail __assert", LibrarySummary("", ends=True, io=True, reads_from=0)),
         *_each("time", replace(clock, writes=(0,))),
         *_each("clock MPI_Wtime MPI_Wtick PMPI_Wtime omp_get_wtime omp_get_wtick sleep usleep", clock),
         *_each("gettimeofday", replace(clock, writes=(0, 1))),
@@ -232,14 +232,14 @@ def _c_rest() -> list[Known]:
         *_each("localtime_r gmtime_r", replace(clock, reads=(0,), writes=(1,), returns=1)),
         *_each("strftime", replace(clock, reads=(2, 3), writes=(0,))),
         *_each("rand random drand48 lrand48 mrand48 srand srandom srand48", random),
-        *_each("rand_r", Known("", reads=(0,), writes=(0,))),
+        *_each("rand_r", LibrarySummary("", reads=(0,), writes=(0,))),
         *_each("erand48 nrand48 jrand48", replace(random, reads=(0,), writes=(0,))),
-        Known("getenv", reads=(0,), state="environment", lends=True),
-        *_each("getpid getppid getuid getgid sysconf gethostid get_nprocs", Known("", state="environment")),
-        Known("gethostname", writes=(0,), state="environment"),
-        *_each(_OPENMP, Known("", state="threads")),
-        Known("qsort", reads=(0,), writes=(0,), calls=(3,)),
-        Known("bsearch", reads=(0, 1), returns=1, calls=(4,)),
+        LibrarySummary("getenv", reads=(0,), state="environment", lends=True),
+        *_each("getpid getppid getuid getgid sysconf gethostid get_nprocs", LibrarySummary("", state="environment")),
+        LibrarySummary("gethostname", writes=(0,), state="environment"),
+        *_each(_OPENMP, LibrarySummary("", state="threads")),
+        LibrarySummary("qsort", reads=(0,), writes=(0,), calls=(3,)),
+        LibrarySummary("bsearch", reads=(0, 1), returns=1, calls=(4,)),
     ]
 
 
@@ -269,27 +269,33 @@ _ABOUT_DECLARATIONS = """
 """
 
 
-def _fortran_functions() -> dict[str, Known]:
-    clock = Known("", state="clock")
-    environment = Known("", state="environment")
+def _fortran_functions() -> dict[str, LibrarySummary]:
+    clock = LibrarySummary("", state="clock")
+    environment = LibrarySummary("", state="environment")
     return _table(
         _each(_FORTRAN_PURE),
-        _each(_FORTRAN_INQUIRIES, Known("", pure=True, inquiry=True)),
-        _each(_ABOUT_DECLARATIONS, Known("", pure=True, inquiry=True, of_declaration=True)),
-        _each("is_iostat_end is_iostat_eor c_associated", Known("", pure=True)),
+        _each(_FORTRAN_INQUIRIES, LibrarySummary("", pure=True, inquiry=True)),
+        _each(_ABOUT_DECLARATIONS, LibrarySummary("", pure=True, inquiry=True, of_declaration=True)),
+        _each("is_iostat_end is_iostat_eor c_associated", LibrarySummary("", pure=True)),
         [
-            Known("c_loc", pure=True, inquiry=True, returns=0),
-            Known("loc", pure=True, inquiry=True, returns=0),
-            Known("c_f_pointer", writes=(1,), parameters=("cptr", "fptr", "shape", "lower")),
-            Known("move_alloc", writes=(0, 1, 2, 3), state="heap", parameters=("from", "to", "stat", "errmsg")),
-            Known("mvbits", writes=(3,), parameters=("from", "frompos", "len", "to", "topos")),
-            Known("random_number", writes=(0,), state="random", parameters=("harvest",)),
-            Known("random_seed", writes=(0, 2), state="random", parameters=("size", "put", "get")),
-            Known("random_init", state="random", parameters=("repeatable", "image_distinct")),
-            *_each("rand irand srand", Known("", writes=(0,), state="random")),
-            Known("system_clock", writes=(0, 1, 2), state="clock", parameters=("count", "count_rate", "count_max")),
-            Known("cpu_time", writes=(0,), state="clock", parameters=("time",)),
-            Known("date_and_time", writes=(0, 1, 2, 3), state="clock", parameters=("date", "time", "zone", "values")),
+            LibrarySummary("c_loc", pure=True, inquiry=True, returns=0),
+            LibrarySummary("loc", pure=True, inquiry=True, returns=0),
+            LibrarySummary("c_f_pointer", writes=(1,), parameters=("cptr", "fptr", "shape", "lower")),
+            LibrarySummary(
+                "move_alloc", writes=(0, 1, 2, 3), state="heap", parameters=("from", "to", "stat", "errmsg")
+            ),
+            LibrarySummary("mvbits", writes=(3,), parameters=("from", "frompos", "len", "to", "topos")),
+            LibrarySummary("random_number", writes=(0,), state="random", parameters=("harvest",)),
+            LibrarySummary("random_seed", writes=(0, 2), state="random", parameters=("size", "put", "get")),
+            LibrarySummary("random_init", state="random", parameters=("repeatable", "image_distinct")),
+            *_each("rand irand srand", LibrarySummary("", writes=(0,), state="random")),
+            LibrarySummary(
+                "system_clock", writes=(0, 1, 2), state="clock", parameters=("count", "count_rate", "count_max")
+            ),
+            LibrarySummary("cpu_time", writes=(0,), state="clock", parameters=("time",)),
+            LibrarySummary(
+                "date_and_time", writes=(0, 1, 2, 3), state="clock", parameters=("date", "time", "zone", "values")
+            ),
             *_each(
                 "mpi_wtime mpi_wtick pmpi_wtime omp_get_wtime omp_get_wtick time time8 mclock mclock8 secnds", clock
             ),
@@ -298,19 +304,19 @@ def _fortran_functions() -> dict[str, Known]:
             *_each("etime dtime", replace(clock, writes=(0, 1))),
             *_each("fdate idate itime", replace(clock, writes=(0,))),
             *_each("iargc command_argument_count getpid", environment),
-            Known(
+            LibrarySummary(
                 "get_command_argument",
                 writes=(1, 2, 3, 4),
                 state="environment",
                 parameters=("number", "value", "length", "status", "errmsg"),
             ),
-            Known(
+            LibrarySummary(
                 "get_command",
                 writes=(0, 1, 2, 3),
                 state="environment",
                 parameters=("command", "length", "status", "errmsg"),
             ),
-            Known(
+            LibrarySummary(
                 "get_environment_variable",
                 writes=(1, 2, 3, 5),
                 state="environment",
@@ -318,9 +324,9 @@ def _fortran_functions() -> dict[str, Known]:
             ),
             *_each("getarg getenv", replace(environment, writes=(1,))),
             *_each("hostnm getcwd", replace(environment, writes=(0, 1))),
-            *_each(_OPENMP, Known("", state="threads")),
-            Known("flush", io=True, state="synchronisation", parameters=("unit",)),
-            *_each("exit abort", Known("", ends=True, io=True)),
+            *_each(_OPENMP, LibrarySummary("", state="threads")),
+            LibrarySummary("flush", io=True, state="synchronisation", parameters=("unit",)),
+            *_each("exit abort", LibrarySummary("", ends=True, io=True)),
         ],
     )
 

@@ -26,7 +26,7 @@ from lapwing.overlap.analysis.effects.effects import Effects, is_only_read
 from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.analysis.liveness import Liveness
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.analysis.motion_barriers import Fences
+from lapwing.overlap.analysis.motion_barriers import MotionBarriers
 from lapwing.overlap.ir.expressions import Name, Number, Operation, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import (
@@ -108,7 +108,7 @@ class Move:
 
 
 @dataclass
-class Arranger:
+class CodeMotion:
     """Arranges the lists of one procedure. ``lean``: first halves hold nothing but what starts, and what that needs.
     ``moved``: what was moved up, and the wait it now precedes.
     """
@@ -120,7 +120,7 @@ class Arranger:
     divide_producer: DivideProducer
     refused: Refused
     refused_work: RefusedWork
-    fences: Fences
+    fences: MotionBarriers
     allowed: Callable[[str], bool]  # motions, by name
     lean: bool = True
     moved: list[Move] = field(default_factory=list)

@@ -22,7 +22,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import has_messages, message_of
-from lapwing.overlap.ir.statements import Call, Statement, given
+from lapwing.overlap.ir.statements import Call, Statement, definitions
 from lapwing.overlap.libraries import summaries
 from lapwing.overlap.report.outcome import Options
 from lapwing.overlap.source.spans import Span
@@ -84,7 +84,9 @@ class Context:
         program = self.analysis.program
         values: dict[str, set[str | None]] = {}
         everything = (s for procedure in program.procedures.values() for s in procedure.body.walk())
-        by_statements = ((symbol.key, value) for s in everything for symbol, value in chain(given(s), _handed_out(s)))
+        by_statements = (
+            (symbol.key, value) for s in everything for symbol, value in chain(definitions(s), _handed_out(s))
+        )
         for key, value in chain(program.initial.items(), by_statements):
             values.setdefault(key, set()).add(value.name if isinstance(value, Constant) else None)
         return {key: frozenset(map(str, types)) for key, types in values.items() if types <= mpi.TYPE_SIZES.keys()}

@@ -17,7 +17,7 @@ from lapwing.overlap.transforms.context import Context
 
 
 @dataclass(frozen=True)
-class Unsuitable:
+class Eligibility:
     """``read``: the program as it was read."""
 
     context: Context

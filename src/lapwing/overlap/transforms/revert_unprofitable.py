@@ -9,22 +9,22 @@ from dataclasses import replace
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import message_of, rewrite, with_blocks
-from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Statement
 from lapwing.overlap.source.spans import Span
 
 
-def settled(body: Block, original: Procedure) -> Block:
+def reverted(body: Block, original: Procedure) -> Block:
     """``body``, which the motions made of the original's; the original's own where nothing is left of them."""
     calls = {s.span: s for s in original.body.walk() if isinstance(s, Call)}
-    return _restored(_settled(body, calls), original.body)
+    return _restored(_reverted(body, calls), original.body)
 
 
-def _settled(block: Block, calls: dict[Span, Call]) -> Block:
+def _reverted(block: Block, calls: dict[Span, Call]) -> Block:
     """Communications whose start and end stand side by side are put together again, if they were one of the ``calls``."""
     statements: list[Statement] = []
     for statement in block.statements:
-        call = calls.get(statement.call.span) if isinstance(statement, Phase) else None
+        call = calls.get(statement.call.span) if isinstance(statement, SplitPhaseOperation) else None
         parts = 0 if call is None else _parts_before(statement, statements, call)
         if call is not None and parts:
             statements[-parts:] = [call]
@@ -38,26 +38,28 @@ def _settled(block: Block, calls: dict[Span, Call]) -> Block:
 
 def _parts_before(end: Statement, before: Sequence[Statement], call: Call) -> int:
     """How many of the last statements are, with this end, all of one blocking call; 0 if they are not."""
-    if not isinstance(end, Phase) or end.wait is not None or end.part not in (Part.ARRIVE, Part.END):
+    if not isinstance(end, SplitPhaseOperation) or end.wait is not None or end.part not in (Part.ARRIVE, Part.END):
         return 0
     message = message_of(call)
     sends = message is not None and message.kind is mpi.Kind.SENDRECV
     parts = 2 if sends else 1
-    near = [s for s in before[-parts:] if isinstance(s, Phase) and s.call.span == end.call.span]
+    near = [s for s in before[-parts:] if isinstance(s, SplitPhaseOperation) and s.call.span == end.call.span]
     if len(near) < parts or near[0].slot != end.slot:
         return 0
     return parts if not sends or near[1].part is Part.SEND else 0
 
 
 def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
-    blocks = [_settled(b, calls) for b in statement.blocks()]
+    blocks = [_reverted(b, calls) for b in statement.blocks()]
     return with_blocks(statement, blocks) if blocks else statement
 
 
 def _restored(body: Block, original: Block) -> Block:
     """Pairs of calls, or what one MPI_Waitall completes, become the calls again where all that stands between their phases is
     as it was between them."""
-    waits: Mapping[int, int] = Counter(id(s.wait) for s in body.walk() if isinstance(s, Phase) and s.wait is not None)
+    waits: Mapping[int, int] = Counter(
+        id(s.wait) for s in body.walk() if isinstance(s, SplitPhaseOperation) and s.wait is not None
+    )
     if not waits:
         return original if body == original else body
     plain = _as_calls(body, waits, sends=True)
@@ -75,11 +77,11 @@ def _restored(body: Block, original: Block) -> Block:
 def _undisturbed(block: Block, wait: int, waits: Mapping[int, int], runs: Mapping[int, Sequence[Statement]]) -> bool:
     """Whether the block holds all phases that this call completes, and from the first to the last what the original has, once
     ``waits`` (with the numbers of their phases) are calls again."""
-    places = [n for n, s in enumerate(block.statements) if isinstance(s, Phase) and id(s.wait) == wait]
+    places = [n for n, s in enumerate(block.statements) if isinstance(s, SplitPhaseOperation) and id(s.wait) == wait]
     if len(places) != waits[wait]:
         return False
     start = block.statements[places[0]]
-    assert isinstance(start, Phase)
+    assert isinstance(start, SplitPhaseOperation)
     between = replace(block, statements=block.statements[places[0] : places[-1] + 1])
     now = _as_calls(between, waits, sends=True).statements
     return now == tuple(runs.get(id(start.call), ()))[: len(now)]
@@ -90,13 +92,13 @@ def _as_calls(body: Block, waits: Mapping[int, int], *, sends: bool = False) -> 
     done: set[int] = set()
 
     def back(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Phase) and id(statement.wait) in waits and statement.wait is not None:
+        if isinstance(statement, SplitPhaseOperation) and id(statement.wait) in waits and statement.wait is not None:
             if statement.part not in (Part.ARRIVE, Part.END):
                 return (statement.call,)
             first = id(statement.wait) not in done  # it completes the others, too
             done.add(id(statement.wait))
             return (statement.wait,) if first else ()
-        if sends and isinstance(statement, Phase) and statement.part is Part.SEND:
+        if sends and isinstance(statement, SplitPhaseOperation) and statement.part is Part.SEND:
             return (statement.call,)
         return (statement,)
 

@@ -29,7 +29,7 @@ from lapwing.overlap.source.spans import Span
 _QUALIFIERS = frozenset({"const", "struct"})
 
 
-def called(state: State, callee: Procedure, arguments: Sequence[Expression], where: Span | None) -> Called:
+def call_effects(state: State, callee: Procedure, arguments: Sequence[Expression], where: Span | None) -> Called:
     """What a call does where the state stands. Remembered: most lists that a call is in are walked again and again, and few
     of them differ in what the call asks for."""
     analysis = state.analysis
@@ -47,7 +47,7 @@ def called(state: State, callee: Procedure, arguments: Sequence[Expression], whe
 def _called(
     state: State, callee: Procedure, summary: Effects, arguments: Sequence[Expression], where: Span | None
 ) -> Called:
-    bindings = Bindings(state, callee, arguments)
+    bindings = ActualFormalMapping(state, callee, arguments)
     if state.sectionless:
         translated = map(bindings.coarse, summary.without_sections)
     else:
@@ -68,7 +68,7 @@ def _called(
     return Called(accesses, operations, frozenset(written), everything)
 
 
-class Bindings:
+class ActualFormalMapping:
     """What a callee's dummy arguments, and the terms of its summary, are for its caller."""
 
     def __init__(self, state: State, callee: Procedure, arguments: Sequence[Expression]) -> None:

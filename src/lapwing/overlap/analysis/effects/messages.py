@@ -14,7 +14,7 @@ from lapwing.overlap.analysis.effects.state import State
 from lapwing.overlap.analysis.messages.sites import COMMUNICATING
 from lapwing.overlap.ir.accesses import Access, Memory
 from lapwing.overlap.ir.expressions import AddressOf, Constant, Element, Expression, Name, Number, Text, without_casts
-from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call
 from lapwing.overlap.ir.value_kinds import shape_of
 
@@ -149,7 +149,7 @@ def _still(state: State, access: Access) -> Access:
     return replace(access, section=None, stale=True)
 
 
-def of_part(state: State, phase: Phase) -> None:
+def of_part(state: State, phase: SplitPhaseOperation) -> None:
     """A communication's part touches its buffers when it copies, or as long as they are in use."""
     call = phase.call
     assert call.name is not None
@@ -191,7 +191,7 @@ def of_part(state: State, phase: Phase) -> None:
         state.operations.append(_operation(state, started, arguments, call))
 
 
-def _concerns(phase: Phase, parameter: mpi.Parameter) -> bool:
+def _concerns(phase: SplitPhaseOperation, parameter: mpi.Parameter) -> bool:
     """Whether this part of a communication reads or writes the argument."""
     role = parameter.role
     if role in (mpi.Role.REQUEST, mpi.Role.REQUESTS):

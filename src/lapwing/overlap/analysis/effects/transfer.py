@@ -9,7 +9,7 @@ from functools import cached_property
 from lapwing.affine.sections import Condition, Linear, Section
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects import messages
-from lapwing.overlap.analysis.effects.actual_formal import called, is_place
+from lapwing.overlap.analysis.effects.actual_formal import call_effects, is_place
 from lapwing.overlap.analysis.effects.effects import OUT_OF_LOOPS, Effects, out_of_loop, together
 from lapwing.overlap.analysis.effects.state import State
 from lapwing.overlap.analysis.effects.value_numbering import Environment
@@ -34,7 +34,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import has_explicit_shape
-from lapwing.overlap.ir.split_phase import Phase, Written
+from lapwing.overlap.ir.split_phase import SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import (
     Allocate,
     Assign,
@@ -92,7 +92,7 @@ class Transfer(State):
                 far = kind in ("break", "continue") and statement.to is not None
                 leaves = f"{OUT_OF_LOOPS} to {statement.to}" if far else kind
                 return replace(head, leaves=leaves, where=statement.span)
-            case Phase():
+            case SplitPhaseOperation():
                 return self._simple(lambda: messages.of_part(self, statement), statement.span)
             case Written():
                 return self._simple(lambda: self._written(statement), statement.span)
@@ -409,7 +409,7 @@ class Transfer(State):
             return
         self._library(library, arguments)
 
-    def _library(self, library: summaries.Known, arguments: Sequence[Expression]) -> None:
+    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> None:
         read, written = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
             if self.language() == "fortran":
@@ -437,7 +437,7 @@ class Transfer(State):
         if library.ends:
             self.barrier = self.barrier or f"{library.name} ends the program"
 
-    def _asked(self, argument: Name, library: summaries.Known) -> None:
+    def _asked(self, argument: Name, library: summaries.LibrarySummary) -> None:
         """Fortran: an inquiry about a variable."""
         if not library.reads_nothing_of(argument):
             self._shape(argument)
@@ -494,7 +494,7 @@ class Transfer(State):
                 self.value(argument)
             else:
                 self._argument_by_value(argument)
-        does = called(self, callee, arguments, self.where)
+        does = call_effects(self, callee, arguments, self.where)
         if fortran:
             self._hand_shapes(callee, arguments, does.accesses)
         self.found += does.accesses
@@ -537,7 +537,7 @@ class Transfer(State):
         return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
 
 
-def _is_of_standard_stream(library: summaries.Known, arguments: Sequence[Expression]) -> bool:
+def _is_of_standard_stream(library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> bool:
     """Whether the call works on a stream that is no file of other ranks', too."""
     if library.stream is None or library.stream >= len(arguments):
         return False

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.inclusion import UNKNOWN_NODE, Constraints
-from lapwing.overlap.analysis.memory.no_alias import DistinctPointers
+from lapwing.overlap.analysis.memory.no_alias import NoAlias
 from lapwing.overlap.dataflow.call_graph import (
     CallGraph,
     CallSite,
@@ -64,7 +64,7 @@ class Aliases:
         self._model = model
         self._escaped = model.constraints.targets(UNKNOWN_NODE)
         self._sets: dict[frozenset[int], frozenset[Memory]] = {}
-        self._distinct = DistinctPointers(model.program, model.callgraph, self)
+        self._distinct = NoAlias(model.program, model.callgraph, self)
 
     @staticmethod
     def of(program: Program, callgraph: CallGraph) -> Aliases:
@@ -453,7 +453,9 @@ class _Denotation(ABC, Generic[V]):
         function = summaries.lookup(call.name, "c") if target is Target.KNOWN and call.name is not None else None
         return self._known_result(function, call, chosen) if function is not None else self.fixed(())
 
-    def _known_result(self, function: summaries.Known, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
+    def _known_result(
+        self, function: summaries.LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]
+    ) -> V:
         parts = [chosen(call.arguments[number]) for number in function.chooses if number < len(call.arguments)]
         if function.returns is not None and function.returns < len(call.arguments):
             parts.append(self._c_value(call.arguments[function.returns], True))
@@ -784,7 +786,7 @@ class _Collector:
         if function.calls:
             self._hand_over(arguments, writer)
 
-    def _call_known_fortran(self, call: Call | Invocation, function: summaries.Known | None) -> None:
+    def _call_known_fortran(self, call: Call | Invocation, function: summaries.LibrarySummary | None) -> None:
         if function is not None and function.state == "heap":
             for argument in _all_arguments(call):
                 self._changeable(argument)

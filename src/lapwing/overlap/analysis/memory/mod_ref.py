@@ -39,7 +39,7 @@ from lapwing.overlap.libraries import summaries
 
 
 @dataclass(frozen=True)
-class Touch:
+class MemoryReference:
     """``through``: what the pointer ``symbol`` points to. ``symbol`` is None where only the memory is known."""
 
     symbol: Symbol | None
@@ -48,42 +48,42 @@ class Touch:
     writes: bool
 
 
-_ANYTHING = Touch(None, False, frozenset({UNKNOWN}), True)
+_ANYTHING = MemoryReference(None, False, frozenset({UNKNOWN}), True)
 
 
-class Touches:
+class ModRef:
     """The touches of a program's statements and procedures, found when they are asked for."""
 
     def __init__(self, program: Program, graph: CallGraph, aliases: Aliases) -> None:
         self.program = program
         self.graph = graph
         self.aliases = aliases
-        self._statements: dict[int, tuple[Touch, ...]] = {}
-        self._summaries: dict[str, tuple[Touch, ...]] = {}
+        self._statements: dict[int, tuple[MemoryReference, ...]] = {}
+        self._summaries: dict[str, tuple[MemoryReference, ...]] = {}
         self._open: set[str] = set()
 
-    def of(self, statement: Statement, procedure: Procedure) -> tuple[Touch, ...]:
+    def of(self, statement: Statement, procedure: Procedure) -> tuple[MemoryReference, ...]:
         """What the statement itself touches, its blocks not included."""
         if id(statement) not in self._statements:
             self._statements[id(statement)] = tuple(dict.fromkeys(_Reader(self, procedure).statement(statement)))
         return self._statements[id(statement)]
 
-    def itself(self, statement: Statement, procedure: Procedure) -> tuple[Touch, ...]:
+    def itself(self, statement: Statement, procedure: Procedure) -> tuple[MemoryReference, ...]:
         """The same without what procedures of the program touch that it calls."""
         return tuple(dict.fromkeys(_Reader(self, procedure, calls=False).statement(statement)))
 
-    def of_expression(self, expression: Expression, procedure: Procedure) -> tuple[Touch, ...]:
+    def of_expression(self, expression: Expression, procedure: Procedure) -> tuple[MemoryReference, ...]:
         """What it touches to find an expression's value."""
         return tuple(dict.fromkeys(_Reader(self, procedure).expression(expression)))
 
-    def summary(self, procedure: Procedure) -> tuple[Touch, ...]:
+    def summary(self, procedure: Procedure) -> tuple[MemoryReference, ...]:
         """What a call of the procedure touches: its arguments, and what outlives it."""
         key = procedure.key
         if key in self._open:
             return ()  # the call that is being looked into says it all
         if key not in self._summaries:
             self._open.add(key)
-            found: dict[Touch, None] = {}
+            found: dict[MemoryReference, None] = {}
             fortran = language_of(self.program, procedure) == "fortran"
             for statement in done_on_entry(procedure) if fortran else ():
                 found |= dict.fromkeys(_Reader(self, procedure).statement(statement))
@@ -94,7 +94,7 @@ class Touches:
             self._summaries[key] = tuple(found)
         return self._summaries[key]
 
-    def handed(self, argument: Expression, procedure: Procedure, *, writes: bool) -> Touch | None:
+    def handed(self, argument: Expression, procedure: Procedure, *, writes: bool) -> MemoryReference | None:
         """What an argument hands to the callee to read or write; None if that is no memory."""
         inner = bare(argument)
         if isinstance(inner, Constant | Number | Text):
@@ -102,7 +102,7 @@ class Touches:
         if language_of(self.program, procedure) == "fortran":
             base = base_of(inner)
             memory = self._objects(inner, procedure)
-            return Touch(base, False, memory, writes) if memory else None
+            return MemoryReference(base, False, memory, writes) if memory else None
         if isinstance(inner, AddressOf):
             base = base_of(inner.object)
             through = base is not None and base.pointer and not isinstance(inner.object, Name)
@@ -111,14 +111,14 @@ class Touches:
             base = names[0] if len(names) == 1 else None
             through = base is not None and base.pointer
         memory = self.aliases.pointees(argument, procedure)
-        return Touch(base, through, memory, writes) if memory else None
+        return MemoryReference(base, through, memory, writes) if memory else None
 
     def _objects(self, place: Expression, procedure: Procedure) -> frozenset[Memory]:
         if isinstance(place, Name) and not place.symbol.target and not place.symbol.pointer:
             return frozenset({Memory(place.symbol.key, place.symbol)})
         return self.aliases.objects(place, procedure)
 
-    def meet(self, one: Touch, other: Touch) -> bool:
+    def meet(self, one: MemoryReference, other: MemoryReference) -> bool:
         """Whether both may touch the same memory."""
         a, b = one.symbol, other.symbol
         if a is not None and b is not None:
@@ -128,7 +128,9 @@ class Touches:
                 return False
         return self.aliases.may_overlap(one.memory, other.memory)
 
-    def translated(self, touch: Touch, call: Call | Invocation, callee: Procedure, caller: Procedure) -> Touch | None:
+    def translated(
+        self, touch: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
+    ) -> MemoryReference | None:
         """A callee's touch in terms of its caller."""
         for dummy, argument in arguments_of(call, callee):
             if touch.symbol == dummy:
@@ -137,18 +139,20 @@ class Touches:
                 return self.handed(argument, caller, writes=touch.writes)
         return touch
 
-    def inside(self, touch: Touch, call: Call | Invocation, callee: Procedure, caller: Procedure) -> tuple[Touch, ...]:
+    def inside(
+        self, touch: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
+    ) -> tuple[MemoryReference, ...]:
         """A caller's touch in terms of a procedure it calls: as it is, and as every dummy argument that it is handed to as."""
         found = [touch]
         for dummy, argument in arguments_of(call, callee):
             handed = self.handed(argument, caller, writes=touch.writes)
             if handed is not None and self.meet(handed, touch):
                 through = dummy.by_value or (dummy.pointer and language_of(self.program, callee) != "fortran")
-                found.append(Touch(dummy, through, handed.memory | {Memory(dummy.key, dummy)}, touch.writes))
+                found.append(MemoryReference(dummy, through, handed.memory | {Memory(dummy.key, dummy)}, touch.writes))
         return tuple(found)
 
 
-def dies(touch: Touch, procedure: Procedure) -> bool:
+def dies(touch: MemoryReference, procedure: Procedure) -> bool:
     """Whether what is touched is gone when the procedure returns."""
     symbol = touch.symbol
     if symbol is None or touch.through or symbol.key.startswith(("common ", "module ")):
@@ -192,14 +196,14 @@ def _plain(symbol: Symbol) -> bool:
 class _Reader:
     """Collects the touches of one statement."""
 
-    def __init__(self, touches: Touches, procedure: Procedure, *, calls: bool = True) -> None:
+    def __init__(self, touches: ModRef, procedure: Procedure, *, calls: bool = True) -> None:
         self._touches = touches
         self._calls = calls
         self._procedure = procedure
         self._fortran = language_of(touches.program, procedure) == "fortran"
-        self._found: list[Touch] = []
+        self._found: list[MemoryReference] = []
 
-    def statement(self, statement: Statement) -> list[Touch]:
+    def statement(self, statement: Statement) -> list[MemoryReference]:
         match statement:
             case Assign(target=target, value=value, operator=operator):
                 self._assign(target, value, operator)
@@ -226,7 +230,7 @@ class _Reader:
                 self._all(statement.expressions(), ())
         return self._found
 
-    def expression(self, expression: Expression) -> list[Touch]:
+    def expression(self, expression: Expression) -> list[MemoryReference]:
         self._read(expression)
         return self._found
 
@@ -251,7 +255,7 @@ class _Reader:
     def _touch(self, place: Expression, *, writes: bool) -> None:
         symbol = place.symbol if isinstance(place, Name) else base_of(place)
         through = symbol is not None and not isinstance(place, Name) and symbol.pointer and not self._fortran
-        self._found.append(Touch(symbol, through, self._touches._objects(place, self._procedure), writes))
+        self._found.append(MemoryReference(symbol, through, self._touches._objects(place, self._procedure), writes))
 
     def _hand(self, argument: Expression, *, writes: bool) -> None:
         touch = self._touches.handed(argument, self._procedure, writes=writes)
@@ -358,7 +362,7 @@ class _Reader:
                 if parameter.writes:
                     self._hand(argument, writes=True)
 
-    def _library(self, library: summaries.Known, arguments: Sequence[Expression]) -> None:
+    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> None:
         reads, writes = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
             if self._fortran:

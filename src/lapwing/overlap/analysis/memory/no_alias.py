@@ -26,7 +26,7 @@ from lapwing.overlap.ir.expressions import (
     without_casts,
 )
 from lapwing.overlap.ir.program import Procedure, Program
-from lapwing.overlap.ir.statements import Assign, Call, Declare, Jump, Statement, given, is_unread
+from lapwing.overlap.ir.statements import Assign, Call, Declare, Jump, Statement, definitions, is_unread
 from lapwing.overlap.libraries import summaries
 
 _EXCHANGE = 3  # statements: t = a; a = b; b = t;
@@ -40,7 +40,7 @@ class PointsTo(Protocol):
     def may_overlap(self, one: Iterable[Memory], other: Iterable[Memory]) -> bool: ...
 
 
-class DistinctPointers:
+class NoAlias:
     """Ask for the pointers of one procedure: its local variables, or its arguments."""
 
     def __init__(self, program: Program, graph: CallGraph, aliases: PointsTo) -> None:
@@ -151,7 +151,7 @@ class DistinctPointers:
             return set(), {}
         for statement in procedure.body.walk():
             filled = self._filled(statement, procedure)
-            for target, value in given(statement):
+            for target, value in definitions(statement):
                 fresh = target == filled or (value is not None and self._is_fresh(value, procedure))
                 if id(statement) not in swapping and not fresh:
                     own.discard(target.key)
@@ -210,7 +210,7 @@ class DistinctPointers:
         if not all(s.storage is Storage.LOCAL and _leads_to_elements(s) for s in returned):
             return False
         for statement in procedure.body.walk():
-            for target, value in given(statement):
+            for target, value in definitions(statement):
                 if target in returned and not (value is not None and self._is_fresh(value, procedure)):
                     return False
             if isinstance(statement, Call):
@@ -252,7 +252,7 @@ class DistinctPointers:
         """Keys of the variables that the procedure gives values to; all, where that is not known."""
         if not self._is_followed(procedure):
             return {s.key for s in procedure.parameters}
-        return {target.key for statement in procedure.body.walk() for target, _ in given(statement)}
+        return {target.key for statement in procedure.body.walk() for target, _ in definitions(statement)}
 
     @staticmethod
     def _is_followed(procedure: Procedure) -> bool:

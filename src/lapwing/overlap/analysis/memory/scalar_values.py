@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.analysis.memory.mod_ref import Touches
+from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.dataflow.call_graph import arguments_of, language_of
 from lapwing.overlap.ir.accesses import Memory
 from lapwing.overlap.ir.expressions import (
@@ -57,7 +57,7 @@ _Given = Expression | Value | _RankIn
 class Values:
     """The values of every scalar of a program."""
 
-    def __init__(self, touches: Touches) -> None:
+    def __init__(self, touches: ModRef) -> None:
         self._touches = touches
         self._program = touches.program
         self._given: dict[str, list[_Given]] = {key: [value] for key, value in touches.program.initial.items()}

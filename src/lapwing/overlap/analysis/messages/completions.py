@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.analysis.memory.mod_ref import Touch, Touches, bare
+from lapwing.overlap.analysis.memory.mod_ref import MemoryReference, ModRef, bare
 from lapwing.overlap.analysis.messages.request_copies import are_copied
 from lapwing.overlap.analysis.messages.sites import Site
 from lapwing.overlap.ir.accesses import Memory
@@ -18,13 +18,13 @@ from lapwing.overlap.ir.program import Procedure
 class Piece:
     """One buffer of a call: its memory, the argument that names it, and whether it is sent, received or both."""
 
-    touch: Touch
+    touch: MemoryReference
     argument: Expression
     sent: bool
     received: bool
 
 
-def everywhere(touch: Touch, touches: Touches) -> Touch:
+def everywhere(touch: MemoryReference, touches: ModRef) -> MemoryReference:
     """A touch as other procedures may see it: by memory, with the callers' that a dummy argument stands for."""
     return replace(touch, symbol=None, through=False, memory=touches.aliases.everywhere(touch.memory))
 
@@ -32,7 +32,7 @@ def everywhere(touch: Touch, touches: Touches) -> Touch:
 class Started:
     """The starts of every completion of a program, by the ids of their statements."""
 
-    def __init__(self, sites: Sequence[Site], touches: Touches) -> None:
+    def __init__(self, sites: Sequence[Site], touches: ModRef) -> None:
         self._touches = touches
         self._pieces: dict[int, tuple[Piece, ...]] = {}
         self._starts: dict[int, list[Site]] = {}

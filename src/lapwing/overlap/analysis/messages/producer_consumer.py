@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.analysis.memory.mod_ref import Touch, Touches, dies
+from lapwing.overlap.analysis.memory.mod_ref import MemoryReference, ModRef, dies
 from lapwing.overlap.analysis.messages.completions import Piece, Started, everywhere
 from lapwing.overlap.analysis.messages.sites import Site
 from lapwing.overlap.dataflow.call_graph import CallSite
@@ -78,7 +78,7 @@ _NONE = Nearest((), "")
 class Regions:
     """Finds regions; what searches have in common is remembered."""
 
-    def __init__(self, program: Program, touches: Touches, sites: Sequence[Site], started: Started) -> None:
+    def __init__(self, program: Program, touches: ModRef, sites: Sequence[Site], started: Started) -> None:
         self.program = program
         self._sites = {id(site.statement): site for site in sites}
         self.touches = touches
@@ -329,7 +329,7 @@ class _Touching(_Wanted):
     """Statements that touch memory: ones that write it, and for touches that write also ones that read it."""
 
     regions: Regions
-    touches: tuple[Touch, ...]
+    touches: tuple[MemoryReference, ...]
     origin: Site
     moved: tuple[Piece, ...]
 
@@ -344,7 +344,7 @@ class _Touching(_Wanted):
             found = (*(t for t in found if t not in self._other_parts(site)), *self._delivered(site))
         return any(self._concerns(mine, theirs) for theirs in found for mine in self.touches)
 
-    def _other_parts(self, site: Site) -> frozenset[Touch]:
+    def _other_parts(self, site: Site) -> frozenset[MemoryReference]:
         """Touches of another call's buffers that begin elsewhere in the same array: nobody receives twice into the same place,
         or into what is being sent, and names it in two ways."""
         if site is self.origin or site.procedure.key != self.origin.procedure.key:
@@ -357,7 +357,7 @@ class _Touching(_Wanted):
         ]
         return frozenset(replace(touch, writes=writes) for touch in apart for writes in (False, True))
 
-    def _delivered(self, site: Site) -> list[Touch]:
+    def _delivered(self, site: Site) -> list[MemoryReference]:
         """What a completion brings, of other calls than the one whose region is looked for."""
         starts = self.regions.started.starts_of(site)
         own = (self.origin, *self.regions.started.starts_of(self.origin))
@@ -372,7 +372,7 @@ class _Touching(_Wanted):
         )
         return [everywhere(touch, touches) for touch in brought]
 
-    def _concerns(self, mine: Touch, theirs: Touch) -> bool:
+    def _concerns(self, mine: MemoryReference, theirs: MemoryReference) -> bool:
         return (mine.writes or theirs.writes) and self.regions.touches.meet(mine, theirs)
 
     def entering(self, site: CallSite, caller: Procedure, callee: Procedure) -> _Wanted | None:

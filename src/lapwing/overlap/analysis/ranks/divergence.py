@@ -71,7 +71,7 @@ class Divergence:
 
 
 @dataclass(frozen=True)
-class Met:
+class CollectiveSite:
     """A call of MPI, or (``name`` is None) code that may hold one. ``divergence``: why not all ranks come to it alike."""
 
     name: str | None
@@ -150,7 +150,7 @@ class Memories:
         return self.own[procedure.key]
 
 
-class Variance:
+class RankDivergence:
     """For values and statements to be the same on all ranks of each group ``among`` (see communicators.py). ``world``: the
     answers for the one group of all ranks, if it is another."""
 
@@ -162,7 +162,7 @@ class Variance:
         memories: Memories,
         among: str,
         parents: tuple[str, ...],
-        world: Variance | None,
+        world: RankDivergence | None,
     ) -> None:
         self._program, self._graph, self._aliases = program, analysis.graph, analysis.aliases
         self._communicators = communicators
@@ -185,7 +185,7 @@ class Variance:
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._callers: dict[str, set[str]] = {}
-        self.met: dict[MetKey, Met] = {}
+        self.met: dict[MetKey, CollectiveSite] = {}
         self.reasons: dict[tuple[str, int, int, int], Divergence | None] = {}
         self._state: State = set()
         self._control: Divergence | None = None
@@ -753,7 +753,7 @@ class Variance:
                 return self._unknown(call, name, arguments, pointer, may_communicate=False)
         return self._unknown(call, name, arguments, pointer)
 
-    def _calls_without_mpi(self, library: summaries.Known, arguments: Sequence[Expression]) -> bool:
+    def _calls_without_mpi(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> bool:
         """Whether the functions that the library's is given to call are the program's own, and run no call of MPI."""
         given = [without_casts(arguments[number]) for number in library.calls if number < len(arguments)]
         functions = [argument.object if isinstance(argument, AddressOf) else argument for argument in given]
@@ -761,7 +761,7 @@ class Variance:
         found = [self._graph.resolve(name, self._frame.procedure)[1] for name in named]
         return len(found) == len(library.calls) and all(key in self._graph.without_mpi for key in found)
 
-    def _library(self, library: summaries.Known, arguments: Sequence[Expression]) -> str | None:
+    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> str | None:
         found = [None if library.reads_nothing_of(a) else self._value(a) for a in arguments]
         reads = library.arguments_read(arguments)
         if not self._frame.fortran:
@@ -1040,7 +1040,7 @@ class Variance:
 
     def _meet(self, name: str | None, span: Span, why: Divergence | None, communicator: Expression | None) -> None:
         key = self._frame.procedure.key
-        self.met[(key, span.source, span.start, span.end, name)] = Met(name, key, span, why, communicator)
+        self.met[(key, span.source, span.start, span.end, name)] = CollectiveSite(name, key, span, why, communicator)
 
 
 def _place(statement: Statement, procedure: Procedure) -> tuple[str, int, int, int]:

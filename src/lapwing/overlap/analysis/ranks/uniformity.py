@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.ranks.communicators import WORLD, Communicator, Communicators
-from lapwing.overlap.analysis.ranks.divergence import Divergence, Memories, Met, MetKey, Variance
+from lapwing.overlap.analysis.ranks.divergence import CollectiveSite, Divergence, Memories, MetKey, RankDivergence
 from lapwing.overlap.ir.expressions import Expression
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import message_of
@@ -38,15 +38,15 @@ class Uniformity:
         self._program: Program = analysis.program
         self._communicators = Communicators(analysis)
         self._memories = Memories()
-        self._variances: dict[str, Variance] = {}
+        self._variances: dict[str, RankDivergence] = {}
         self._sites: dict[MetKey, Site] = {}
 
-    def _variance(self, communicator: Communicator | None) -> Variance:
+    def _variance(self, communicator: Communicator | None) -> RankDivergence:
         """Without a communicator that is known: among all ranks."""
         group, parents = (WORLD, ()) if communicator is None else (communicator.group, communicator.parents)
         if group not in self._variances:
             world = None if group == WORLD else self._variance(None)
-            self._variances[group] = Variance(
+            self._variances[group] = RankDivergence(
                 self._analysis, self._program, self._communicators, self._memories, group, parents, world
             )
         return self._variances[group]
@@ -65,7 +65,7 @@ class Uniformity:
         """Why the expression, before the statement ``at``, may be worth different things on different ranks."""
         return self._of(communicator, procedure).value(expression, at, procedure)
 
-    def _of(self, communicator: Expression | None, procedure: Procedure) -> Variance:
+    def _of(self, communicator: Expression | None, procedure: Procedure) -> RankDivergence:
         return self._variance(None if communicator is None else self._communicators.of(communicator, procedure))
 
     # ---- collectives --------------------------------------------------------------------------------------------------
@@ -92,15 +92,15 @@ class Uniformity:
         return one.communicator.name == two.communicator.name
 
     @property
-    def _met(self) -> dict[MetKey, Met]:
+    def _met(self) -> dict[MetKey, CollectiveSite]:
         return self._variance(None).met
 
-    def _site_of(self, key: MetKey, met: Met) -> Site:
+    def _site_of(self, key: MetKey, met: CollectiveSite) -> Site:
         if key not in self._sites:
             self._sites[key] = self._find_site(key, met)
         return self._sites[key]
 
-    def _find_site(self, key: MetKey, met: Met) -> Site:
+    def _find_site(self, key: MetKey, met: CollectiveSite) -> Site:
         procedure = self._program.procedures[met.procedure]
         known = None if met.communicator is None else self._communicators.of(met.communicator, procedure)
         divergence = met.divergence

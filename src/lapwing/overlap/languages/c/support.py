@@ -13,13 +13,13 @@ from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part
 from lapwing.overlap.languages.support_requirements import (
     PROGRESS_COMMENT,
     SLOTS_COMMENT,
-    Needs,
+    SupportRequirements,
     drain_name,
     progress_name,
 )
 
 
-def c_support(needs: Needs, cpp: bool, included: Collection[str]) -> str:
+def c_support(needs: SupportRequirements, cpp: bool, included: Collection[str]) -> str:
     """Text for C or C++, where MPI is declared. ``included``: headers that the file has."""
     parts = [_head(needs, included)] if needs.slots else []
     if needs.progresses:
@@ -51,7 +51,7 @@ def c_support(needs: Needs, cpp: bool, included: Collection[str]) -> str:
     return "".join(parts)
 
 
-def _head(needs: Needs, included: Collection[str]) -> str:
+def _head(needs: SupportRequirements, included: Collection[str]) -> str:
     """The slots, which hold what is needed in this file."""
     lines = [
         "MPI_Request lw_request;",

@@ -13,7 +13,7 @@ from string import Template
 
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Constant, Element, Expression, Name, Symbol, Type, without_casts
-from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 
 _BUFFERS = frozenset({mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER})
 _ARRAYS = frozenset({mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS})
@@ -47,7 +47,7 @@ class FortranCollectives:
     _starts: dict[tuple[str, ...], str] = field(default_factory=dict)
     _ends: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def call(self, phase: Phase) -> str:
+    def call(self, phase: SplitPhaseOperation) -> str:
         """The call that starts or ends this one."""
         message = mpi.lookup(phase.call.name or "")
         assert message is not None

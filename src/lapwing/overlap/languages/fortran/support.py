@@ -9,10 +9,10 @@ from string import Template
 from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part
 from lapwing.overlap.languages.fortran.collectives import FortranCollectives, handle_types
 from lapwing.overlap.languages.fortran.printer import comment_line, statement_lines
-from lapwing.overlap.languages.support_requirements import SLOTS_COMMENT, Needs
+from lapwing.overlap.languages.support_requirements import SLOTS_COMMENT, SupportRequirements
 
 
-def fortran_support(needs: Needs, collectives: FortranCollectives, form: str, step: int = 3) -> str:
+def fortran_support(needs: SupportRequirements, collectives: FortranCollectives, form: str, step: int = 3) -> str:
     """Text for the end of a file in this source form, with what its collectives need. ``step``: the blanks of a level in free
     form."""
     use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(needs.interface or "")
@@ -80,7 +80,7 @@ def fortran_support(needs: Needs, collectives: FortranCollectives, form: str, st
     return "".join(lines)
 
 
-def _typed(needs: Needs, array: bool) -> Iterable[str]:
+def _typed(needs: SupportRequirements, array: bool) -> Iterable[str]:
     """Templates of the procedures that buffers of one type need."""
     if Part.SEND in needs.copying:
         yield _SEND
@@ -96,7 +96,7 @@ def _typed(needs: Needs, array: bool) -> Iterable[str]:
         yield _RECEIVE_SHORT
 
 
-def _fields(needs: Needs, handles: Mapping[str, str], f08: bool) -> str:
+def _fields(needs: SupportRequirements, handles: Mapping[str, str], f08: bool) -> str:
     request, kind, comm = "type(MPI_Request)" if f08 else "integer", handles["kind"], handles["comm"]
     lines = [
         f"{request} :: request",
@@ -109,7 +109,7 @@ def _fields(needs: Needs, handles: Mapping[str, str], f08: bool) -> str:
     return "\n".join(f"      {line}" for line in lines)
 
 
-def _interfaces(needs: Needs, collectives: bool) -> str:
+def _interfaces(needs: SupportRequirements, collectives: bool) -> str:
     """Of what takes any type."""
     interfaces = [
         *([_COPIES] if needs.copying else []),

@@ -19,9 +19,9 @@ from functools import lru_cache
 from lapwing.affine.sections import Linear, Lookup, Range, Section
 from lapwing.overlap.analysis.dependence import Conflict, data_conflict
 from lapwing.overlap.analysis.effects.value_numbering import Environment, is_pure
-from lapwing.overlap.analysis.iteration_order import counters, turns_commute, written_in
+from lapwing.overlap.analysis.iteration_order import carries_no_dependence, counters, written_in
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.analysis.reductions import Accumulations, accumulations
+from lapwing.overlap.analysis.reductions import Reductions, reductions
 from lapwing.overlap.emission.emitter import c_ends
 from lapwing.overlap.ir.accesses import Access
 from lapwing.overlap.ir.expressions import (
@@ -189,7 +189,7 @@ def interior(
         return None
     # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
-    summed = accumulations(analysis, loop, procedure)
+    summed = reductions(analysis, loop, procedure)
     needed -= summed.keys
     names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
     if inside_last or analysis.program.sources[procedure.source].language == "fortran":
@@ -201,7 +201,9 @@ def interior(
         return _rounds(analysis, summed) or Conflict("turns", why, loop.span)
     for b in box:
         statements = b.loop.body.statements
-        if not turns_commute(analysis, b.loop, procedure, statements, statements, statements, accumulated=summed.keys):
+        if not carries_no_dependence(
+            analysis, b.loop, procedure, statements, statements, statements, accumulated=summed.keys
+        ):
             return _rounds(analysis, summed) or Conflict(
                 "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
             )
@@ -217,7 +219,7 @@ def _is_near(nest: Sequence[Loop], edges: Edges) -> Conflict:
     return Conflict("interior", f"no turns of the loop over {loops} are known to keep away from {what}", nest[0].span)
 
 
-def _rounds(analysis: Analysis, summed: Accumulations) -> Conflict | None:
+def _rounds(analysis: Analysis, summed: Reductions) -> Conflict | None:
     """That the turns' order shows in how a sum is rounded."""
     for statement, name in summed.rounding:
         text = " ".join(analysis.program.sources[statement.span.source].text(statement.span).split())

@@ -23,9 +23,9 @@ from dataclasses import replace
 
 from lapwing.affine.sections import Chosen
 from lapwing.overlap.analysis.dependence import Conflict, conflict
-from lapwing.overlap.analysis.iteration_order import turns_commute, written_in
+from lapwing.overlap.analysis.iteration_order import carries_no_dependence, written_in
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.analysis.reductions import accumulations
+from lapwing.overlap.analysis.reductions import reductions
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import works
 from lapwing.overlap.ir.split_phase import PartialLoop
@@ -96,8 +96,8 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
         pieces += [*halves.first, *halves.last]
     if not first or not last:
         return None
-    summed = accumulations(analysis, loop, procedure).keys
-    if not turns_commute(analysis, loop, procedure, pieces, last, first, backwards=True, accumulated=summed):
+    summed = reductions(analysis, loop, procedure).keys
+    if not carries_no_dependence(analysis, loop, procedure, pieces, last, first, backwards=True, accumulated=summed):
         return None
     if not _carries_nothing(analysis, procedure, loop, first, last, summed):
         return None

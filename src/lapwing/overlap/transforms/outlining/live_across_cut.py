@@ -32,7 +32,7 @@ def is_local(symbol: Symbol) -> bool:
     return symbol.storage is Storage.LOCAL or symbol.by_value
 
 
-def carried(
+def live_across_cut(
     analysis: Analysis,
     procedure: Procedure,
     own: Mapping[str, Symbol],

@@ -26,7 +26,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis.dependence import Conflict, conflict
 from lapwing.overlap.analysis.effects.effects import Effects, is_only_read
 from lapwing.overlap.analysis.effects.value_numbering import Environment
-from lapwing.overlap.analysis.motion_barriers import Fences
+from lapwing.overlap.analysis.motion_barriers import MotionBarriers
 from lapwing.overlap.dataflow.call_graph import is_cpp
 from lapwing.overlap.emission.external import wants_external
 from lapwing.overlap.ir.expressions import AddressOf, Cast, Element, Expression, Name, Number, Storage, Symbol
@@ -42,16 +42,16 @@ from lapwing.overlap.ir.rewriter import (
     variables_of,
     works,
 )
-from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, Phase
+from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Declare, Evaluate, Jump, Loop, Nothing, Opaque, Statement
 from lapwing.overlap.languages.c.redeclarations import redeclared
 from lapwing.overlap.source.spans import Span
-from lapwing.overlap.transforms.code_motion import Apart, Arranger, Ends, Halves
+from lapwing.overlap.transforms.code_motion import Apart, CodeMotion, Ends, Halves
 from lapwing.overlap.transforms.context import Context
 from lapwing.overlap.transforms.index_set_splitting.boundary_first import split_producer
 from lapwing.overlap.transforms.index_set_splitting.interior import Edges
 from lapwing.overlap.transforms.index_set_splitting.loop_fission import split_loop
-from lapwing.overlap.transforms.outlining.live_across_cut import carried, is_local, own_variables
+from lapwing.overlap.transforms.outlining.live_across_cut import is_local, live_across_cut, own_variables
 from lapwing.overlap.transforms.software_pipelining.prologue_text import words
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_contiguous
 
@@ -123,7 +123,7 @@ class SplitProcedures:
 
     def _refuse_messages(self, callee: Procedure, obligation: str, found: str, advice: str, where: Span) -> None:
         for statement in callee.body.walk():
-            message = statement.call if isinstance(statement, Phase) else statement
+            message = statement.call if isinstance(statement, SplitPhaseOperation) else statement
             if message_of(message) is not None:
                 self.context.refuse(message.span, MOTION, obligation, found, advice, where)
 
@@ -151,9 +151,9 @@ class SplitProcedures:
     def _divide(self, callee: Procedure) -> DividedProcedure | None:
         if not self._may_be_divided(callee):
             return None
-        fences = Fences(self.context.analysis.program, callee)
+        fences = MotionBarriers(self.context.analysis.program, callee)
         for lean in (True, False):
-            arranger = Arranger(
+            arranger = CodeMotion(
                 self.context.analysis,
                 callee,
                 self.divide_call,
@@ -190,7 +190,7 @@ class SplitProcedures:
             return False  # C: nothing says that there will be definitions of the parts
         if self.context.analysis.graph.recursive(self.context.analysis.origin(callee).key):
             return False
-        fenced = Fences(self.context.analysis.program, callee).any
+        fenced = MotionBarriers(self.context.analysis.program, callee).any
         if any(self._is_for_the_whole(statement) for statement in callee.body.walk()):
             return False
         plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
@@ -255,7 +255,7 @@ class SplitProcedures:
         if not self._repeatable(declared, first, callee):
             return None
         own = own_variables(self.context.analysis, callee)
-        handed_on = carried(self.context.analysis, callee, own, declared, first, last)
+        handed_on = live_across_cut(self.context.analysis, callee, own, declared, first, last)
         if handed_on is None or not self._may_be_entered_again(callee, own, first):
             return None
         lent = self._lent(callee, first, last)
@@ -318,7 +318,7 @@ class SplitProcedures:
     def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> list[Expression]:
         """Memory that MPI is given in the first part and has until the last."""
         starts, ends = (
-            {s.slot: s for part in half for s in part.walk() if isinstance(s, Phase) and not s.copies}
+            {s.slot: s for part in half for s in part.walk() if isinstance(s, SplitPhaseOperation) and not s.copies}
             for half in (first, last)
         )
         found = [e for slot in starts.keys() & ends.keys() for e in self._kept_by_mpi(starts[slot].call, callee)]

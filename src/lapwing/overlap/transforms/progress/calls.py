@@ -27,7 +27,14 @@ from lapwing.overlap.emission import strip_mining
 from lapwing.overlap.ir.expressions import Dimension, Element, Name, Number, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import called_in, message_of, with_blocks, with_statements
-from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, Phase, Progress, Strips
+from lapwing.overlap.ir.split_phase import (
+    NOWHERE,
+    DividedCall,
+    PartialLoop,
+    Progress,
+    SplitPhaseOperation,
+    StripMinedLoop,
+)
 from lapwing.overlap.ir.statements import (
     Block,
     Call,
@@ -178,7 +185,7 @@ class ProgressCalls:
         if not strip_mining.can_strip(analysis.program, self.procedure, loop):
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
-        return Strips(
+        return StripMinedLoop(
             loop.variable, loop.lower, loop.upper, loop.step, loop.body, loop.declares, wraps=loop.wraps, span=loop.span
         )
 
@@ -230,7 +237,7 @@ def done_meanwhile(
 
 
 def _is_mpi(statement: Statement) -> bool:
-    return isinstance(statement, Phase | DividedCall) or message_of(statement) is not None
+    return isinstance(statement, SplitPhaseOperation | DividedCall) or message_of(statement) is not None
 
 
 def _turns(loop: Statement) -> int | None:

@@ -9,7 +9,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import AddressOf, Element, Expression, Number
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, message_of
-from lapwing.overlap.ir.split_phase import Part, Phase, Written
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Call, Statement
 from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.context import Context
@@ -63,7 +63,7 @@ class Events:
     def _of_others(self, statement: Statement, procedure: Procedure) -> list[Event]:
         if isinstance(statement, Written):
             return self._of_others(statement.starts, procedure) if statement.starts is not None else []
-        if isinstance(statement, Phase):
+        if isinstance(statement, SplitPhaseOperation):
             if _is_tiny(mpi.lookup(statement.call.name or ""), statement.call):
                 return []
             kind = "send" if statement.part is Part.SEND else "slot"

@@ -45,7 +45,7 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.statements import Assign, Call, Statement
 from lapwing.overlap.source.spans import Source, Span
-from lapwing.overlap.transforms.software_pipelining.prologue import EarlyWork
+from lapwing.overlap.transforms.software_pipelining.prologue import Prologue
 
 
 class Taken(enum.Enum):
@@ -66,7 +66,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class Shadow:
+class DoubleBuffer:
     """``spots``: where the early statements name the variable. ``ranges``: for RANGES. ``allocation``: if it is a pointer."""
 
     symbol: Symbol
@@ -96,10 +96,10 @@ def is_own(access: Access, procedure: Procedure) -> bool:
     return symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value)
 
 
-class ShadowFinder:
+class DoubleBufferFinder:
     """``between``: all that is touched from the transfer's start until the early statements' own place comes."""
 
-    def __init__(self, analysis: Analysis, work: EarlyWork, transfer: Call, between: Sequence[Access]) -> None:
+    def __init__(self, analysis: Analysis, work: Prologue, transfer: Call, between: Sequence[Access]) -> None:
         self._analysis = analysis
         self._work = work
         self._transfer = transfer
@@ -108,7 +108,7 @@ class ShadowFinder:
         self._procedure = work.procedure
         self._source = analysis.program.sources[work.procedure.source]
 
-    def find(self) -> tuple[Shadow, ...] | Obstacle:
+    def find(self) -> tuple[DoubleBuffer, ...] | Obstacle:
         """The shadows that let the early statements be done in between, or what is in the way."""
         needed: dict[Symbol, bool] = {}
         for statement, effects in zip(self._work.early, self._work.effects, strict=True):
@@ -155,7 +155,7 @@ class ShadowFinder:
 
     # ---- one variable -------------------------------------------------------------------------------------------------
 
-    def _shadow(self, symbol: Symbol, written: bool) -> Shadow | Obstacle:
+    def _shadow(self, symbol: Symbol, written: bool) -> DoubleBuffer | Obstacle:
         users = self._users(symbol)
         why = self._cannot_be_renamed(symbol, users)
         spots = self._spots(symbol)
@@ -166,7 +166,7 @@ class ShadowFinder:
         allocation = allocation_of(self._analysis, symbol, self._procedure.source) if symbol.pointer else None
         if symbol.pointer and allocation is None:
             return self._no_home(symbol, "its memory does not come from one malloc in the same file", users)
-        shadow = Shadow(symbol, Taken.COPY, spots or (), allocation=allocation)
+        shadow = DoubleBuffer(symbol, Taken.COPY, spots or (), allocation=allocation)
         ranges = self._ranges(symbol, users)
         if ranges is not None:
             shadow = replace(shadow, taken=Taken.RANGES, ranges=ranges)
@@ -293,7 +293,7 @@ class ShadowFinder:
         rows = [a for a, p in zip(self._transfer.arguments, message.parameters, strict=False) if p.role in roles]
         return [row.symbol for row in rows if isinstance(row, Name)]
 
-    def _is_sent(self, shadow: Shadow) -> bool:
+    def _is_sent(self, shadow: DoubleBuffer) -> bool:
         """Whether the transfer can send the shadow: it names the variable once, and nothing that stays before it does."""
         assert shadow.ranges is not None
         transfer = self._transfer

@@ -36,27 +36,27 @@ from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.statements import Assign, Call, Statement
 from lapwing.overlap.transforms.software_pipelining.double_buffers import (
     Allocation,
-    Shadow,
+    DoubleBuffer,
     allocation_of,
     not_global_numbers,
 )
-from lapwing.overlap.transforms.software_pipelining.prologue import EarlyWork
+from lapwing.overlap.transforms.software_pipelining.prologue import Prologue
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Lookahead:
     """``received``: the pointer to the transfer's receive buffer; ``rows``: shadows of its counts and displacements; ``only``:
     nothing in the program but the transfer writes the buffer."""
 
     received: Symbol
     allocation: Allocation
-    rows: tuple[Shadow, ...]
+    rows: tuple[DoubleBuffer, ...]
     only: bool
 
 
-def find_ahead(
-    analysis: Analysis, work: EarlyWork, shadows: Sequence[Shadow], transfer: Call, rest: Sequence[Access]
-) -> Ahead | str | None:
+def find_lookahead(
+    analysis: Analysis, work: Prologue, shadows: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
+) -> Lookahead | str | None:
     """How the transfer can start a turn ahead; why not, or None if the early work does not even hold what it sends.
 
     ``rest``: all that a turn touches but for the transfer and the early work.
@@ -85,18 +85,18 @@ def find_ahead(
     rows = _rows(analysis, work, shadows, transfer, rest)
     if isinstance(rows, str):
         return rows
-    return Ahead(received, allocation, rows, not _written_by_others(analysis, received, transfer))
+    return Lookahead(received, allocation, rows, not _written_by_others(analysis, received, transfer))
 
 
 def _rows(
-    analysis: Analysis, work: EarlyWork, shadows: Sequence[Shadow], transfer: Call, rest: Sequence[Access]
-) -> tuple[Shadow, ...] | str:
+    analysis: Analysis, work: Prologue, shadows: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
+) -> tuple[DoubleBuffer, ...] | str:
     """The shadows among the transfer's arguments; the others stay the same throughout the loop, or why not."""
     message = message_of(transfer)
     assert message is not None
     written = [a for a in (*rest, *(a for e in work.effects for a in e.accesses)) if a.writes]
     by_symbol = {shadow.symbol: shadow for shadow in shadows}
-    rows: dict[Symbol, Shadow] = {}
+    rows: dict[Symbol, DoubleBuffer] = {}
     for argument, parameter in zip(transfer.arguments, message.parameters, strict=True):
         if parameter.role in (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER) or isinstance(argument, Constant):
             continue

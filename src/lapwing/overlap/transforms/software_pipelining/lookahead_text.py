@@ -14,18 +14,20 @@ from lapwing.overlap import mpi
 from lapwing.overlap.emission.emitter import Emitter, expression_text
 from lapwing.overlap.ir.expressions import Name, Symbol
 from lapwing.overlap.ir.rewriter import message_of
-from lapwing.overlap.ir.split_phase import Phase
+from lapwing.overlap.ir.split_phase import SplitPhaseOperation
 from lapwing.overlap.languages.c.printer import declaration
-from lapwing.overlap.transforms.software_pipelining.lookahead import Ahead
+from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
 
 Write = Callable[[str, list[str], list[str]], str]
 """Makes a function of its head, variables and lines."""
 
 
-class AheadText:
+class LookaheadText:
     """Names and texts of one procedure's transfer, an MPI_Alltoallv."""
 
-    def __init__(self, ahead: Ahead, procedure: str, shadows: Mapping[str, str], fresh: Callable[[str], str]) -> None:
+    def __init__(
+        self, ahead: Lookahead, procedure: str, shadows: Mapping[str, str], fresh: Callable[[str], str]
+    ) -> None:
         """``procedure``: its name. ``shadows``: their names by the keys of their variables. ``fresh``: makes a name new."""
         self.received = ahead.received
         self._rows = ahead.rows
@@ -43,7 +45,9 @@ class AheadText:
         self.sent_rows = {row.symbol.key: fresh(f"{row.symbol.name}_sent") for row in ahead.rows}
         """What the transfer reads while the next early work writes the rows' shadows."""
 
-    def starting(self, start: Phase, done: str, sent: str, emitter: Emitter, step: str) -> tuple[str, ...]:
+    def starting(
+        self, start: SplitPhaseOperation, done: str, sent: str, emitter: Emitter, step: str
+    ) -> tuple[str, ...]:
         """Lines after the end of the transfer whose beginning is ``start``: the next one starts if its early work is ``done``.
         ``sent``: the shadow it sends. ``step``: of indentation."""
         message = message_of(start.call)
@@ -68,7 +72,7 @@ class AheadText:
             "}",
         )
 
-    def _asked(self, start: Phase, instead: Mapping[int, str], emitter: Emitter) -> list[str]:
+    def _asked(self, start: SplitPhaseOperation, instead: Mapping[int, str], emitter: Emitter) -> list[str]:
         """The texts of the transfer's arguments but for its buffers."""
         message = message_of(start.call)
         assert message is not None

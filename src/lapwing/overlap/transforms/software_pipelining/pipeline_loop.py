@@ -30,29 +30,29 @@ from lapwing.overlap.ir.accesses import Access, Memory
 from lapwing.overlap.ir.expressions import Cast, Expression, Name, Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, declared_in, is_for_its_block, message_of, rewrite
-from lapwing.overlap.ir.split_phase import NOWHERE, Phase, Written
+from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Block, Call, Declare, Jump, Loop, Nothing, Statement
 from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.context import Context
 from lapwing.overlap.transforms.progress.calls import done_meanwhile
 from lapwing.overlap.transforms.software_pipelining.double_buffers import (
     Allocation,
+    DoubleBuffer,
+    DoubleBufferFinder,
     Obstacle,
-    Shadow,
-    ShadowFinder,
     is_own,
     touched,
 )
-from lapwing.overlap.transforms.software_pipelining.lookahead import Ahead, find_ahead
-from lapwing.overlap.transforms.software_pipelining.prologue import EarlyWork, EarlyWorkFinder, unused
-from lapwing.overlap.transforms.software_pipelining.prologue_text import EarlyText, Insertion, next_turn_lines, words
+from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead, find_lookahead
+from lapwing.overlap.transforms.software_pipelining.prologue import Prologue, PrologueFinder, unused
+from lapwing.overlap.transforms.software_pipelining.prologue_text import Insertion, PrologueText, next_turn_lines, words
 
 MOTION = "pipeline-loop"
 Divide = Callable[[Call, Procedure], Sequence[Statement]]
 
 
 @dataclass(frozen=True)
-class Turn:
+class Iteration:
     """A loop of ``caller`` that calls ``callee``, in which ``transfer`` is a collective, once a turn."""
 
     caller: Procedure
@@ -108,12 +108,12 @@ class _Pipeliner:
                 self._refuse(turn, why)
         return tuple(self.insertions)
 
-    def _refuse(self, turn: Turn, why: Refused) -> None:
+    def _refuse(self, turn: Iteration, why: Refused) -> None:
         self.context.refuse(turn.transfer.span, MOTION, why.obligation, why.found, why.advice, why.where)
 
     # ---- what could be pipelined --------------------------------------------------------------------------------------
 
-    def _turns(self) -> Iterator[Turn]:
+    def _turns(self) -> Iterator[Iteration]:
         program = self.analysis.program
         for caller in program.procedures.values():
             if language_of(program, caller) != "c" or caller.source in self.unread:
@@ -129,9 +129,9 @@ class _Pipeliner:
                     if callee.source in self.unread:
                         continue
                     if language_of(program, callee) == "c" and callee.key != caller.key:
-                        yield Turn(caller, loop, call, callee, transfer)
+                        yield Iteration(caller, loop, call, callee, transfer)
 
-    def _pipeline(self, turn: Turn) -> None:
+    def _pipeline(self, turn: Iteration) -> None:
         if not self.context.allowed("nonblocking"):
             raise Refused(
                 "blocking calls may become nonblocking ones", "the motion nonblocking is left out", "allow it, too"
@@ -154,7 +154,7 @@ class _Pipeliner:
 
     # ---- obligations --------------------------------------------------------------------------------------------------
 
-    def _check_loop(self, turn: Turn) -> None:
+    def _check_loop(self, turn: Iteration) -> None:
         """The next turn comes for certain where its number is within the bounds."""
         loop, analysis = turn.loop, self.analysis
         if not isinstance(loop.step, Number) or loop.step.value == 0 or loop.body.form == "chain":
@@ -212,7 +212,7 @@ class _Pipeliner:
             waiting |= graph.callees(key) - seen
         return wanted.key in seen
 
-    def _next_arguments(self, turn: Turn) -> tuple[int, ...]:
+    def _next_arguments(self, turn: Iteration) -> tuple[int, ...]:
         """How much larger each argument is in the next turn."""
         effects = [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements]
         written = written_keys(effects)
@@ -247,7 +247,7 @@ class _Pipeliner:
             differences.append(dict(linear.terms).get(variable, 0) * step)
         return tuple(differences)
 
-    def _early_with_collectives(self, turn: Turn) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+    def _early_with_collectives(self, turn: Iteration) -> tuple[Prologue, tuple[DoubleBuffer, ...]]:
         """With the collective calls before the transfer, unless that leaves less of the rest."""
         without = self._early(turn, collectives=False)
         if self._communicates_after(turn):
@@ -258,7 +258,7 @@ class _Pipeliner:
             return without
         return found if all(any(s is t for t in found[0].early) for s in without[0].early) else without
 
-    def _communicates_after(self, turn: Turn, staying: Sequence[Statement] = ()) -> bool:
+    def _communicates_after(self, turn: Iteration, staying: Sequence[Statement] = ()) -> bool:
         """Whether anything communicates from the transfer to the next turn; or of what stays before the next transfer."""
         statements = turn.callee.body.statements
         place = next(n for n, s in enumerate(statements) if s is turn.transfer)
@@ -266,16 +266,16 @@ class _Pipeliner:
         effects += [self.analysis.plain(s, turn.caller) for s in turn.loop.body.statements if s is not turn.call]
         return any(e.operations or e.states & {"synchronisation"} for e in effects)
 
-    def _early(self, turn: Turn, *, collectives: bool) -> tuple[EarlyWork, tuple[Shadow, ...]]:
+    def _early(self, turn: Iteration, *, collectives: bool) -> tuple[Prologue, tuple[DoubleBuffer, ...]]:
         """The early work, as much of it as fits, and the shadows it needs."""
-        finder = EarlyWorkFinder(self.analysis, turn.callee, turn.transfer, collectives=collectives)
+        finder = PrologueFinder(self.analysis, turn.callee, turn.transfer, collectives=collectives)
         banned: set[int] = set()
         first: Obstacle | None = None
         while True:
             work = finder.find(frozenset(banned))
             if not work.has_work(self.analysis):
                 break
-            found = ShadowFinder(self.analysis, work, turn.transfer, self._between(turn, work)).find()
+            found = DoubleBufferFinder(self.analysis, work, turn.transfer, self._between(turn, work)).find()
             if not isinstance(found, Obstacle):
                 if first is not None:  # the rest of it could be early, too
                     self._refuse(turn, _refusal(first))
@@ -293,7 +293,7 @@ class _Pipeliner:
             "compute what the next turn sends from what the transfer does not bring",
         )
 
-    def _check_callee(self, turn: Turn) -> None:
+    def _check_callee(self, turn: Iteration) -> None:
         """Every call comes to the transfer, with the arguments it was given."""
         callee = turn.callee
         if self.analysis.own_names.in_text_of(callee):
@@ -334,7 +334,7 @@ class _Pipeliner:
                         statement.span,
                     )
 
-    def _check_memory(self, turn: Turn) -> None:
+    def _check_memory(self, turn: Iteration) -> None:
         """No other rank writes into this one's memory."""
         analysis = self.analysis
         sites = sites_of(analysis.program, analysis.graph)
@@ -346,7 +346,7 @@ class _Pipeliner:
     def _text(self, statement: Statement, procedure: Procedure) -> str:
         return self.analysis.program.sources[procedure.source].text(statement.span)
 
-    def _between(self, turn: Turn, work: EarlyWork, *, transfer: bool = True) -> list[Access]:
+    def _between(self, turn: Iteration, work: Prologue, *, transfer: bool = True) -> list[Access]:
         """All that is touched from the transfer's start to where the next turn's work stood; with or without the transfer."""
         analysis, callee = self.analysis, turn.callee
         statements = callee.body.statements
@@ -371,7 +371,7 @@ class _Pipeliner:
             found += [Access(None, None, writes, False, False, memory) for memory, writes in started.buffers]
         return list(dict.fromkeys(found))
 
-    def _reads(self, argument: Expression, turn: Turn) -> list[Access]:
+    def _reads(self, argument: Expression, turn: Iteration) -> list[Access]:
         return [
             Access(e.symbol, None, False, False, False, self.analysis.aliases.objects(e, turn.caller))
             for e in argument.walk()
@@ -382,17 +382,17 @@ class _Pipeliner:
 
     def _change(
         self,
-        turn: Turn,
+        turn: Iteration,
         differences: tuple[int, ...],
-        work: EarlyWork,
-        shadows: tuple[Shadow, ...],
+        work: Prologue,
+        shadows: tuple[DoubleBuffer, ...],
         phases: Sequence[Statement],
     ) -> None:
         program = self.analysis.program
         external = turn.caller.source != turn.callee.source
         ahead = self._ahead(turn, work, shadows)
         meanwhile = done_meanwhile(self.context, turn.callee, work.early, turn.transfer)
-        text = EarlyText(
+        text = PrologueText(
             program, work, shadows, turn.transfer, ahead, meanwhile, self.stem_of, shared=external, taken=self.taken
         )
         insertions = text.insertions()
@@ -426,14 +426,14 @@ class _Pipeliner:
 
     def _new_callee(
         self,
-        turn: Turn,
-        work: EarlyWork,
-        text: EarlyText,
+        turn: Iteration,
+        work: Prologue,
+        text: PrologueText,
         differences: tuple[int, ...],
         start: Statement,
         end: Statement,
     ) -> Block:
-        assert isinstance(start, Phase)
+        assert isinstance(start, SplitPhaseOperation)
         body = turn.callee.body
         place = next(n for n, s in enumerate(body.statements) if s is turn.transfer)
         first = next(s for s in work.early if not _declares(s))
@@ -462,12 +462,12 @@ class _Pipeliner:
             ),
         )
 
-    def _ahead(self, turn: Turn, work: EarlyWork, shadows: tuple[Shadow, ...]) -> Ahead | None:
+    def _ahead(self, turn: Iteration, work: Prologue, shadows: tuple[DoubleBuffer, ...]) -> Lookahead | None:
         """How the transfer starts a turn ahead, if it can."""
         if self._communicates_after(turn, work.staying):
             return None
         rest = self._between(turn, work, transfer=False)
-        found = find_ahead(self.analysis, work, shadows, turn.transfer, rest)
+        found = find_lookahead(self.analysis, work, shadows, turn.transfer, rest)
         if isinstance(found, str):
             self._refuse(
                 turn,
@@ -481,7 +481,7 @@ class _Pipeliner:
         return found
 
     def _starting_ahead(
-        self, turn: Turn, text: EarlyText, start: Phase, touches: tuple[Access, ...]
+        self, turn: Iteration, text: PrologueText, start: SplitPhaseOperation, touches: tuple[Access, ...]
     ) -> tuple[Statement, ...]:
         lines = text.starting_ahead(start)
         if not lines:
@@ -490,7 +490,7 @@ class _Pipeliner:
         barrier = "the next turn's collective calls"
         return (Written(lines, (*touches, *own), barrier, starts=start, span=NOWHERE),)
 
-    def _allocate(self, turn: Turn, text: EarlyText, symbol: Symbol, allocation: Allocation) -> None:
+    def _allocate(self, turn: Iteration, text: PrologueText, symbol: Symbol, allocation: Allocation) -> None:
         procedure = self.analysis.program.procedures[allocation.procedure.key]
         room = Access(None, None, True, False, False, frozenset({Memory(f"shadow of {symbol.key}")}))
         made = Written(text.allocating(symbol, allocation), (room, _flag(turn.callee)), span=NOWHERE)
@@ -505,7 +505,7 @@ class _Pipeliner:
         changed = replace(analysis.program.procedures[procedure.key], body=body)
         analysis.program = replace(analysis.program, procedures={**analysis.program.procedures, procedure.key: changed})
 
-    def _say(self, turn: Turn, work: EarlyWork) -> None:
+    def _say(self, turn: Iteration, work: Prologue) -> None:
         source = self.analysis.program.sources[turn.callee.source]
         lines = [source.line_of(s.span.start) for s in work.early if not _declares(s)]
         self.context.made(
@@ -531,7 +531,7 @@ def _flag(callee: Procedure) -> Access:
     return Access(None, None, True, False, False, frozenset({Memory(f"pipeline {callee.key}")}))
 
 
-def _touches(work: EarlyWork, callee: Procedure) -> tuple[Access, ...]:
+def _touches(work: Prologue, callee: Procedure) -> tuple[Access, ...]:
     """All that the early work touches for others to see, shadows taken for what they stand for; and the arguments."""
     given = {dummy.key for dummy in callee.parameters}
     found = [

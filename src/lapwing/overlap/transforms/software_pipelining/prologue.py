@@ -39,7 +39,7 @@ def _with_beginning(statement: Statement) -> Sequence[Statement]:
 
 
 @dataclass(frozen=True)
-class EarlyWork:
+class Prologue:
     """``early`` and ``staying``: what of ``before`` may be done early and what stays, in order; declarations are in either or
     both. ``effects``: of the early statements, one after the other."""
 
@@ -111,7 +111,7 @@ def unused(statements: Sequence[Statement]) -> tuple[str, ...]:
     return tuple(v.name for v in declared if v.key not in used)
 
 
-class EarlyWorkFinder:
+class PrologueFinder:
     """Divides what stands before ``transfer``, a statement of the procedure's own list. ``collectives``: whether collective
     calls may be early."""
 
@@ -129,7 +129,7 @@ class EarlyWorkFinder:
         self._exposed = [liveness.exposed(s) for s in self._before]
         self._own = {s.key for s in procedure.symbols.values() if s.storage in (Storage.LOCAL, Storage.ARGUMENT)}
 
-    def find(self, without: frozenset[int]) -> EarlyWork:
+    def find(self, without: frozenset[int]) -> Prologue:
         """The early statements, those whose places are in ``without`` excepted."""
         banned = set(without)
         while True:
@@ -237,7 +237,7 @@ class EarlyWorkFinder:
                 idle.add(number)
         return idle
 
-    def _work(self, early: Sequence[int]) -> EarlyWork:
+    def _work(self, early: Sequence[int]) -> Prologue:
         chosen = set(early)
         needed = mentioned(self._before[n] for n in early if not isinstance(self._before[n], Declare))
         kept: list[int] = []
@@ -250,7 +250,7 @@ class EarlyWorkFinder:
             kept.append(number)
         kept.reverse()
         staying = tuple(s for n, s in enumerate(self._before) if n not in chosen or isinstance(s, Declare))
-        return EarlyWork(
+        return Prologue(
             self._procedure,
             tuple(self._before[n] for n in kept),
             self._without_unused(staying),

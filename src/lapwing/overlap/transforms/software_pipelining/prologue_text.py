@@ -12,15 +12,15 @@ from lapwing.overlap.emission.renderer import Edit, Renderer
 from lapwing.overlap.ir.expressions import Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import argument_of, message_of
-from lapwing.overlap.ir.split_phase import NOWHERE, Phase, Written
+from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Call, Declare, Loop, Statement
 from lapwing.overlap.languages.c.printer import declaration, fresh_name, indentation_step
-from lapwing.overlap.languages.support_requirements import Needs
+from lapwing.overlap.languages.support_requirements import SupportRequirements
 from lapwing.overlap.source.spans import Source
-from lapwing.overlap.transforms.software_pipelining.double_buffers import Allocation, Shadow, Taken
-from lapwing.overlap.transforms.software_pipelining.lookahead import Ahead
-from lapwing.overlap.transforms.software_pipelining.lookahead_text import AheadText
-from lapwing.overlap.transforms.software_pipelining.prologue import EarlyWork, unused
+from lapwing.overlap.transforms.software_pipelining.double_buffers import Allocation, DoubleBuffer, Taken
+from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
+from lapwing.overlap.transforms.software_pipelining.lookahead_text import LookaheadText
+from lapwing.overlap.transforms.software_pipelining.prologue import Prologue, unused
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class _Counters:
     after: str
 
 
-class EarlyText:
+class PrologueText:
     """Names and texts for one procedure's early work."""
 
     def __init__(
         self,
         program: Program,
-        work: EarlyWork,
-        shadows: tuple[Shadow, ...],
+        work: Prologue,
+        shadows: tuple[DoubleBuffer, ...],
         transfer: Call,
-        ahead: Ahead | None,
+        ahead: Lookahead | None,
         meanwhile: Sequence[Statement],
         stem_of: Callable[[int], str],
         *,
@@ -95,7 +95,7 @@ class EarlyText:
             self._outgoing_name = fresh(f"{name}_outgoing")
             self._other_name = fresh(f"{self._sent.symbol.name}_sent")
         self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in shadows if _is_copied_memory(s)}
-        self._ahead = AheadText(ahead, name, self._names, fresh) if ahead is not None else None
+        self._ahead = LookaheadText(ahead, name, self._names, fresh) if ahead is not None else None
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
             for s in shadows
@@ -169,7 +169,7 @@ class EarlyText:
             return self._ahead.bytes
         return self._bytes.get(symbol.key)
 
-    def start(self, start: Phase) -> Phase:
+    def start(self, start: SplitPhaseOperation) -> SplitPhaseOperation:
         """The transfer's beginning: it sends the shadow, and may have begun a turn ahead."""
         message = message_of(start.call)
         assert message is not None
@@ -186,11 +186,11 @@ class EarlyText:
             unless=self._ahead.started if self._ahead is not None else None,
         )
 
-    def starting_ahead(self, start: Phase) -> tuple[str, ...]:
+    def starting_ahead(self, start: SplitPhaseOperation) -> tuple[str, ...]:
         """Lines after the transfer's end; none if the next one does not start there."""
         if self._ahead is None or self._sent is None:
             return ()
-        emitter = Emitter(self._source, Needs(self._stem_of(self._procedure.source)), self._stem_of)
+        emitter = Emitter(self._source, SupportRequirements(self._stem_of(self._procedure.source)), self._stem_of)
         sent = self._names[self._sent.symbol.key]
         return self._ahead.starting(start, self._done_name, sent, emitter, self._step)
 
@@ -206,7 +206,7 @@ class EarlyText:
         users = [procedure, *(s.allocation.procedure for s in self._shadows if s.allocation is not None)]
         first = min((p for p in users if p.source == number), key=lambda p: p.span.start)
         shadows = "".join(self._declarations())
-        needs = Needs(self._stem_of(number))
+        needs = SupportRequirements(self._stem_of(number))
         early = self._early(needs)
         return [
             Insertion(number, self._above(first), shadows + "\n"),
@@ -233,7 +233,7 @@ class EarlyText:
             lines.append(f"static int {self._kept_flag};\n")
         return lines if self._ahead is None else [*lines, *self._ahead.declarations(_sizes)]
 
-    def _two_shadows(self, shadow: Shadow) -> list[str]:
+    def _two_shadows(self, shadow: DoubleBuffer) -> list[str]:
         symbol, names = shadow.symbol, (self._names[shadow.symbol.key], self._other_name)
         if symbol.pointer:
             return [f"static {declaration(symbol.type.text, name)}\n" for name in names]
@@ -243,7 +243,7 @@ class EarlyText:
             *(f"static {symbol.type.text} *{name} = {rooms}[{number}];\n" for number, name in enumerate(names)),
         ]
 
-    def _early(self, needs: Needs) -> str:
+    def _early(self, needs: SupportRequirements) -> str:
         """The procedure that does the early work, and the one that takes over what it wrote."""
         source, procedure = self._source, self._procedure
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
@@ -291,17 +291,17 @@ class EarlyText:
         size = self._bytes.get(symbol.key)
         return _copy(to, origin, symbol) if size is None else f"memcpy({to}, {origin}, {size});"
 
-    def _kept_type(self, shadow: Shadow, side: int) -> tuple[str, str, tuple[str, ...]]:
+    def _kept_type(self, shadow: DoubleBuffer, side: int) -> tuple[str, str, tuple[str, ...]]:
         assert shadow.ranges is not None
         counters = shadow.ranges.counters
         sizes = _sizes(counters) if counters.storage is Storage.GLOBAL else _numbers(counters)
         return counters.type.text, self._kept_name(shadow, side), sizes
 
-    def _kept_name(self, shadow: Shadow, side: int) -> str:
+    def _kept_name(self, shadow: DoubleBuffer, side: int) -> str:
         names = self._counters[shadow.symbol.key]
         return names.after if side else names.before
 
-    def _keeping(self, shadow: Shadow, side: int) -> str:
+    def _keeping(self, shadow: DoubleBuffer, side: int) -> str:
         assert shadow.ranges is not None
         counters = shadow.ranges.counters
         name = self._names.get(counters.key, counters.name)
@@ -323,7 +323,7 @@ class EarlyText:
                 lines += self._taking_ranges(shadow)
         return self._function(f"static void {self._take_name}(void)", variables, lines)
 
-    def _taking_ranges(self, shadow: Shadow) -> list[str]:
+    def _taking_ranges(self, shadow: DoubleBuffer) -> list[str]:
         step, symbol, name = self._step, shadow.symbol, self._names[shadow.symbol.key]
         before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
         assert shadow.ranges is not None
@@ -452,7 +452,7 @@ def _without_warning(unused: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"(void){name};" for name in unused)
 
 
-def _is_copied_memory(shadow: Shadow) -> bool:
+def _is_copied_memory(shadow: DoubleBuffer) -> bool:
     return shadow.symbol.pointer and shadow.taken is Taken.COPY
 
 

@@ -24,7 +24,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Constant, Element, Expression, Name, Number, Operation, Slice, without_casts
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, has_explicit_shape, message_of
-from lapwing.overlap.ir.split_phase import NOWHERE, Part, Phase
+from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
 from lapwing.overlap.languages.fortran.collectives import buffer_declaration, declared_type
 from lapwing.overlap.transforms.context import Context, is_repeatable
@@ -56,8 +56,8 @@ class BlockingCalls:
             return (call,)
         slot = self.context.next_slot(self.procedure.source)
         status = argument_of(call, mpi.Role.STATUS)
-        post = Phase(Part.POST, call, slot, copies=True, span=NOWHERE)
-        arrive = Phase(Part.ARRIVE, call, slot, copies=True, status=status, span=call.span)
+        post = SplitPhaseOperation(Part.POST, call, slot, copies=True, span=NOWHERE)
+        arrive = SplitPhaseOperation(Part.ARRIVE, call, slot, copies=True, status=status, span=call.span)
         return (post, arrive)
 
     def _send(self, call: Call) -> Sequence[Statement]:
@@ -70,7 +70,7 @@ class BlockingCalls:
         if not self._may_be_copied(call, mpi.Role.SEND_BUFFER, mpi.Role.TYPE):
             return (call,)
         slot = self.context.next_slot(self.procedure.source)
-        return (Phase(Part.SEND, call, slot, copies=True, span=call.span),)
+        return (SplitPhaseOperation(Part.SEND, call, slot, copies=True, span=call.span),)
 
     def _exchange(self, call: Call) -> Sequence[Statement]:
         parts = _sendrecv_parts(call)
@@ -84,9 +84,9 @@ class BlockingCalls:
         one = self.context.next_slot(self.procedure.source)
         two = self.context.next_slot(self.procedure.source)
         return (
-            Phase(Part.POST, receive, one, copies=True, span=NOWHERE),
-            Phase(Part.SEND, replace(send, result=None), two, copies=True, span=NOWHERE),
-            Phase(Part.ARRIVE, receive, one, copies=True, status=status, span=call.span),
+            SplitPhaseOperation(Part.POST, receive, one, copies=True, span=NOWHERE),
+            SplitPhaseOperation(Part.SEND, replace(send, result=None), two, copies=True, span=NOWHERE),
+            SplitPhaseOperation(Part.ARRIVE, receive, one, copies=True, status=status, span=call.span),
         )
 
     # ---- obligations --------------------------------------------------------------------------------------------------

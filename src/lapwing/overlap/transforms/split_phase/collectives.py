@@ -23,7 +23,7 @@ from lapwing.overlap.analysis.ranks.uniformity import Divergence, Site, Uniformi
 from lapwing.overlap.ir.expressions import Constant, Expression, Name, Number, Storage, without_casts
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, message_of
-from lapwing.overlap.ir.split_phase import NOWHERE, Part, Phase
+from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import (
@@ -84,8 +84,8 @@ class _InProcedure:
             return (statement,)
         slot = self.whole.context.next_slot(self.procedure.source)
         return (
-            Phase(Part.START, statement, slot, span=NOWHERE),
-            Phase(Part.END, statement, slot, span=statement.span),
+            SplitPhaseOperation(Part.START, statement, slot, span=NOWHERE),
+            SplitPhaseOperation(Part.END, statement, slot, span=statement.span),
         )
 
     # ---- obligations --------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.ir.expressions import Constant
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, rewrite
-from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part, Phase
+from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Compound, Evaluate, If, Statement
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, too_small
 
@@ -53,7 +53,7 @@ class DirectMessages:
         receives = dict(self._receives(procedure))
 
         def change(statement: Statement) -> Sequence[Statement]:
-            if not isinstance(statement, Phase):
+            if not isinstance(statement, SplitPhaseOperation):
                 return (statement,)
             copies, plain = receives.get(statement.slot, (statement.copies, False))
             if statement.part is Part.SEND:
@@ -82,7 +82,7 @@ class DirectMessages:
             alone = all(message_conflict(lent, _receiving(effects)) is None for effects in others)
             yield start.slot, (copies, alone and self._may_be_plain(start, procedure))
 
-    def _may_be_plain(self, phase: Phase, procedure: Procedure) -> bool:
+    def _may_be_plain(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
         own = phase.wait is None and id(phase.call) in self.blocking
         stays = phase.part is not Part.SEND or (procedure.source, phase.slot) not in self.moved
         if not own or not stays or not self._is_array(phase, procedure):
@@ -90,7 +90,7 @@ class DirectMessages:
         size = self._bytes(phase, procedure)
         return size is None or size <= SHORT_MESSAGE
 
-    def _is_short(self, send: Phase, procedure: Procedure) -> bool:
+    def _is_short(self, send: SplitPhaseOperation, procedure: Procedure) -> bool:
         """Whether MPI certainly keeps the message: then the call may stay what it is."""
         size = self._bytes(send, procedure)
         if size is None or size > SHORT_MESSAGE:
@@ -98,7 +98,7 @@ class DirectMessages:
         self.refuse(send.call, *too_small(f"{size} bytes"))
         return True
 
-    def _bytes(self, phase: Phase, procedure: Procedure) -> int | None:
+    def _bytes(self, phase: SplitPhaseOperation, procedure: Procedure) -> int | None:
         """The length of the message, if it is known."""
         count, kind = (argument_of(phase.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
         size = mpi.TYPE_SIZES[kind.name][2] if isinstance(kind, Constant) and kind.name in mpi.TYPE_SIZES else None
@@ -108,7 +108,7 @@ class DirectMessages:
         elements = values.linear(count)
         return elements.constant * size if elements is not None and not elements.terms else None
 
-    def _is_array(self, phase: Phase, procedure: Procedure) -> bool:
+    def _is_array(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
         """Whether the buffer is an array's own memory, as far as the language cares."""
         buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
         fortran = self.analysis.program.sources[procedure.source].language == "fortran"
@@ -121,18 +121,18 @@ def _receiving(effects: Effects) -> Effects:
     return Effects(operations=tuple(o for o in effects.operations if o.call.kind not in sends))
 
 
-def _pairs(procedure: Procedure) -> Iterable[tuple[Phase, Phase]]:
+def _pairs(procedure: Procedure) -> Iterable[tuple[SplitPhaseOperation, SplitPhaseOperation]]:
     """The starts and ends of receives in copies that stand once each."""
-    parts: dict[int, list[Phase]] = {}
+    parts: dict[int, list[SplitPhaseOperation]] = {}
     for statement in procedure.body.walk():
-        if isinstance(statement, Phase) and statement.copies and statement.part is not Part.SEND:
+        if isinstance(statement, SplitPhaseOperation) and statement.copies and statement.part is not Part.SEND:
             parts.setdefault(statement.slot, []).append(statement)
     for phases in parts.values():
         if [phase.part for phase in phases] == [Part.POST, Part.ARRIVE]:
             yield phases[0], phases[1]
 
 
-def _between(block: Block, start: Phase, end: Phase) -> tuple[Statement, ...] | None:
+def _between(block: Block, start: SplitPhaseOperation, end: SplitPhaseOperation) -> tuple[Statement, ...] | None:
     """What is done from the start of a receive to its end, its conditionals' conditions among it; None where they are not
     in one list, one after the other."""
     first, last = (next((n for n, s in enumerate(block.statements) if _holds(s, part)), None) for part in (start, end))
@@ -147,7 +147,7 @@ def _between(block: Block, start: Phase, end: Phase) -> tuple[Statement, ...] | 
     return (*after, *block.statements[first + 1 : last], *before)
 
 
-def _after(statement: Statement, start: Phase) -> tuple[Statement, ...] | None:
+def _after(statement: Statement, start: SplitPhaseOperation) -> tuple[Statement, ...] | None:
     """What of a statement is done after the start in it."""
     path = _branch(statement, start)
     if path is None:
@@ -157,7 +157,7 @@ def _after(statement: Statement, start: Phase) -> tuple[Statement, ...] | None:
     return None if inner is None else (*inner, *block.statements[place + 1 :])
 
 
-def _before(statement: Statement, end: Phase) -> tuple[Statement, ...] | None:
+def _before(statement: Statement, end: SplitPhaseOperation) -> tuple[Statement, ...] | None:
     """What of a statement is done before the end in it."""
     path = _branch(statement, end)
     if path is None:
@@ -168,7 +168,7 @@ def _before(statement: Statement, end: Phase) -> tuple[Statement, ...] | None:
     return None if inner is None else (*asked, *block.statements[:place], *inner)
 
 
-def _branch(statement: Statement, phase: Phase) -> tuple[int, Block] | None:
+def _branch(statement: Statement, phase: SplitPhaseOperation) -> tuple[int, Block] | None:
     """The branch of a conditional that holds the phase, and where."""
     if not isinstance(statement, If | Compound):
         return None
@@ -179,5 +179,5 @@ def _branch(statement: Statement, phase: Phase) -> tuple[int, Block] | None:
     return None
 
 
-def _holds(statement: Statement, phase: Phase) -> bool:
+def _holds(statement: Statement, phase: SplitPhaseOperation) -> bool:
     return any(inner is phase for inner in statement.walk())

@@ -30,7 +30,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, is_hosts, message_of, rewrite, works
-from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Statement
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, is_written_out
@@ -52,13 +52,13 @@ def take_over_array(context: Context, procedure: Procedure) -> Block:
     starts = _starts(context, procedure, statements[: waits[0]], wait)
     if starts is None:
         return procedure.body
-    firsts: dict[int, Phase] = {}
-    lasts: list[Phase] = []
+    firsts: dict[int, SplitPhaseOperation] = {}
+    lasts: list[SplitPhaseOperation] = []
     for start in starts:
         slot = context.next_slot(procedure.source)
         parts = (Part.POST, Part.ARRIVE) if _is(start, "MPI_Irecv") else (Part.START, Part.END)
-        firsts[id(start)] = Phase(parts[0], start, slot, wait=wait, span=start.span)
-        lasts.append(Phase(parts[1], start, slot, wait=wait, span=wait.span))
+        firsts[id(start)] = SplitPhaseOperation(parts[0], start, slot, wait=wait, span=start.span)
+        lasts.append(SplitPhaseOperation(parts[1], start, slot, wait=wait, span=wait.span))
 
     def change(statement: Statement) -> Sequence[Statement]:
         return tuple(lasts) if statement is wait else (firsts.get(id(statement), statement),)

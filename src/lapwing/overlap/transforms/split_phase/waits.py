@@ -20,7 +20,7 @@ from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.ir.expressions import AddressOf, Expression, Name, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, is_hosts, message_of, rewrite, with_blocks, with_statements
-from lapwing.overlap.ir.split_phase import Part, Phase
+from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Evaluate, If, Statement
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_written_out, may_be_copied
@@ -49,7 +49,7 @@ def take_over(context: Context, procedure: Procedure) -> Block:
     foreign: set[str] = set()
     _collect(procedure.body, (), procedure.body, None, uses, foreign)
     foreign |= context.analysis.named_elsewhere(procedure)
-    phases: dict[int, Phase] = {}
+    phases: dict[int, SplitPhaseOperation] = {}
     for symbol, calls in uses.items():
         seen = symbol.key in foreign or symbol.storage is not Storage.LOCAL or is_hosts(symbol, procedure)
         if seen or symbol.dimensions is not None:
@@ -61,14 +61,14 @@ def take_over(context: Context, procedure: Procedure) -> Block:
                 slot = context.next_slot(procedure.source)
                 status = argument_of(wait.call, mpi.Role.STATUS)
                 common = {"copies": True, "wait": wait.call, "status": status}
-                phases[id(receive.call)] = Phase(
+                phases[id(receive.call)] = SplitPhaseOperation(
                     Part.POST,
                     receive.call,
                     slot,
                     span=receive.call.span,
                     **common,  # type: ignore[arg-type]
                 )
-                phases[id(wait.call)] = Phase(
+                phases[id(wait.call)] = SplitPhaseOperation(
                     Part.ARRIVE,
                     receive.call,
                     slot,
