@@ -465,7 +465,7 @@ def compiler_with(folder: Path, extra: str, only_for: str = "*") -> dict[str, st
     ("n", "ranks"),
     [
         pytest.param(40, 1, id="held against Python"),
-        pytest.param(600, 1, id="held against the plain loop in C"),
+        pytest.param(600, 1, id="held against the plain loop in C", marks=pytest.mark.long),
         pytest.param(40, 2, id="on 2 ranks", marks=[pytest.mark.mpi, needs_mpi]),
         pytest.param(600, 2, id="on 2 ranks, in C", marks=[pytest.mark.mpi, needs_mpi, pytest.mark.long]),
     ],
@@ -579,6 +579,7 @@ def test_all_grids_are_tried(folder: Path) -> None:
 @needs_cc
 @needs_mpi
 @pytest.mark.mpi
+@pytest.mark.long
 def test_all_grids_leave_the_pipelined_loop_whole(folder: Path) -> None:
     runs = document(folder, "smooth.py", "-n", "3", "--grid", "all", "-p", "n=20")["runs"]
     assert [run["grid"] for run in runs] == [[3]]

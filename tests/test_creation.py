@@ -367,8 +367,7 @@ def rank():
     [
         ("smooth", "--repeat 2"),
         ("slanted", "-p how=local"),
-        ("slanted", "-p how=whole --check"),
-        ("smooth", "-p how=self"),
+        pytest.param("smooth", "-p how=self --repeat 2", marks=pytest.mark.long),
         *(pytest.param(nest, f"-p how={how} {check}", marks=pytest.mark.long) for nest in ("smooth", "slanted")
           for how in ("whole", "self", "local") for check in ("", "--check")),
     ],

@@ -13,7 +13,9 @@ from limits import scaled
 TESTS = Path(__file__).parent
 
 
-@pytest.mark.parametrize(("minutes", "summary"), [("5", "2 passed"), ("0", "2 skipped")])
+@pytest.mark.parametrize(
+    ("minutes", "summary"), [pytest.param("5", "2 passed", marks=pytest.mark.long), ("0", "2 skipped")]
+)
 def test_minutes(minutes: str, summary: str, tmp_path: Path) -> None:
     (tmp_path / "test_two.py").write_text("def test_one(): pass\ndef test_other(): pass\n")
     words = ["-q", "-n", "2", "-p", "conftest", "-c", str(TESTS.parent / "pyproject.toml"), "--minutes", minutes]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from everyday import everyday
 from limits import scaled
 from needs import LIBURING
 
@@ -354,7 +355,13 @@ def reference() -> tuple[np.ndarray, float]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("words", [*ENGINES, "helper, slowly", "overlap, first alone", "nothing"])
+@pytest.mark.parametrize(
+    "words",
+    everyday(
+        [*ENGINES, "helper, slowly", "overlap, first alone", "nothing"],
+        ("blocking", "onesided", "helper, slowly", "overlap, first alone"),
+    ),
+)
 def test_on_two_ranks(words: str, tmp_path: Path) -> None:
     array = stored(tmp_path / "u.zarr", values(shape=WIDE), (50, 150))
     process = start(tmp_path / "u.zarr", *words.split(", "), ranks=2)
@@ -467,7 +474,9 @@ def test_a_chunk_that_changes_meanwhile(failing_library: Path, tmp_path: Path) -
     assert array.numpy().tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize(("number", "said"), [(5, "Input/output error"), (28, "No space left on device")])
+@pytest.mark.parametrize(
+    ("number", "said"), [(5, "Input/output error"), pytest.param(28, "No space left on device", marks=pytest.mark.long)]
+)
 def test_a_disk_that_fails(number: int, said: str, failing_library: Path, tmp_path: Path) -> None:
     path = tmp_path / "u.zarr"
     array = stored(path, values(shape=WIDE), (50, 150))

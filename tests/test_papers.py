@@ -118,6 +118,7 @@ def test_p3_the_model_and_a_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.long
 def test_p3_runs_in_core_and_out_of_core(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     document = quick("p3.py", tmp_path, "--runs", str(tmp_path / "disk"))

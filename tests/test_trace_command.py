@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from everyday import everyday
 from limits import scaled
 from needs import ADDR2LINE, FORTRAN_MPI
 from processes import default_signals
@@ -446,7 +447,7 @@ def _fortran_tools() -> tuple[str, str] | None:
 
 @needs_mpi
 @needs_lines
-@pytest.mark.parametrize("binding", ["mpif.h", "mpi", "mpi_f08"])
+@pytest.mark.parametrize("binding", everyday(["mpif.h", "mpi", "mpi_f08"], ["mpi_f08"]))
 def test_fortran(tmp_path: Path, binding: str) -> None:
     tools = _fortran_tools()
     if tools is None:

@@ -614,7 +614,7 @@ def test_a_transformed_program_that_does_not_compile(heat: Path) -> None:
         # Where the linker puts a path depends on the path.
         pytest.param("-g", "byte for byte the same|not its copy", marks=pytest.mark.long),
         ("-g0", "byte for byte the same"),
-        ("-g3 -DBUILD=$$$$", "not its copy"),
+        pytest.param("-g3 -DBUILD=$$$$", "not its copy", marks=pytest.mark.long),
     ],
 )
 def test_a_build_that_names_the_project_is_found(heat: Path, lines: str, said: str) -> None:
@@ -647,6 +647,7 @@ def test_a_program_that_was_built_before_is_found(heat: Path) -> None:
 
 @needs_mpi
 @pytest.mark.mpi
+@pytest.mark.long
 def test_a_program_whose_library_changes(heat: Path) -> None:
     """As with Python: what is started stays, and what it loads is another one."""
     assert TOOLS is not None
