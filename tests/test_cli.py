@@ -979,6 +979,7 @@ class TestCutOff:
         assert status == 1
         assert "was killed by signal 9 (SIGKILL) before the run was done" in errors.splitlines()[-1]
 
+    @pytest.mark.long
     def test_the_process_of_the_command_is_killed(self, start: Callable[[int], Started]) -> None:
         run = start(2)
         os.kill(run.family[0], signal.SIGKILL)

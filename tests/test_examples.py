@@ -115,6 +115,7 @@ def call_with_distributed(nest: lw.Nest, arguments: dict[str, Any]) -> tuple[Any
     return result, {k: v.numpy() for k, v in wrapped.items() if isinstance(v, lw.DistributedArray)}
 
 
+@pytest.mark.long  # every day on two ranks
 def test_every_nest_gives_the_bits_of_its_plain_loop() -> None:
     assert differences(call_with_numpy) == []
 

@@ -538,6 +538,7 @@ class TestFaults:
         finally:
             lab("mend", H1)
 
+    @pytest.mark.long
     def test_a_host_loses_its_interface(self, long_run: Started) -> None:
         ip("-n", H0, "link", "set", "eth0", "down")
         try:
@@ -553,10 +554,12 @@ class TestFaults:
         )
         assert long_run.end() == (1, expected)
 
+    @pytest.mark.long
     def test_ctrl_c(self, long_run: Started) -> None:
         long_run.process.send_signal(signal.SIGINT)
         assert long_run.end() == (130, "lapwing: interrupted")
 
+    @pytest.mark.long
     def test_the_command_is_killed(self, long_run: Started) -> None:
         long_run.process.kill()
         deadline = time.monotonic() + GONE

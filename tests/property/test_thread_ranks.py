@@ -208,7 +208,7 @@ def test_threads_with_delays(place: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("works")
 @pytest.mark.parametrize("place", EVERYWHERE)
 def test_no_races(place: str, tmp_path: Path) -> None:
-    check(tmp_path, wanted({"memory": 5, "disk": 4, "queue": 1}[place]), "sanitized", place)
+    check(tmp_path, wanted({"memory": 4, "disk": 3, "queue": 1}[place]), "sanitized", place)
 
 
 @pytest.mark.long
