@@ -10,7 +10,7 @@ import numpy as np
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
-from lapwing.loopnest.binding.promotion import dtype_range
+from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, dtype_range
 from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
 
 C_TYPES = {
@@ -117,6 +117,9 @@ class Printer:
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
             case "abs":
                 return self._absolute(computing, operands[0])
+            case "carried":
+                limit = literal("int64", CARRIED_LIMIT)
+                return f"lw_fitting({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
             case "sqrt":
                 return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
             case "//" | "%":

@@ -19,7 +19,8 @@ from functools import cached_property
 
 from lapwing.codegen.bounds import LoopBounds, tile_bounds
 from lapwing.codegen.expression import C_TYPES
-from lapwing.codegen.module import ModuleWriter, element, indented, mentions, wrapped
+from lapwing.codegen.module import ModuleWriter
+from lapwing.codegen.text import element, indented, mentions, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -270,10 +271,10 @@ class _TileWriter(ModuleWriter):
     def _vector_pragma(self) -> str:
         """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
         body = self.bound.body
-        plain = not body.traps and not any(a.exact_sum for a in body.accumulators)
-        stores = [s for s in body.statements if isinstance(s, t.TypedStore)]
+        plain = body.is_straight and not body.traps and not any(a.exact_sum for a in body.accumulators)
+        stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
         small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
-        expensive = any(_is_expensive(statement.value) for statement in body.statements)
+        expensive = any(_is_expensive(statement.value) for statement in body.simple)
         return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
 
     # -- copies ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Everything is a frozen dataclass. Nothing here knows sizes or dtypes: those come
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lapwing.affine.affine import Affine
@@ -133,6 +134,46 @@ class Accumulate(Statement):
 
 
 @dataclass(frozen=True)
+class If(Statement):
+    """``text`` is the line of its head."""
+
+    test: Expression
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class For(Statement):
+    """An inner loop, ``for index in range(start, stop, step)``: each iteration of the loops around it does all of it.
+
+    ``affine``: its bounds as affine expressions, None where they are not.
+    """
+
+    index: str
+    start: Expression
+    stop: Expression
+    step: int
+    affine: tuple[Affine | None, Affine | None]
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class While(Statement):
+    test: Expression
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Break(Statement):
+    """Ends the innermost For or While."""
+
+
+@dataclass(frozen=True)
+class Continue(Statement):
+    """Ends an iteration of the innermost For or While, or of the nest's loops where there is none."""
+
+
+@dataclass(frozen=True)
 class Loop:
     """``for name in range(start, stop, step)`` with step 1 or -1; bounds are affine in outer indices and symbols."""
 
@@ -154,7 +195,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class LoopNest:
-    """A perfect loop nest.
+    """Loops that are cut into tiles, and what an iteration of them does; without loops, a *sequential region*.
 
     ``symbols`` maps the names that occur in affine expressions to the Python expression that gives their value.
     ``sweep_depth`` counts the outermost loops that some written array is not indexed by.
@@ -193,7 +234,11 @@ class LoopNest:
 
     @property
     def stores(self) -> tuple[Store, ...]:
-        return tuple(s for s in self.body if isinstance(s, Store))
+        return tuple(s for s in simple_statements(self.body) if isinstance(s, Store))
+
+    @property
+    def is_sequential(self) -> bool:
+        return not self.loops
 
     def where(self, line: int) -> str:
         """``file:line`` for messages, with the file as a person would type it."""
@@ -233,11 +278,48 @@ def reads(expression: Expression) -> tuple[Access, ...]:
     return tuple(found)
 
 
-def statement_reads(statement: Statement) -> tuple[Access, ...]:
+def own_expressions(statement: Statement) -> tuple[Expression, ...]:
+    """What a statement evaluates itself, in order: not what the statements inside it do."""
     match statement:
         case Store(target=target, value=value):
-            in_subscripts = tuple(a for s in target.subscripts for a in reads(s))
-            return (*reads(value), *in_subscripts)
+            return (value, *target.subscripts)
         case SetTemporary(value=value) | Accumulate(value=value):
-            return reads(value)
+            return (value,)
+        case If(test=test) | While(test=test):
+            return (test,)
+        case For(start=start, stop=stop):
+            return (start, stop)
     return ()
+
+
+def inner_bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The statements inside a statement."""
+    match statement:
+        case If(then=then, otherwise=otherwise):
+            return (then, otherwise)
+        case For(body=body) | While(body=body):
+            return (body,)
+    return ()
+
+
+def all_statements(body: Iterable[Statement]) -> Iterator[Statement]:
+    """Every statement, those inside others after them, in textual order."""
+    for statement in body:
+        yield statement
+        for inner in inner_bodies(statement):
+            yield from all_statements(inner)
+
+
+def simple_statements(body: Iterable[Statement]) -> Iterator[Statement]:
+    """Those that hold no others."""
+    return (s for s in all_statements(body) if not inner_bodies(s))
+
+
+def statement_reads(statement: Statement) -> tuple[Access, ...]:
+    """The array elements a statement may read itself."""
+    return tuple(access for expression in own_expressions(statement) for access in reads(expression))
+
+
+def assigned_names(body: Iterable[Statement]) -> frozenset[str]:
+    """The scalars that statements assign to."""
+    return frozenset(s.name for s in all_statements(body) if isinstance(s, SetTemporary))

@@ -178,7 +178,7 @@ class ProbedRates:
 def operations(bound: BoundNest) -> Counter[str]:
     """How many operations of each kind (machine.OPERATIONS) a point takes."""
     found: Counter[str] = Counter()
-    for statement in bound.body.statements:
+    for statement in bound.body.simple:
         found["store"] += isinstance(statement, t.TypedStore)
         for node in t.walk(statement.value):
             if isinstance(node, t.Load):

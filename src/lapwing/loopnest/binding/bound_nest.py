@@ -16,8 +16,9 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.conversion import array_of, conversion
+from lapwing.loopnest.binding.expressions import Surroundings
 from lapwing.loopnest.binding.guards import Guards, guarded_accesses
-from lapwing.loopnest.binding.lowering import Surroundings, lower
+from lapwing.loopnest.binding.lowering import lower
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.binding.scalars import used_parameters
 from lapwing.loopnest.domain import Domain, NormalLoop

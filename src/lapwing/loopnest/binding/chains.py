@@ -20,7 +20,7 @@ def chain_cycles(body: t.TypedBody, loop: str, step: int) -> int:
     """About how many cycles a point waits for the one before it along a loop: the longest chain of operations from an
     element that one wrote to the element that the next will read. step: that of the loop, 1 or -1."""
     chain, longest = _Chain(body, loop, step), 0
-    for statement in body.statements:
+    for statement in body.simple:
         longest = max(longest, chain.note(statement))
     return longest
 
@@ -31,8 +31,10 @@ def shortened(body: t.TypedBody, loop: str, step: int) -> t.TypedBody:
 
     Of integers the least is the same in any order; of floats, where a NaN or a zero with a sign takes part, it is not.
     """
+    if not body.is_straight:
+        return body
     chain, statements = _Chain(body, loop, step), []
-    for statement in body.statements:
+    for statement in body.simple:
         statement = replace(statement, value=_reordered(statement.value, chain))
         chain.note(statement)
         statements.append(statement)
@@ -44,10 +46,10 @@ class _Chain:
 
     def __init__(self, body: t.TypedBody, loop: str, step: int) -> None:
         self._loop, self._step = loop, step
-        self._stores = [s.target for s in body.statements if isinstance(s, t.TypedStore)]
+        self._stores = [s.target for s in body.simple if isinstance(s, t.TypedStore)]
         self._known: dict[t.Typed, int] = {}  # of temporaries and elements set so far
 
-    def note(self, statement: t.TypedStatement) -> int:
+    def note(self, statement: t.SimpleStatement) -> int:
         """The cycles of the element a statement sets, 0 for others; from here on its value is known."""
         cycles = self.cycles(statement.value)
         match statement:

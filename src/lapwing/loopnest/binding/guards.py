@@ -5,21 +5,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 
 Guards = tuple[Affine, ...]  # each is >= 0 where the access is evaluated
 
 
-def guarded_accesses(nest: ir.LoopNest) -> list[tuple[ir.Access, Guards]]:
-    """Every access of the body with the affine guards it stands under, in textual order, writes last in a statement."""
-    found: list[tuple[ir.Access, Guards]] = []
-    for statement in nest.body:
-        if isinstance(statement, ir.Store | ir.SetTemporary | ir.Accumulate):
-            _visit(statement.value, (), found)
-        if isinstance(statement, ir.Store):
-            _visit(statement.target, (), found)
+@dataclass(frozen=True)
+class Occurrence:
+    """An access where it stands: under affine guards, inside inner loops, the outermost first."""
+
+    access: ir.Access
+    guards: Guards
+    loops: tuple[ir.For, ...]
+
+
+def occurrences(nest: ir.LoopNest) -> list[Occurrence]:
+    """Every access of the body in textual order, writes last in a statement."""
+    found: list[Occurrence] = []
+    _visit_block(nest.body, (), (), found)
     return found
+
+
+def _visit_block(
+    statements: Sequence[ir.Statement], guards: Guards, loops: tuple[ir.For, ...], found: list[Occurrence]
+) -> None:
+    for statement in statements:
+        accesses: list[tuple[ir.Access, Guards]] = []
+        if isinstance(statement, ir.Store):
+            _visit(statement.value, guards, accesses)
+            _visit(statement.target, guards, accesses)
+        else:
+            for expression in ir.own_expressions(statement):
+                _visit(expression, guards, accesses)
+        found += [Occurrence(access, its, loops) for access, its in accesses]
+        match statement:
+            case ir.If(test=test, then=then, otherwise=otherwise):
+                _visit_block(then, guards + _holds(test, True), loops, found)
+                _visit_block(otherwise, guards + _holds(test, False), loops, found)
+            case ir.For(body=body):
+                _visit_block(body, guards, (*loops, statement), found)
+            case ir.While(test=test, body=body):
+                _visit_block(body, guards + _holds(test, True), loops, found)
 
 
 def guards_access(node: ir.Boolean, place: int) -> bool:

@@ -23,9 +23,9 @@ def exponent(node: t.Operation) -> float | None:
     return float(base.value) if isinstance(base, t.Literal) else None
 
 
-def powers_of(body: t.TypedBody) -> Iterator[tuple[t.TypedStatement, t.Operation]]:
+def powers_of(body: t.TypedBody) -> Iterator[tuple[t.SimpleStatement, t.Operation]]:
     """Every power of floats, with the statement it stands in."""
-    for statement in body.statements:
+    for statement in body.simple:
         for node in t.walk(statement.value):
             if isinstance(node, t.Operation) and is_power(node):
                 yield statement, node

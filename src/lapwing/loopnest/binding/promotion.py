@@ -16,6 +16,9 @@ SUPPORTED_DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "ui
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT_IN_DOUBLE = 2**53
 EXACT_IN_FLOAT = 2**24
+# Python's integers have no limit. Those that a loop carries may grow to this, and beyond it the run ends: they and what is
+# added to them fit 64 bits, and are exact as doubles.
+CARRIED_LIMIT = 2**50
 
 Interval = tuple[int, int]
 

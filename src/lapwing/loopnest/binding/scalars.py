@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from lapwing.loopnest import ir
-from lapwing.loopnest.binding.guards import guarded_accesses
+from lapwing.loopnest.binding.guards import occurrences
 
 
 def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
@@ -24,7 +24,10 @@ def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
     Not among them are those that a loop bound, an index or the start of a reduction comes from.
     """
     bounds = [bound for loop in nest.loops for bound in (loop.start, loop.stop)]
-    indices = [index for access, _ in guarded_accesses(nest) for index in access.affine if index is not None]
+    for statement in ir.all_statements(nest.body):
+        if isinstance(statement, ir.For):
+            bounds += [bound for bound in statement.affine if bound is not None]
+    indices = [index for o in occurrences(nest) for index in o.access.affine if index is not None]
     integers = set().union(*(affine.names for affine in (*bounds, *indices)))
     fixed = {*nest.arrays, *nest.accumulators, *names_in(node for name, node in nest.symbols if name in integers)}
     for setup in reversed(nest.setups):
@@ -57,11 +60,11 @@ def used_parameters(nest: ir.LoopNest) -> tuple[str, ...]:
         for child in ir.children(expression):
             visit(child)
 
-    for statement in nest.body:
+    for statement in ir.all_statements(nest.body):
         if isinstance(statement, ir.Store):
             visit(statement.target)
-        if isinstance(statement, ir.Store | ir.SetTemporary | ir.Accumulate):
-            visit(statement.value)
+        for expression in ir.own_expressions(statement):
+            visit(expression)
     return tuple(found)
 
 

@@ -5,8 +5,9 @@ Made by ``lowering`` from the IR and the argument types, printed as C by ``codeg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from lapwing.affine.affine import Affine
 
@@ -119,12 +120,72 @@ class TypedAccumulate:
     value: Typed
 
 
-TypedStatement = TypedStore | TypedLocal | TypedAccumulate
+@dataclass(frozen=True)
+class TypedVariable:
+    """Declares a local that ``TypedAssign`` gives its values: one that paths of control flow join in (a φ of SSA form)."""
+
+    line: int
+    text: str
+    local: Local
+
+
+@dataclass(frozen=True)
+class TypedAssign:
+    line: int
+    text: str
+    local: Local
+    value: Typed
+
+
+@dataclass(frozen=True)
+class TypedIf:
+    line: int
+    text: str
+    test: Typed
+    then: tuple[TypedStatement, ...]
+    otherwise: tuple[TypedStatement, ...]
+
+
+@dataclass(frozen=True)
+class TypedFor:
+    """An inner loop over int64 bounds that are evaluated once, before it."""
+
+    line: int
+    text: str
+    index: Index
+    start: Typed
+    stop: Typed
+    step: int
+    body: tuple[TypedStatement, ...]
+
+
+@dataclass(frozen=True)
+class TypedWhile:
+    line: int
+    text: str
+    test: Typed
+    body: tuple[TypedStatement, ...]
+
+
+@dataclass(frozen=True)
+class TypedJump:
+    """``kind`` is ``break``, ``continue``, or ``return``: the end of an iteration of the nest's own loops."""
+
+    line: int
+    text: str
+    kind: str
+
+
+SimpleStatement = TypedStore | TypedLocal | TypedAssign | TypedAccumulate  # what gives something a value
+TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhile | TypedJump
 
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A reduction: ``operator`` is max, min or +; ``initial`` the value before the loops; ``dtype`` of the result."""
+    """A reduction: ``operator`` is max, min or +; ``initial`` the value before the loops; ``dtype`` of the result.
+
+    Of a sequential region, a scalar that it gives back: ``operator`` is =.
+    """
 
     name: str
     operator: str
@@ -152,6 +213,16 @@ class TypedBody:
     accumulators: tuple[Accumulator, ...]
     traps: tuple[Trap, ...]
 
+    @cached_property
+    def simple(self) -> tuple[SimpleStatement, ...]:
+        """Every statement that gives something a value, those inside others too, in textual order."""
+        return tuple(s for s in all_statements(self.statements) if isinstance(s, SimpleStatement))
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether all statements are done in every iteration, once."""
+        return all(isinstance(s, SimpleStatement) for s in self.statements)
+
 
 def children(node: Typed) -> tuple[Typed, ...]:
     """The direct sub-expressions."""
@@ -174,6 +245,31 @@ def walk(node: Typed) -> Iterator[Typed]:
         yield from walk(child)
 
 
-def loads(statement: TypedStatement) -> frozenset[Load]:
+def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
+    """The expressions a statement evaluates itself, in order; not those of statements inside it."""
+    match statement:
+        case TypedStore(target=target, value=value):
+            return (value, target)
+        case TypedLocal(value=value) | TypedAssign(value=value) | TypedAccumulate(value=value):
+            return (value,)
+        case TypedIf(test=test) | TypedWhile(test=test):
+            return (test,)
+        case TypedFor(start=start, stop=stop):
+            return (start, stop)
+    return ()
+
+
+def all_statements(statements: Iterable[TypedStatement]) -> Iterator[TypedStatement]:
+    """Every statement, those inside others after them, in textual order."""
+    for statement in statements:
+        yield statement
+        match statement:
+            case TypedIf(then=then, otherwise=otherwise):
+                yield from all_statements((*then, *otherwise))
+            case TypedFor(body=body) | TypedWhile(body=body):
+                yield from all_statements(body)
+
+
+def loads(statement: SimpleStatement) -> frozenset[Load]:
     """The array elements a statement reads."""
     return frozenset(node for node in walk(statement.value) if isinstance(node, Load))

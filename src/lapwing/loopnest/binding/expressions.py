@@ -1,0 +1,670 @@
+"""Expressions of the IR as typed ones, by NumPy 2 promotion.
+
+A value may have several possible types: ``max(0, h[i, j])`` is a Python int or an int32, depending on the values.
+Operations on such a value are accepted where every possible type gives the same bits, and refused otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.effects import is_speculable
+from lapwing.loopnest.binding.guards import guards_access, guards_arm
+from lapwing.loopnest.binding.promotion import (  # fmt: skip
+    EXACT_IN_DOUBLE,
+    INT64_MAX,
+    INT64_MIN,
+    NP_BOOL,
+    PY_BOOL,
+    PY_FLOAT,
+    PY_INT,
+    Interval,
+    ScalarType,
+    dtype_range,
+    fits,
+    holds_exactly,
+    resolve,
+    scalar_type,
+)
+from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
+from lapwing.loopnest.refusals import Refusals, Stopped
+
+_SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A typed expression, the types it may have in Python, and its range where it is a Python int or bool."""
+
+    code: t.Typed
+    types: frozenset[ScalarType]
+    interval: Interval | None = None
+
+    @property
+    def only(self) -> ScalarType | None:
+        return next(iter(self.types)) if len(self.types) == 1 else None
+
+    def integers(self, kind: ScalarType) -> Interval:
+        """The integers the value can be, when it is of the given integer or bool type."""
+        if kind.weak and self.interval is not None:
+            return self.interval
+        return dtype_range(kind.dtype)
+
+    @property
+    def extent(self) -> Interval:
+        """The integers the value can be, whichever of its types it has; none of them is a float type."""
+        ranges = [self.integers(k) for k in self.types]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def wraps_in(self, dtype: str) -> bool:
+        """Whether the value may be a NumPy integer that an integer of the dtype does not hold."""
+        if dtype.startswith("float") or dtype == "bool":
+            return False
+        return any(k.is_integer and not k.weak and not fits(dtype_range(k.dtype), dtype) for k in self.types)
+
+    def describe(self) -> str:
+        return " or ".join(sorted(str(k) for k in self.types))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What lowering needs to know about a call: array dtypes and shapes, parameter values, ranges of the indices of the nest's
+    own loops.
+
+    subscript: an index that is affine and inside its array; None for one that is looked up.
+    Arrays and parameters that were refused are missing.
+    """
+
+    dtypes: Mapping[str, str]
+    shapes: Mapping[str, tuple[int, ...]]
+    parameters: Mapping[str, Any]
+    index_ranges: Mapping[str, Interval]
+    iterations: int
+    subscript: Callable[[ir.Access, int], t.AffineSubscript | None]
+
+
+class ExpressionLowering:
+    """Types expressions where the scalars have the values that ``values`` says: None where one was refused."""
+
+    def __init__(self, nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> None:
+        self.nest = nest
+        self.around = surroundings
+        self.refusals = refusals
+        self.values: dict[str, Value | None] = {}
+        self.index_ranges = dict(surroundings.index_ranges)
+        self.traps: list[t.Trap] = []
+
+    def _lower(self, node: ir.Expression) -> Value:
+        line = node.line
+        match node:
+            case ir.Constant(value=value):
+                return self._number(value, line)
+            case ir.Parameter(name=name):
+                return self._parameter(name, line)
+            case ir.LoopIndex(name=name):
+                interval = self.index_ranges[name]
+                return Value(t.Index("int64", name), frozenset({PY_INT}), interval)
+            case ir.Temporary(name=name):
+                return self._temporary(name, line)
+            case ir.Access():
+                return self._lower_access(node)
+            case ir.Unary(operator="not", operand=operand):
+                test = t.Operation("bool", "not", (self._test(operand),))
+                return Value(test, frozenset({PY_BOOL}), (0, 1))
+            case ir.Unary(operator=operator, operand=operand):
+                return self._unary(operator, self._lower(operand), line)
+            case ir.Binary(operator="**", left=left, right=right):
+                a, b = self._operands(left, right)
+                return self._power(a, b, right, line)
+            case ir.Binary(operator=operator, left=left, right=right):
+                a, b = self._operands(left, right)
+                return self._binary(operator, a, b, line)
+            case ir.Comparison(operator=operator, left=left, right=right):
+                a, b = self._operands(left, right)
+                return self._compare(operator, a, b, line)
+            case ir.Boolean(operands=operands):
+                return self._boolean(node, operands)
+            case ir.Conditional(test=test, then=then, otherwise=otherwise):
+                try:
+                    joined = self._operands(then, otherwise)
+                except Stopped:
+                    self._test(test)  # to see what is wrong there as well
+                    raise
+                result = self._join(joined, line)
+                yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
+                may_run = is_speculable(yes) and is_speculable(no) and not guards_arm(node)
+                return Value(t.Select(yes.dtype, self._test(test), yes, no, may_run), result.types, result.interval)
+            case ir.Call(function=function, arguments=arguments):
+                return self._call(function, self._operands(*arguments), line)
+        raise AssertionError(node)
+
+    def _temporary(self, name: str, line: int) -> Value:
+        if name not in self.values:
+            self._refuse(
+                line,
+                f"{name} may have no value here, since not every way through the code above gives it one",
+                f"set it before, as {name} = 0",
+            )
+        known = self.values[name]
+        if known is None:
+            raise Stopped
+        return known
+
+    def _operands(self, *nodes: ir.Expression) -> list[Value]:
+        """Several expressions, all of which are looked at before a refused one stops their parent."""
+        return self.refusals.each(self._lower, nodes)
+
+    def _number(self, value: Any, line: int) -> Value:
+        kind = scalar_type(value)
+        assert kind is not None
+        if kind.is_float:
+            return Value(literal_of("float64", value), frozenset({kind}))
+        if not INT64_MIN <= int(value) <= INT64_MAX:
+            self._refuse(line, f"the number {value}", "integers of at most 64 bits are supported")
+        return Value(literal_of(kind.dtype, value), frozenset({kind}), (int(value), int(value)))
+
+    def _parameter(self, name: str, line: int) -> Value:
+        if name not in self.around.parameters:
+            raise Stopped
+        value = self.around.parameters[name]
+        kind = scalar_type(value)
+        if kind is None:
+            described = value.dtype.name if hasattr(value, "dtype") else type(value).__name__
+            self._refuse(
+                line, f"{name} is {described}", "scalars are bool, int, float or NumPy numbers of 8 to 64 bits"
+            )
+        interval = None if kind.is_float else (int(value), int(value))
+        if interval and not fits(interval, "int64"):
+            self._refuse(line, f"{name} = {value}", "integers of at most 64 bits are supported")
+        return Value(t.Scalar(kind.dtype, name), frozenset({kind}), interval)
+
+    def _lower_access(self, access: ir.Access) -> Value:
+        if access.array not in self.around.dtypes or len(access.subscripts) != len(self.around.shapes[access.array]):
+            raise Stopped
+        axes = range(len(access.subscripts))
+        subscripts = tuple(self.refusals.each(lambda axis: self._subscript(access, axis), axes))
+        dtype = self.around.dtypes[access.array]
+        return Value(t.Load(dtype, access.array, subscripts), frozenset({ScalarType(dtype)}))
+
+    def _subscript(self, access: ir.Access, axis: int) -> t.AffineSubscript | t.LookupSubscript:
+        affine = self.around.subscript(access, axis)
+        if affine is not None:
+            return affine
+        index = self._lower(access.subscripts[axis])
+        if not all(k.is_integer for k in index.types):
+            self._refuse(
+                access.line,
+                f"index {axis + 1} of {access.text} is {index.describe()}",
+                "an index is an integer: write int(x), or a // b for a quotient",
+            )
+        extent = self.around.shapes[access.array][axis]
+        safe = index.extent[0] >= 0 and index.extent[1] < extent
+        trap = None
+        if not safe:
+            trap = self._trap(
+                access.line,
+                f"an index of {access.text} is outside axis {axis} of {access.array}, which has {extent} elements; "
+                "the plain loop raises IndexError here",
+            )
+        return t.LookupSubscript(self._convert(index.code, "int64", access.line), axis, trap)
+
+    def _test(self, node: ir.Expression) -> t.Typed:
+        """A condition: only the truth of the value counts."""
+        if not isinstance(node, ir.Boolean):
+            return _truth(self._lower(node).code)
+        first, *others = node.operands
+        code = self._test(first)
+        for place, operand in enumerate(others, 1):
+            other = self._test(operand)
+            may_run = is_speculable(other) and not guards_access(node, place)
+            operator = ("&" if may_run else "&&") if node.operator == "and" else ("|" if may_run else "||")
+            code = t.Operation("bool", operator, (code, other))
+        return code
+
+    def _boolean(self, node: ir.Boolean, operands: tuple[ir.Expression, ...]) -> Value:
+        values = self._operands(*operands)
+        if not all(k.is_bool for v in values for k in v.types):
+            self._refuse(node.line, f"{node.operator} of numbers", "write a if condition else b")
+        types = frozenset(k for v in values for k in v.types)
+        return Value(self._test(node), types, (0, 1))
+
+    def _unary(self, operator: str, value: Value, line: int) -> Value:
+        for kind in value.types:
+            if (kind == NP_BOOL and operator in "+-") or (kind.is_float and operator == "~") or kind == PY_BOOL:
+                self._refuse(line, f"{operator} of {kind}", "apply it to an int: write int(x)")
+        dtype = value.code.dtype
+        if operator == "+":
+            return value
+        if any(k.is_integer for k in value.types) and dtype.startswith("float"):
+            self._mixed(value, line)  # -0 of an integer is 0, of a float -0.0
+        self._check_own_width(value, line)
+        if operator == "~" and NP_BOOL in value.types and value.only is None:
+            self._mixed(value, line)  # ~True_ is False_, ~1 is -2
+        if operator == "~" and dtype == "bool":
+            return Value(t.Operation("bool", "not", (value.code,)), value.types, (0, 1))
+        interval = None
+        if value.interval is not None:
+            low, high = value.interval
+            interval = (-high, -low) if operator == "-" else (~high, ~low)
+            self._check_python_int(interval, line)
+            if value.only is None and not fits(interval, dtype):
+                self._mixed(value, line)
+        return Value(t.Operation(dtype, f"unary {operator}", (value.code,)), value.types, interval)
+
+    def _binary(self, operator: str, a: Value, b: Value, line: int, check_overflow: bool = True) -> Value:
+        """Arithmetic: the dtype it computes in must be the same for every type the operands may have."""
+        by_python: set[str] = set()
+        by_numpy: set[str] = set()
+        results: set[ScalarType] = set()
+        python_interval: Interval | None = None
+        for ka, kb in itertools.product(a.types, b.types):
+            if ka.weak and kb.weak:
+                compute, result = self._python_arithmetic(operator, ka, kb, line)
+                by_python.add(compute)
+                if result == PY_INT:
+                    python_interval = self._interval(operator, a.integers(ka), b.integers(kb), line, check_overflow)
+                elif operator == "/" and not ka.is_float and not kb.is_float:
+                    self._check_exact_double(a.integers(ka), line)
+                    self._check_exact_double(b.integers(kb), line)
+            else:
+                compute, result = self._numpy_arithmetic(operator, a, ka, b, kb, line)
+                by_numpy.add(compute)
+            results.add(result)
+        dtype = self._one_dtype(by_python, by_numpy, operator, a, b, python_interval, line)
+        operands = (self._convert(a.code, dtype, line), self._convert(b.code, dtype, line))
+        trap = None
+        if PY_FLOAT in results or PY_INT in results:
+            trap = self._division_trap(operator, b, results, line)
+        if dtype == "bool":
+            operator = {"+": "|", "*": "&"}.get(operator, operator)
+        result_dtype = "float64" if operator == "/" and not dtype.startswith("float") else dtype
+        interval = python_interval if PY_INT in results else None
+        return Value(t.Operation(result_dtype, operator, operands, trap), frozenset(results), interval)
+
+    def _python_arithmetic(self, operator: str, a: ScalarType, b: ScalarType, line: int) -> tuple[str, ScalarType]:
+        if operator in "&|^":
+            if a.is_float or b.is_float:
+                self._refuse(line, f"{operator} of {a} and {b}", "use integers or bools: write int(x)")
+            return ("bool", PY_BOOL) if a.is_bool and b.is_bool else ("int64", PY_INT)
+        if operator == "/" or a.is_float or b.is_float:
+            return "float64", PY_FLOAT
+        return "int64", PY_INT
+
+    def _numpy_arithmetic(
+        self, operator: str, a: Value, ka: ScalarType, b: Value, kb: ScalarType, line: int
+    ) -> tuple[str, ScalarType]:
+        try:
+            compute, result = resolve(operator, ka, kb)
+        except TypeError:
+            self._refuse(line, f"{operator} of {ka} and {kb}", _operand_advice(operator))
+        if "float16" in (compute, result):
+            self._refuse(line, f"{operator} of {ka} and {kb} gives float16", "convert to float32 first")
+        if operator == "**" and compute not in (k.dtype for k in (ka, kb) if not k.weak):
+            # NumPy then takes its vector code, which may differ from C's pow in the last bit.
+            self._refuse(line, f"** of {ka} and {kb}", f"convert one of them, for example with numpy.{compute}")
+        for value, kind in ((a, ka), (b, kb)):
+            if kind == PY_INT and not compute.startswith("float"):
+                self._check_fits(value.integers(kind), compute, line, f"{operator} with {compute}")
+            elif kind == PY_INT:
+                self._check_exact_double(value.integers(kind), line)
+        return compute, ScalarType(result)
+
+    def _one_dtype(
+        self,
+        by_python: set[str],
+        by_numpy: set[str],
+        operator: str,
+        a: Value,
+        b: Value,
+        python_interval: Interval | None,
+        line: int,
+    ) -> str:
+        """The single dtype to compute in, or a refusal because it depends on the values.
+
+        by_python: dtypes of arithmetic between Python numbers; by_numpy: where a NumPy number takes part.
+        """
+        if len(by_python | by_numpy) == 1:
+            return next(iter(by_python | by_numpy))
+        if len(by_numpy) == 1 and by_python == {"int64"} and python_interval is not None:
+            # One possibility is arithmetic of Python ints; it gives the same bits where everything fits exactly.
+            (other,) = by_numpy
+            never_negative = all(v.integers(k)[0] >= 0 for v in (a, b) for k in v.types if not k.is_float)
+            safe_zero = not other.startswith("float") or operator in "+-" or never_negative
+            if safe_zero and operator in "+-*" and fits(python_interval, other):
+                return other
+        self._mixed(a if a.only is None else b, line)
+
+    def _interval(self, operator: str, a: Interval, b: Interval, line: int, check: bool) -> Interval:
+        corners = [(x, y) for x in a for y in b]
+        match operator:
+            case "+" | "-" | "*":
+                results = [_ARITHMETIC[operator](x, y) for x, y in corners]
+                interval = (min(results), max(results))
+            case "%" if b[0] > 0:
+                interval = (a[0], a[1]) if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
+            case "%":
+                interval = (min(b[0] + 1, 0), max(b[1] - 1, 0))
+            case "//" if b[0] > 0:
+                results = [x // y for x, y in corners]
+                interval = (min(results), max(results))
+            case "//":
+                bound = max(map(abs, a))
+                interval = (-bound, bound)
+            case "&" if a[0] >= 0 and b[0] >= 0:
+                interval = (0, min(a[1], b[1]))
+            case _:
+                bits = max(x.bit_length() for pair in (a, b) for x in pair)
+                interval = (-(2**bits), 2**bits - 1)
+        if check:
+            self._check_python_int(interval, line)
+        return interval
+
+    def _division_trap(self, operator: str, b: Value, results: set[ScalarType], line: int) -> int | None:
+        if operator not in ("/", "//", "%"):
+            return None
+        if b.interval is not None and not b.interval[0] <= 0 <= b.interval[1]:
+            return None
+        if isinstance(b.code, t.Literal) and b.code.value != 0:
+            return None
+        if any(not k.weak for k in results):
+            self._between_either(operator, line)
+        return self._trap(line, "division by zero; the plain loop raises ZeroDivisionError here")
+
+    def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
+        if not any(k.is_float for k in a.types | b.types):
+            if not (isinstance(exponent, ir.Constant) and type(exponent.value) is int and 1 <= exponent.value <= 16):
+                self._refuse(
+                    line,
+                    "an integer power",
+                    "an integer is raised to a constant from 1 to 16; otherwise write float(x)",
+                )
+            result = a = self._bools_as_integers(a, line)
+            for _ in range(exponent.value - 1):
+                result = self._binary("*", result, a, line)
+            return result
+        value = self._binary("**", a, b, line)
+        if value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent):
+            self._between_either("**", line)
+        if value.only == PY_FLOAT:
+            assert isinstance(value.code, t.Operation)
+            trap = self._trap(line, "a power is not a finite real number; the plain loop raises or turns complex here")
+            code = t.Operation("float64", "math.pow", value.code.operands, trap)
+            return Value(code, value.types)
+        return value
+
+    def _bools_as_integers(self, value: Value, line: int) -> Value:
+        """A bool to the power of a Python int is an integer of 64 bits."""
+        if not any(k.is_bool for k in value.types):
+            return value
+        integers = {PY_BOOL: PY_INT, NP_BOOL: ScalarType("int64")}
+        types = frozenset(integers.get(k, k) for k in value.types)
+        return Value(self._convert(value.code, "int64", line), types, value.interval)
+
+    def _compare(self, operator: str, a: Value, b: Value, line: int) -> Value:
+        computing: dict[str, None] = {}
+        results: set[ScalarType] = set()
+        for ka, kb in itertools.product(a.types, b.types):
+            computing.setdefault(self._comparing(a, ka, b, kb, line))
+            results.add(PY_BOOL if ka.weak and kb.weak else NP_BOOL)
+        if len(computing) > 1 and not all(c.startswith("int") or c == "uint8" for c in computing):
+            if set(computing) == {"int64", "float64"}:  # the integers involved were checked to be exact
+                computing = {"float64": None}
+            else:
+                self._mixed(a if a.only is None else b, line)
+        dtype = max(computing, key=_SIZES.index)
+        operands = (self._convert(a.code, dtype, line), self._convert(b.code, dtype, line))
+        return Value(t.Operation("bool", operator, operands), frozenset(results), (0, 1))
+
+    def _comparing(self, a: Value, ka: ScalarType, b: Value, kb: ScalarType, line: int) -> str:
+        """The dtype one pair of types is compared in; integers of all kinds compare by value."""
+        if not ka.is_float and not kb.is_float:
+            for kind, value, other in ((ka, a, kb), (kb, b, ka)):
+                if kind == PY_INT and not other.is_bool and not other.weak and fits(value.integers(kind), other.dtype):
+                    return other.dtype
+            return ka.dtype if ka.dtype == kb.dtype else "int64"
+        for kind, value in ((ka, a), (kb, b)):
+            if kind == PY_INT:
+                self._check_exact_double(value.integers(kind), line)
+        if ka.weak and kb.weak:
+            return "float64"
+        return resolve("<", ka, kb)[0]
+
+    def _join(self, values: list[Value], line: int) -> Value:
+        """One representation that holds every possible value exactly: for ``a if c else b``, min and max."""
+        types = frozenset(k for v in values for k in v.types)
+        intervals = [v.interval for v in values if v.interval is not None]
+        interval = (min(i[0] for i in intervals), max(i[1] for i in intervals)) if intervals else None
+        for dtype in sorted({v.code.dtype for v in values}, key=_SIZES.index):
+            if all(self._representable(v, kind, dtype) for v in values for kind in v.types):
+                return Value(t.Literal(dtype, 0), types, interval)
+        described = ", ".join(v.describe() for v in values)
+        self._refuse(
+            line, f"values of types {described} meet", "convert them to one type, for example numpy.float64(x)"
+        )
+
+    def _representable(self, value: Value, kind: ScalarType, dtype: str) -> bool:
+        if kind == PY_INT:
+            return dtype != "bool" and fits(value.integers(kind), dtype)
+        return holds_exactly(dtype, kind.dtype)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _call(self, function: str, arguments: list[Value], line: int) -> Value:
+        module, _, name = function.rpartition(".")
+        if function in ("min", "max"):
+            result = arguments[0]
+            for other in arguments[1:]:
+                result = self._extremum(function, result, other, line)
+            return result
+        argument = arguments[0]
+        if module == "math":
+            return self._math(name, arguments, line)
+        if name == "sqrt":
+            return self._numpy_unary("sqrt", argument, line)
+        if name in ("abs", "absolute"):
+            return self._absolute(name, argument, line)
+        if function == "float":
+            return Value(self._convert(argument.code, "float64", line), frozenset({PY_FLOAT}))
+        if function == "bool":
+            return Value(_truth(argument.code), frozenset({PY_BOOL}), (0, 1))
+        if function == "int":
+            return self._to_python_int("trunc", argument, line)
+        dtype = "bool" if name == "bool_" else name
+        return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
+
+    def _extremum(self, function: str, a: Value, b: Value, line: int) -> Value:
+        test = self._compare("<" if function == "min" else ">", b, a, line).code
+        joined = self._join([a, b], line)
+        dtype = joined.code.dtype
+        first, second = self._convert(a.code, dtype, line), self._convert(b.code, dtype, line)
+        assert isinstance(test, t.Operation)
+        compared = test.operands[0].dtype
+        code: t.Typed = t.Operation(dtype, function, (first, second))
+        if compared != dtype and not holds_exactly(compared, dtype):
+            # NumPy compares a Python float with a float32 as float32s, yet min returns the float it was given.
+            code = t.Select(dtype, test, second, first)
+        interval = joined.interval
+        if interval is not None and a.only == b.only == PY_INT:
+            pick = min if function == "min" else max
+            interval = (pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1]))
+        return Value(code, joined.types, interval)
+
+    def _math(self, name: str, arguments: list[Value], line: int) -> Value:
+        for value in arguments:
+            for kind in value.types:
+                if not kind.is_float:
+                    self._check_exact_double(value.integers(kind), line)
+        if name in MATH_TO_INT:
+            return self._to_python_int(name, arguments[0], line)
+        assert name in MATH_UNARY or name in MATH_BINARY
+        operands = tuple(self._convert(v.code, "float64", line) for v in arguments)
+        trap = None
+        if name not in ("fabs", "copysign", "atan", "tanh", "erf", "erfc", "cbrt"):
+            trap = self._trap(
+                line, f"math.{name} has no finite value here; the plain loop raises ValueError or OverflowError"
+            )
+        return Value(t.Operation("float64", f"math.{name}", operands, trap), frozenset({PY_FLOAT}))
+
+    def _to_python_int(self, name: str, value: Value, line: int) -> Value:
+        if not any(k.is_float for k in value.types):
+            return Value(self._convert(value.code, "int64", line), frozenset({PY_INT}), value.extent)
+        trap = self._trap(line, "a float that is not finite, or beyond 2**53, is turned into an int")
+        operand = self._convert(value.code, "float64", line)
+        code = t.Convert("int64", t.Operation("float64", f"math.{name}", (operand,)), trap)
+        return Value(code, frozenset({PY_INT}), (-EXACT_IN_DOUBLE, EXACT_IN_DOUBLE))
+
+    def _numpy_unary(self, operator: str, value: Value, line: int) -> Value:
+        dtypes = {resolve(operator, k) for k in value.types}
+        if len(dtypes) > 1:
+            self._mixed(value, line)
+        compute, result = dtypes.pop()
+        if compute == "float16":
+            self._refuse(line, f"numpy.{operator} of {value.describe()} gives float16", "convert to float32 first")
+        operand = self._convert(value.code, compute, line)
+        return Value(t.Operation(result, operator, (operand,)), frozenset({ScalarType(result)}))
+
+    def _absolute(self, name: str, value: Value, line: int) -> Value:
+        types = value.types
+        if name == "absolute":
+            types = frozenset(ScalarType(resolve("abs", k)[1]) for k in types)
+        if any(k.is_bool for k in value.types):
+            self._refuse(line, f"abs of {value.describe()}", "apply it to a number: write int(x)")
+        self._check_own_width(value, line)
+        interval = None
+        if PY_INT in value.types:
+            low, high = value.integers(PY_INT)
+            interval = (0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
+            self._check_python_int(interval, line)
+            if value.only is None and not fits(interval, value.code.dtype):
+                self._mixed(value, line)
+        return Value(t.Operation(value.code.dtype, "abs", (value.code,)), types, interval)
+
+    # -- conversions and checks ----------------------------------------------------------------------------------------
+
+    def _store(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
+        """The value as NumPy stores it into an element of the dtype.
+
+        A NumPy integer that does not fit raises, as a Python int does; only uint8 elements wrap.
+        """
+        if value.wraps_in(dtype) and dtype in ("int8", "int16", "int32"):
+            self._check_python_ints(value, dtype, line, target)
+            message = f"a value does not fit {target} of dtype {dtype}; the plain loop raises OverflowError here"
+            return t.Convert(dtype, value.code, self._trap(line, message))
+        return self._assign(value, dtype, line, target)
+
+    def _assign(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
+        """The value as a NumPy scalar of the dtype."""
+        self._check_python_ints(value, dtype, line, target)
+        if dtype == "bool":
+            return _truth(value.code)
+        if value.code.dtype.startswith("float") and value.wraps_in(dtype):
+            self._mixed(value, line)  # what is a float here does not wrap
+        return self._convert(value.code, dtype, line)
+
+    def _check_python_ints(self, value: Value, dtype: str, line: int, target: str) -> None:
+        if PY_INT in value.types and not dtype.startswith("float") and dtype != "bool":
+            self._check_fits(value.integers(PY_INT), dtype, line, f"{target} of dtype {dtype}")
+
+    def _check_own_width(self, value: Value, line: int) -> None:
+        """A NumPy integer wraps in its own dtype: no wider one may stand for it where results can wrap."""
+        if any(k.is_integer and not k.weak and k.dtype != value.code.dtype for k in value.types):
+            self._mixed(value, line)
+
+    def _narrowed(self, value: Value, line: int) -> Value:
+        """A small Python int in 32 bits: it then takes no wider vectors than the arrays it meets."""
+        if value.only == PY_INT and fits(value.extent, "int32"):
+            return Value(self._convert(value.code, "int32", line), value.types, value.interval)
+        return value
+
+    def _convert(self, code: t.Typed, dtype: str, line: int) -> t.Typed:
+        if code.dtype == dtype:
+            return code
+        if isinstance(code, t.Select) and not (code.dtype.startswith("float") and not dtype.startswith("float")):
+            then, otherwise = (self._convert(branch, dtype, line) for branch in (code.then, code.otherwise))
+            return t.Select(dtype, code.test, then, otherwise, code.speculable)
+        if isinstance(code, t.Literal) and dtype == "float64":
+            return literal_of(dtype, float(code.value))
+        if isinstance(code, t.Literal) and not dtype.startswith("float") and not code.dtype.startswith("float"):
+            return literal_of(dtype, code.value)
+        trap = None
+        if code.dtype.startswith("float") and not dtype.startswith("float"):
+            trap = self._trap(line, f"a value does not fit {dtype}; NumPy's result would be undefined")
+        return t.Convert(dtype, code, trap)
+
+    def _trap(self, line: int, message: str) -> int:
+        self.traps.append(t.Trap(line, f"{self.nest.where(line)}: {message}"))
+        return len(self.traps)
+
+    def _check_python_int(self, interval: Interval, line: int) -> None:
+        if not fits(interval, "int64"):
+            self._refuse(
+                line, "an integer computation may exceed 64 bits, and a Python int has no limit",
+                "compute in floats, with float(x) and 2.0 for 2, or with smaller numbers",
+            )  # fmt: skip
+
+    def _check_exact_double(self, interval: Interval, line: int) -> None:
+        if not fits(interval, "float64"):
+            self._refuse(
+                line,
+                f"an integer as large as {max(map(abs, interval))} meets a float",
+                "stay below 2**53, or write it as a float, float(x)",
+            )
+
+    def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
+        if not fits(interval, dtype):
+            self._refuse(
+                line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
+                f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",
+            )  # fmt: skip
+
+    def _between_either(self, operator: str, line: int) -> NoReturn:
+        self._refuse(
+            line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
+            "convert the operands, for example with numpy.float64",
+        )  # fmt: skip
+
+    def _mixed(self, value: Value, line: int) -> NoReturn:
+        self._refuse(
+            line, f"the type of a value depends on the values: it is {value.describe()}",
+            "write the constant in the other type, for example numpy.float32(0) or 0.0, so that the result has one type",
+        )  # fmt: skip
+
+    def _refuse(self, line: int, found: str, supported: str) -> NoReturn:
+        self.refusals.refuse(line, found, supported)
+
+
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
+}  # fmt: skip
+
+
+def _has_harmless_power(base: Value, exponent: ir.Expression) -> bool:
+    """Whether Python's own numbers among the values of the base are 0 or 1, to a positive power. Those of others may not be
+    finite or real: Python then raises or gives a complex number, where NumPy gives an infinity or a NaN."""
+    small = PY_FLOAT not in base.types and base.interval is not None and 0 <= base.interval[0] <= base.interval[1] <= 1
+    return small and isinstance(exponent, ir.Constant) and exponent.value > 0
+
+
+def _operand_advice(operator: str) -> str:
+    """What to do where NumPy has no such operation for its operands."""
+    if operator in ("&", "|", "^"):
+        return "it takes integers or bools: write int(x)"
+    return "NumPy has no such operation; convert one of them: write int(x)"
+
+
+def plain_number(value: Any) -> Any:
+    """A NumPy number as a Python one."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def literal_of(dtype: str, value: Any) -> t.Literal:
+    return t.Literal(dtype, plain_number(value))
+
+
+def _truth(code: t.Typed) -> t.Typed:
+    return code if code.dtype == "bool" else t.Operation("bool", "truth", (code,))
