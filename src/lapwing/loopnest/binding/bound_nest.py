@@ -18,11 +18,12 @@ from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.conversion import array_of, conversion
 from lapwing.loopnest.binding.expressions import Surroundings
-from lapwing.loopnest.binding.guards import Guards, guarded_accesses
+from lapwing.loopnest.binding.guards import occurrences
+from lapwing.loopnest.binding.indices import check_indices, normal_loop
 from lapwing.loopnest.binding.lowering import lower
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.binding.scalars import used_parameters
-from lapwing.loopnest.domain import Domain, NormalLoop
+from lapwing.loopnest.domain import Domain
 from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
@@ -71,7 +72,7 @@ class BoundNest:
 
     @cached_property
     def accesses(self) -> tuple[ir.Access, ...]:
-        return tuple(access for access, _ in guarded_accesses(self.nest))
+        return tuple(o.access for o in occurrences(self.nest))
 
     def axis(self, access: ir.Access, axis: int) -> Affine | None:
         """The index from the start, over coordinates of the domain with all symbols replaced; None for a look-up."""
@@ -130,18 +131,19 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     parameters = _scalars(nest, values, set(nest.arrays) - set(arrays), refusals)
     symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters.get(n))}
     domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
-    fitting = _accesses_that_fit(nest, arrays, refusals)
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
-    wraps = _check_bounds(nest, fitting, arrays, integers, parameters, domain, refusals)
+    shapes = {a.name: a.shape for a in arrays.values()}
+    indices = check_indices(nest, shapes, integers, parameters, domain, refusals)
 
-    def subscript(access: ir.Access, axis: int) -> t.AffineSubscript:
+    def subscript(access: ir.Access, axis: int) -> t.AffineSubscript | None:
         affine = access.affine[axis]
-        assert affine is not None
-        return t.AffineSubscript(affine, wraps.get((access, axis), 0))
+        if affine is None or (access, axis) in indices.looked_up:
+            return None
+        return t.AffineSubscript(affine, indices.wraps.get((access, axis), 0))
 
     around = Surroundings(
         dtypes={a.name: a.dtype for a in arrays.values()},
-        shapes={a.name: a.shape for a in arrays.values()},
+        shapes=shapes,
         parameters=parameters,
         index_ranges=domain.index_ranges(),
         iterations=domain.box_volume,
@@ -149,7 +151,7 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     )
     body = lower(nest, around, refusals)
     refusals.raise_if_any()
-    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps, analysis)
+    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, analysis)
 
 
 def values_outside_loops(
@@ -296,95 +298,11 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
             )
     if not known:
         refusals.raise_if_any()
-    loops = []
-    steps = {loop.name: loop.step for loop in nest.loops}
+    domain = Domain(())
     for loop in nest.loops:
-        fixed = (loop.start.substitute(symbols), loop.stop.substitute(symbols))
-        bounds = [Affine(b.constant, tuple((n, c * steps[n]) for n, c in b.terms)) for b in fixed]
-        start, stop = bounds
-        lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
-        loops.append(NormalLoop(loop.name, loop.step, lower, upper))
-    return Domain(tuple(loops))
-
-
-def _accesses_that_fit(
-    nest: ir.LoopNest, arrays: Mapping[str, ArrayType], refusals: Refusals
-) -> list[tuple[ir.Access, Guards]]:
-    """The accesses that have as many indices as their array has axes, and what holds where they are evaluated."""
-    fitting = []
-    for access, guards in guarded_accesses(nest):
-        array = arrays.get(access.array)
-        if array is None:
-            continue
-        if len(access.subscripts) == len(array.shape):
-            fitting.append((access, guards))
-            continue
-        refusals.note(
-            access.line,
-            f"{access.text} has {len(access.subscripts)} indices but {array.name} has {len(array.shape)} axes "
-            f"(shape {array.shape})",
-            "index every axis",
-        )
-    return fitting
-
-
-def _check_bounds(
-    nest: ir.LoopNest,
-    accesses: Sequence[tuple[ir.Access, Guards]],
-    arrays: Mapping[str, ArrayType],
-    integers: Mapping[str, int],
-    parameters: Mapping[str, Any],
-    domain: Domain,
-    refusals: Refusals,
-) -> dict[tuple[ir.Access, int], int]:
-    """Check every affine index against its array; return the axes whose index counts from the end, with their size.
-
-    integers: those of the parameters that are; of parameters that were refused nothing is said.
-    """
-    wraps: dict[tuple[ir.Access, int], int] = {}
-    from_start: set[tuple[ir.Access, int]] = set()
-    if domain.is_empty:
-        return wraps
-    for access, guards in accesses:
-        array = arrays[access.array]
-        for axis, affine in enumerate(access.affine):
-            if affine is None:
-                continue
-            fixed = domain.normalised(affine.substitute(integers))
-            known = [g.substitute(integers) for g in guards]
-            known = [domain.normalised(g) for g in known if g.names <= set(nest.loop_names)]
-            if unknown := fixed.names - set(nest.loop_names):
-                if unknown <= set(parameters):
-                    refusals.note(
-                        access.line,
-                        f"index {axis + 1} of {access.text} is not an integer",
-                        "pass an int, or write int(…) around it before the loops",
-                    )
-                continue
-            reached = domain.range_of(fixed, known)
-            extent = array.shape[axis]
-            if reached is None:
-                continue
-            if reached[0] >= 0 and reached[1] < extent:
-                from_start.add((access, axis))
-                continue
-            if -extent <= reached[0] and reached[1] < 0 and access.array not in nest.written:
-                wraps[access, axis] = extent
-                continue
-            worst = reached[0] if reached[0] < 0 else reached[1]
-            refusals.note(
-                access.line,
-                f"{access.text}: index {axis + 1} reaches {worst}, but {array.name} has {extent} elements along axis {axis} "
-                f"(indices 0 to {extent - 1})",
-                "Shorten the loop's range or enlarge the array",
-            )
-    for access, axis in (key for key in wraps if key in from_start):
-        refusals.note(
-            access.line,
-            f"{access.text}: index {axis + 1} counts from the start in one place and from the end in another",
-            f"write an index from the end as {access.array}.shape[{axis}] minus something",
-        )
-    return wraps
+        start, stop = (domain.normalised(bound.substitute(symbols)) for bound in (loop.start, loop.stop))
+        domain = Domain((*domain.loops, normal_loop(loop.name, loop.step, start, stop)))
+    return domain
 
 
 def _is_integer(value: Any) -> bool:
