@@ -183,6 +183,8 @@ class StatementWriter:
         """One update of the reduction kept in ``target``."""
         if accumulator.exact_sum:
             return f"lw_exact_add({target}, {stripped(value)});"
+        if accumulator.operator == "=":
+            return f"{target} = {stripped(value)};"
         if accumulator.operator == "+":
             cast = "" if accumulator.dtype in ("int64", "int32") else f"({C_TYPES[accumulator.dtype]})"
             return f"{target} = {cast}({target} + {value});"

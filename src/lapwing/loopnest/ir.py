@@ -315,6 +315,11 @@ def simple_statements(body: Iterable[Statement]) -> Iterator[Statement]:
     return (s for s in all_statements(body) if not inner_bodies(s))
 
 
+def written_arrays(body: Iterable[Statement]) -> tuple[str, ...]:
+    """The arrays that statements write, in textual order."""
+    return tuple(dict.fromkeys(s.target.array for s in all_statements(body) if isinstance(s, Store)))
+
+
 def statement_reads(statement: Statement) -> tuple[Access, ...]:
     """The array elements a statement may read itself."""
     return tuple(access for expression in own_expressions(statement) for access in reads(expression))

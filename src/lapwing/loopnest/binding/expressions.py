@@ -276,7 +276,7 @@ class ExpressionLowering:
                 by_numpy.add(compute)
             results.add(result)
         dtype = self._one_dtype(by_python, by_numpy, operator, a, b, python_interval, line)
-        operands = (self._convert(a.code, dtype, line), self._convert(b.code, dtype, line))
+        operands = (self._operand(a, dtype, line), self._operand(b, dtype, line))
         trap = None
         if PY_FLOAT in results or PY_INT in results:
             trap = self._division_trap(operator, b, results, line)
@@ -564,7 +564,7 @@ class ExpressionLowering:
             return _truth(value.code)
         if value.code.dtype.startswith("float") and value.wraps_in(dtype):
             self._mixed(value, line)  # what is a float here does not wrap
-        return self._convert(value.code, dtype, line)
+        return self._operand(value, dtype, line)
 
     def _check_python_ints(self, value: Value, dtype: str, line: int, target: str) -> None:
         if PY_INT in value.types and not dtype.startswith("float") and dtype != "bool":
@@ -615,8 +615,22 @@ class ExpressionLowering:
                 "stay below 2**53, or write it as a float, float(x)",
             )
 
+    def _operand(self, value: Value, dtype: str, line: int) -> t.Typed:
+        """A value in the dtype. Sequential regions see as they run whether a Python int fits, as NumPy does."""
+        if (
+            PY_INT not in value.types
+            or dtype.startswith("float")
+            or dtype == "bool"
+            or fits(value.integers(PY_INT), dtype)
+        ):
+            return self._convert(value.code, dtype, line)
+        if value.only is None:
+            self._mixed(value, line)
+        message = f"a Python int does not fit {dtype}; the plain loop raises OverflowError here"
+        return t.Convert(dtype, value.code, self._trap(line, message))
+
     def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
-        if not fits(interval, dtype):
+        if not fits(interval, dtype) and not self.nest.is_sequential:
             self._refuse(
                 line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
                 f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",

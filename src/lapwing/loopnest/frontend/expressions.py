@@ -27,21 +27,25 @@ _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 class Scope:
     """What names mean while parsing: filled as the parser goes down the function.
 
-    surroundings: globals, closure variables and builtins. assigned_in_body: by any statement of the innermost body. refused:
-    names that something refused gives a value to: what they mean is not known, and nothing is said about them.
+    surroundings: globals, closure variables and builtins. inner_indices: of the inner loops that we are in. assigned_in_body: by
+    any statement of the innermost body. carries_scalars: whether scalars keep their value from one iteration of the nest's
+    loops to the next: it has none. refused: names that something refused gives a value to: what they mean is not known, and
+    nothing is said about them.
     """
 
     parameters: tuple[str, ...]
     surroundings: Mapping[str, Any]
     setup_names: dict[str, ast.expr] = field(default_factory=dict)
     loops: list[ir.Loop] = field(default_factory=list)
+    inner_indices: list[str] = field(default_factory=list)
     temporaries: set[str] = field(default_factory=set)
     assigned_in_body: set[str] = field(default_factory=set)
+    carries_scalars: bool = False
     refused: set[str] = field(default_factory=set)
 
     @property
     def loop_names(self) -> list[str]:
-        return [loop.name for loop in self.loops]
+        return [*(loop.name for loop in self.loops), *self.inner_indices]
 
 
 class ExpressionParser:
@@ -110,7 +114,7 @@ class ExpressionParser:
             raise Stopped
         if name in self.scope.loop_names:
             return ir.LoopIndex(name, line=line)
-        if name in self.scope.temporaries:
+        if name in self.scope.temporaries or (self.scope.carries_scalars and name in self.scope.assigned_in_body):
             return ir.Temporary(name, line=line)
         if name in self.scope.assigned_in_body:
             if name in self.scope.setup_names:

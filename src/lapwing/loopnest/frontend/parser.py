@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from lapwing.affine.affine import Affine
+from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope, subscripts
-from lapwing.loopnest.frontend.statements import StatementParser, assigned, bound_names
+from lapwing.loopnest.frontend.statements import StatementParser, assigned, bound_names, does_nothing
 from lapwing.loopnest.frontend.uniform import with_sweep_depth
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource, unset_names
@@ -21,38 +22,60 @@ MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion li
 
 
 def parse(source: FunctionSource) -> ir.LoopNest:
-    """Parse a plain Python function into a LoopNest.
+    """Parse a plain Python function into a LoopNest: of its loops that are perfectly nested as many as can be are cut into
+    tiles, and those inside are done as a whole in each iteration.
 
-    Raises RefusedError with every part, by file and line, that a supported perfect nest does not have.
+    Raises RefusedError with every part, by file and line, that is not supported where all are cut.
     """
-    return _Parser(source).nest()
+    refused: RefusedError | None = None
+    for depth in range(_perfect_depth(source.tree), 0, -1):
+        try:
+            return _Parser(source, depth).nest()
+        except RefusedError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
+    return _Parser(source, 0).nest()
+
+
+def surroundings_of(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
+    """The globals, closure variables and builtins that a function names. Raises RefusedError where one has no value."""
+    try:
+        names = inspect.getclosurevars(source.function)
+    except ValueError:  # an empty cell
+        unset = ", ".join(unset_names(source.function))
+        refusals.note(source.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
+        refusals.raise_if_any()
+    return {**names.builtins, **names.globals, **names.nonlocals}
+
+
+def _perfect_depth(tree: ast.FunctionDef) -> int:
+    """How many loops stand one in the other with nothing beside them."""
+    depth = 0
+    statements: Sequence[ast.stmt] = [s for s in tree.body if isinstance(s, ast.For)][:1]
+    while len(statements) == 1 and isinstance(statements[0], ast.For):
+        depth += 1
+        statements = [s for s in statements[0].body if not does_nothing(s)]
+    return depth
 
 
 class _Parser(StatementParser):
     """Goes down the function: what stands before the loops, the loops, the innermost body, and what is returned."""
 
-    def __init__(self, source: FunctionSource) -> None:
+    def __init__(self, source: FunctionSource, depth: int) -> None:
+        self.depth = depth
         self.tree = source.tree
         self.function = source.function
         refusals = Refusals(source.file)
-        scope = Scope(tuple(inspect.signature(self.function).parameters), self._surroundings(refusals))
+        scope = Scope(tuple(inspect.signature(self.function).parameters), surroundings_of(source, refusals))
         super().__init__(source, scope, refusals)
         self.setups: list[ir.Setup] = []
         self.loops_refused = False
 
-    def _surroundings(self, refusals: Refusals) -> dict[str, Any]:
-        try:
-            names = inspect.getclosurevars(self.function)
-        except ValueError:  # an empty cell
-            unset = ", ".join(unset_names(self.function))
-            refusals.note(self.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
-            refusals.raise_if_any()
-        return {**names.builtins, **names.globals, **names.nonlocals}
-
     def nest(self) -> ir.LoopNest:
         self._check_depth()
         self._check_signature()
-        statements = [s for s in self.tree.body if not _does_nothing(s)]
+        statements = [s for s in self.tree.body if not does_nothing(s)]
         position = next((k for k, s in enumerate(statements) if isinstance(s, ast.For)), len(statements))
         if position == len(statements):
             self._refuse_without_loops(statements)
@@ -62,10 +85,7 @@ class _Parser(StatementParser):
         body = self._loops(statements[position])
         self.scope.assigned_in_body = assigned(body)
         accumulators = tuple(n for n in self.scope.setup_names if n in self.scope.assigned_in_body)
-        parsed: list[ir.Statement] = []
-        for statement in body:
-            with self._refusing(statement, accumulators):
-                parsed += self.statement(statement, accumulators)
+        parsed = self.block(body, accumulators)
         returns, returns_tuple = self._returns(statements[position + 1 :], accumulators)
         return self._checked(
             ir.LoopNest(
@@ -75,9 +95,9 @@ class _Parser(StatementParser):
                 parameters=self.scope.parameters,
                 setups=tuple(self.setups),
                 loops=tuple(self.scope.loops),
-                body=tuple(parsed),
+                body=parsed,
                 arrays=tuple(self.arrays),
-                written=tuple(dict.fromkeys(s.target.array for s in parsed if isinstance(s, ir.Store))),
+                written=ir.written_arrays(parsed),
                 accumulators=accumulators,
                 returns=returns,
                 returns_tuple=returns_tuple,
@@ -222,60 +242,21 @@ class _Parser(StatementParser):
     # -- the loops -----------------------------------------------------------------------------------------------------
 
     def _loops(self, statement: ast.stmt) -> list[ast.stmt]:
-        """Go down the perfect nest; return the statements of the innermost body."""
-        while isinstance(statement, ast.For):
+        """Go down the nest, as many loops as are to be its own; return the statements of the body."""
+        for _ in range(self.depth):
+            assert isinstance(statement, ast.For)
             try:
                 self._loop(statement)
             except Stopped:
                 self.loops_refused = True
-            inner = [s for s in statement.body if not _does_nothing(s)]
-            nested = next((s for s in inner if isinstance(s, ast.For)), None)
-            if nested is None:
-                return inner
-            for other in (s for s in inner if s is not nested):
-                with self._refusing(other):
-                    self._refuse_beside(other, nested)
-            statement = nested
-        raise AssertionError("entered on a for loop")
-
-    def _refuse_beside(self, statement: ast.stmt, loop: ast.For) -> None:
-        """A statement beside an inner loop: what to do depends on what it gives a value to."""
-        written = _indexed(loop, ast.Store)
-        match statement:
-            case ast.For():
-                advice = "give each inner loop a nest of its own, and call one after the other"
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in assigned(
-                loop.body
-            ) and not written & _indexed(value, ast.Load):
-                advice = "move it into the innermost loop, which computes it anew in each iteration"
-            case ast.Assign(targets=[ast.Subscript() as target]) if written & _indexed(target, ast.Store):
-                index = loop.target.id if isinstance(loop.target, ast.Name) else "j"
-                advice = (
-                    f"write it with NumPy before or after the call, or start loop {index} earlier and choose: "
-                    f"u[i, {index}] = u[i, {index} - 1] if {index} > 0 else x"
-                )
-            case _:
-                advice = (
-                    "every statement stands in the innermost loop; write the outer loop in Python, and call a nest of the "
-                    "inner ones from it"
-                )
-        text = self.source.text(statement)
-        self.refuse(statement, f"{text} stands beside an inner loop, so this is not a perfect nest", advice)
+            body = [s for s in statement.body if not does_nothing(s)]
+            statement = body[0]
+        return body
 
     def _loop(self, node: ast.For) -> None:
         if node.orelse:
-            self.refusals.note(node.lineno, "for … else", "a loop has no else; move what stands there behind the loops")
-        if not isinstance(node.target, ast.Name):
-            self.scope.refused |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
-            self.refuse(
-                node,
-                f"loop over {self.source.text(node.target)}",
-                "a loop has one index: for i in range(n); what belongs to it is u[i]",
-            )
-        name = node.target.id
-        if name in self.scope.parameters or name in self.scope.setup_names or name in self.scope.loop_names:
-            self.scope.refused.add(name)
-            self.refuse(node, f"loop index {name} already means something else", "give it a name of its own")
+            self._refuse_else(node, "for")
+        name = self.index_of(node)
         # Whatever is wrong with its bounds, the index is one.
         position = len(self.scope.loops)
         if position == MAX_LOOPS:
@@ -288,24 +269,11 @@ class _Parser(StatementParser):
             )
         start, stop, step = Affine(0), Affine(0), 1
         try:
-            start, stop, step = self._range(node)
+            first, last, by = self.range_of(node)
+            start, stop = self.refusals.each(self._end, (first, last))
+            step = self._step(by)
         finally:
             self.scope.loops.append(ir.Loop(name, start, stop, step, node.lineno))
-
-    def _range(self, node: ast.For) -> tuple[Affine, Affine, int]:
-        """Start, stop and step of a loop."""
-        call = node.iter
-        if not (isinstance(call, ast.Call) and self.resolve(call.func) is range and not call.keywords):
-            text = self.source.text(call)
-            advice = "loops go over range(stop), range(start, stop[, 1 or -1])"
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self.scope.parameters:
-                advice += f"; give the argument {call.func.id} another name"
-            self.refuse(node, f"loop over {text}", advice)
-        if not 1 <= len(call.args) <= 3:
-            self.refuse(node, f"{self.source.text(call)}", "range takes one to three arguments")
-        first = call.args[0] if len(call.args) > 1 else ast.copy_location(ast.Constant(0), call)
-        start, stop = self.refusals.each(self._end, (first, call.args[min(1, len(call.args) - 1)]))
-        return start, stop, self._step(call.args[2]) if len(call.args) == 3 else 1
 
     def _step(self, node: ast.expr) -> int:
         affine = self.affine(node)
@@ -343,13 +311,3 @@ def _indexed(node: ast.AST, how: type[ast.expr_context]) -> set[str]:
     """The arrays of which elements are read (ast.Load) or written (ast.Store)."""
     found = [subscripts(n)[0] for n in ast.walk(node) if isinstance(n, ast.Subscript) and isinstance(n.ctx, how)]
     return {name for name in found if name is not None}
-
-
-def _does_nothing(node: ast.stmt) -> bool:
-    """A docstring, ``pass``, ``...`` and a bare annotation change nothing."""
-    match node:
-        case ast.Pass() | ast.AnnAssign(target=ast.Name(), value=None):
-            return True
-        case ast.Expr(value=ast.Constant(value=value)):
-            return isinstance(value, str) or value is ...
-    return False

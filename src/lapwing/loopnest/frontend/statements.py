@@ -9,10 +9,13 @@ from typing import NoReturn
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import BINARY, ExpressionParser
 from lapwing.loopnest.functions import canonical_name
+from lapwing.loopnest.refusals import Stopped
 
 
 class StatementParser(ExpressionParser):
     """Parses statements of one function. accumulators: the names of its reductions."""
+
+    inner_loops = 0  # how many we are in
 
     def statement(self, node: ast.stmt, accumulators: tuple[str, ...]) -> list[ir.Statement]:
         """The assignments that a statement of the innermost body is."""
@@ -27,37 +30,123 @@ class StatementParser(ExpressionParser):
                 if isinstance(target, ast.Name) and target.id in accumulators:
                     return self._accumulate(node, target.id, BINARY[type(op)], value)
                 pairs = [(target, ast.copy_location(ast.BinOp(_as_load(target), op, value), node))]
+            case ast.If():
+                return self._if(node, accumulators)
+            case ast.For():
+                return self._for(node, accumulators)
+            case ast.While():
+                return self._while(node, accumulators)
+            case ast.Continue():
+                return [ir.Continue(node.lineno, "continue")]
+            case ast.Break() if self.inner_loops:
+                return [ir.Break(node.lineno, "break")]
             case _:
                 self._refuse_statement(node)
         if len(pairs) == 1 and not isinstance(pairs[0][0], ast.Tuple | ast.List):
             return self._assign(node, *pairs[0], accumulators)
         return self._assign_several(node, pairs, accumulators)
 
+    def block(self, nodes: Iterable[ast.stmt], accumulators: tuple[str, ...]) -> tuple[ir.Statement, ...]:
+        """Statements in a row. Where one is refused, the next are looked at all the same."""
+        found: list[ir.Statement] = []
+        for node in nodes:
+            if does_nothing(node):
+                continue
+            try:
+                found += self.statement(node, accumulators)
+            except Stopped:
+                self.scope.refused |= bound_names(node).difference(accumulators)
+        return tuple(found)
+
+    def _if(self, node: ast.If, accumulators: tuple[str, ...]) -> list[ir.Statement]:
+        text = f"if {self.source.text(node.test)}:"
+        test = self._unless_refused(node.test)
+        then, otherwise = self.block(node.body, accumulators), self.block(node.orelse, accumulators)
+        if test is None:
+            raise Stopped
+        return [ir.If(node.lineno, text, test, then, otherwise)]
+
+    def _while(self, node: ast.While, accumulators: tuple[str, ...]) -> list[ir.Statement]:
+        if node.orelse:
+            self._refuse_else(node, "while")
+        test = self._unless_refused(node.test)
+        self.inner_loops += 1
+        body = self.block(node.body, accumulators)
+        self.inner_loops -= 1
+        if test is None:
+            raise Stopped
+        return [ir.While(node.lineno, f"while {self.source.text(node.test)}:", test, body)]
+
+    def _for(self, node: ast.For, accumulators: tuple[str, ...]) -> list[ir.Statement]:
+        """An inner loop."""
+        if node.orelse:
+            self._refuse_else(node, "for")
+        name = self.index_of(node)
+        start, stop, step = self.range_of(node)
+        steps = self.affine(step)
+        if steps is None or steps.terms or steps.constant == 0:
+            self.refuse(node, f"loop step {self.source.text(step)}", "a step is a number other than 0")
+        bounds = self.expressions(start, stop)
+        affine = self.affine(start), self.affine(stop)
+        self.scope.inner_indices.append(name)
+        self.inner_loops += 1
+        body = self.block(node.body, accumulators)
+        self.inner_loops -= 1
+        self.scope.inner_indices.pop()
+        text = f"for {name} in {self.source.text(node.iter)}:"
+        return [ir.For(node.lineno, text, name, bounds[0], bounds[1], steps.constant, affine, body)]
+
+    def _unless_refused(self, node: ast.expr) -> ir.Expression | None:
+        """An expression; None where it is refused, so that what follows is looked at before its parent stops."""
+        try:
+            return self.expression(node)
+        except Stopped:
+            return None
+
+    def _refuse_else(self, node: ast.stmt, kind: str) -> None:
+        self.refusals.note(node.lineno, f"{kind} … else", "a loop has no else; move what stands there behind the loop")
+
+    def index_of(self, node: ast.For) -> str:
+        """The index of a loop, which means nothing else."""
+        if not isinstance(node.target, ast.Name):
+            self.scope.refused |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+            self.refuse(
+                node,
+                f"loop over {self.source.text(node.target)}",
+                "a loop has one index: for i in range(n); what belongs to it is u[i]",
+            )
+        name = node.target.id
+        if name in self.scope.parameters or name in self.scope.setup_names or name in self.scope.loop_names:
+            self.scope.refused.add(name)
+            self.refuse(node, f"loop index {name} already means something else", "give it a name of its own")
+        return name
+
+    def range_of(self, node: ast.For) -> tuple[ast.expr, ast.expr, ast.expr]:
+        """Start, stop and step of a loop, as they are written."""
+        call = node.iter
+        if not (isinstance(call, ast.Call) and self.resolve(call.func) is range and not call.keywords):
+            text = self.source.text(call)
+            advice = "loops go over range(stop), range(start, stop[, step])"
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self.scope.parameters:
+                advice += f"; give the argument {call.func.id} another name"
+            self.refuse(node, f"loop over {text}", advice)
+        if not 1 <= len(call.args) <= 3:
+            self.refuse(node, f"{self.source.text(call)}", "range takes one to three arguments")
+        first = call.args[0] if len(call.args) > 1 else ast.copy_location(ast.Constant(0), call)
+        step = call.args[2] if len(call.args) == 3 else ast.copy_location(ast.Constant(1), call)
+        return first, call.args[min(1, len(call.args) - 1)], step
+
     def _refuse_statement(self, node: ast.stmt) -> NoReturn:
         text = f"{self.source.text(node)} in the loops"
-        match node:
-            case ast.If():
-                advice = (
-                    "write x = a if condition else b, with u[i, j] = x if condition else u[i, j] where there is no else"
-                )
-                reduced = sorted(bound_names(node) & set(self.scope.setup_names))
-                maxima = "".join(f"; where {name} is a maximum, {name} = max({name}, x)" for name in reduced)
-                self.refuse(node, "an if statement in the loops", f"{advice}{maxima}")
-            case ast.While():
-                self.refuse(
-                    node,
-                    text,
-                    "the body holds assignments; go a fixed number of times, as an outer loop for k in range(most), with "
-                    "u[i, j] = x if condition else u[i, j], or call the nest from a while loop in Python",
-                )
-            case ast.Break() | ast.Continue() | ast.Return() | ast.Raise() | ast.Assert():
-                advice = "the body holds assignments, and every iteration runs: write x = a if condition else b"
-                self.refuse(node, text, f"{advice}; check results after the call")
+        if isinstance(node, ast.Break | ast.Return | ast.Raise | ast.Assert):
+            self.refuse(
+                node, text, "every iteration runs: write x = a if condition else b; check results after the call"
+            )
         self.refuse(
             node,
             text,
-            "the body holds assignments to array elements, to scalar temporaries and to reductions; "
-            "do other work before or after the call",
+            "the body holds assignments to array elements, to scalar temporaries and to reductions, if statements and inner "
+            "loops; do other work before or after the call",
         )
 
     def _assign_several(
@@ -113,7 +202,7 @@ class StatementParser(ExpressionParser):
             name = target.id
             if name in accumulators:
                 return self._accumulate(node, name, None, value)
-            if name in self.scope.loop_names or name in self.scope.parameters:
+            if name in self.scope.loop_names or (name in self.scope.parameters and not self.scope.carries_scalars):
                 advice = f"loop indices and arguments keep their value; use another name than {name}"
                 self.refuse(node, f"{name} is assigned in the loops", advice)
             parsed = self.expression(value)
@@ -164,6 +253,16 @@ def assigned(statements: Iterable[ast.stmt]) -> set[str]:
     """The names that statements assign to."""
     nodes = (node for statement in statements for node in ast.walk(statement))
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def does_nothing(node: ast.stmt) -> bool:
+    """A docstring, ``pass``, ``...`` and a bare annotation change nothing."""
+    match node:
+        case ast.Pass() | ast.AnnAssign(target=ast.Name(), value=None):
+            return True
+        case ast.Expr(value=ast.Constant(value=value)):
+            return isinstance(value, str) or value is ...
+    return False
 
 
 def bound_names(statement: ast.stmt) -> set[str]:

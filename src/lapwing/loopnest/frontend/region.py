@@ -1,0 +1,56 @@
+"""From a function's source to a sequential region: loops of any form, done in their own order on one rank."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+from lapwing.loopnest import ir
+from lapwing.loopnest.frontend.expressions import Scope
+from lapwing.loopnest.frontend.parser import surroundings_of
+from lapwing.loopnest.frontend.statements import StatementParser, assigned
+from lapwing.loopnest.refusals import Refusals
+from lapwing.loopnest.source import FunctionSource
+
+
+def parse_region(source: FunctionSource) -> ir.LoopNest:
+    """Parse a function of loops, conditions and assignments, which may end in ``return`` of scalars, into a nest without loops
+    of its own.
+
+    Raises RefusedError with every part, by file and line, that is not supported.
+    """
+    refusals = Refusals(source.file)
+    parameters = tuple(inspect.signature(source.function).parameters)
+    scope = Scope(parameters, surroundings_of(source, refusals), carries_scalars=True)
+    parser = StatementParser(source, scope, refusals)
+    tree = source.tree
+    *statements, last = tree.body
+    returned: list[ast.Name] = []
+    if isinstance(last, ast.Return):
+        value = last.value
+        elements = value.elts if isinstance(value, ast.Tuple) else [] if value is None else [value]
+        returned = [e for e in elements if isinstance(e, ast.Name)]
+        assert len(returned) == len(elements)
+    else:
+        statements.append(last)
+    scope.assigned_in_body = assigned(statements)
+    given = [name for name in parameters if name in scope.assigned_in_body]
+    start = tuple(ir.SetTemporary(tree.lineno, name, name, ir.Parameter(name, line=tree.lineno)) for name in given)
+    body = parser.block(statements, ())
+    refusals.raise_if_any()
+    return ir.LoopNest(
+        name=tree.name,
+        file=source.file,
+        line=tree.lineno,
+        parameters=parameters,
+        setups=(),
+        loops=(),
+        body=(*start, *body),
+        arrays=tuple(parser.arrays),
+        written=ir.written_arrays(body),
+        accumulators=(),
+        returns=tuple(name.id for name in returned),
+        returns_tuple=isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple),
+        symbols=tuple(parser.symbols.items()),
+        sweep_depth=0,
+    )
