@@ -48,19 +48,13 @@ def find_dependences(nest: ir.LoopNest) -> tuple[Dependence, ...]:
     """
     analysis = _Analysis(nest)
     found: dict[Dependence, None] = {}
-    reads = [
-        (k, access)
-        for k, statement in enumerate(nest.body)
-        for access in ir.statement_reads(statement)
-        if access.array in nest.written
-    ]
+    reads = [(k, access) for k, access in ir.body_reads(nest.body) if access.array in nest.written]
     for k, read in reads:
         found.update(dict.fromkeys(analysis.flow(k, read)))
     for k, read in reads:
         found.update(dict.fromkeys(analysis.overwritten("anti", k, read)))
-    for k, statement in enumerate(nest.body):
-        if isinstance(statement, ir.Store):
-            found.update(dict.fromkeys(analysis.overwritten("output", k, statement.target)))
+    for k, write in analysis.stores:
+        found.update(dict.fromkeys(analysis.overwritten("output", k, write)))
     analysis.refusals.raise_if_any()
     return tuple(found)
 
@@ -85,7 +79,7 @@ class _Analysis:
         self.symbols = {name: f"p{k}" for k, (name, _) in enumerate(nest.symbols)}
         self.indices = {name: f"x{k}" for k, name in enumerate(nest.loop_names)}
         self.steps = {loop.name: loop.step for loop in nest.loops}
-        self.stores = [(k, s.target) for k, s in enumerate(nest.body) if isinstance(s, ir.Store)]
+        self.stores = [(k, s.target) for k, s in enumerate(ir.all_statements(nest.body)) if isinstance(s, ir.Store)]
 
     def flow(self, k: int, read: ir.Access) -> Iterable[Dependence]:
         sources = isl.UnionMap(self._prefix() + "{ }")

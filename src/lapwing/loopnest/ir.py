@@ -325,6 +325,24 @@ def statement_reads(statement: Statement) -> tuple[Access, ...]:
     return tuple(access for expression in own_expressions(statement) for access in reads(expression))
 
 
+def body_reads(body: Iterable[Statement]) -> Iterator[tuple[int, Access]]:
+    """Every element that statements may read, each with the place of its statement among all of them, in textual order.
+
+    A store that may not be done leaves an element as it is, as if it were read and stored again: it is among them.
+    """
+    place = 0
+    stack = [(statement, False) for statement in reversed(tuple(body))]
+    while stack:
+        statement, guarded = stack.pop()
+        for access in statement_reads(statement):
+            yield place, access
+        if guarded and isinstance(statement, Store):
+            yield place, statement.target
+        inner = [s for block in inner_bodies(statement) for s in block]
+        stack += [(s, True) for s in reversed(inner)]
+        place += 1
+
+
 def assigned_names(body: Iterable[Statement]) -> frozenset[str]:
     """The scalars that statements assign to."""
     return frozenset(s.name for s in all_statements(body) if isinstance(s, SetTemporary))

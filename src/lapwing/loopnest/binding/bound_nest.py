@@ -75,11 +75,15 @@ class BoundNest:
         return tuple(o.access for o in occurrences(self.nest))
 
     def axis(self, access: ir.Access, axis: int) -> Affine | None:
-        """The index from the start, over coordinates of the domain with all symbols replaced; None for a look-up."""
+        """The index from the start, over coordinates of the domain with all symbols replaced; None for one that is looked up
+        or runs over an inner loop."""
         affine = access.affine[axis]
         if affine is None:
             return None
-        index = self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
+        affine = affine.substitute(self.symbols)
+        if not affine.names <= set(self.nest.loop_names):
+            return None
+        index = self.domain.normalised(affine) + Affine(self.wraps.get((access, axis), 0))
         return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
 
     def indices(self, point: Sequence[int]) -> dict[str, int]:

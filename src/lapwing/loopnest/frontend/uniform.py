@@ -41,7 +41,7 @@ def _axis_loops(nest: ir.LoopNest, array: str, refusals: Refusals) -> list[str] 
     axes: list[str] | None = None
     uniform = True
     writes = [(s.target, _WRITE_ELSEWHERE) for s in nest.stores]
-    reads = [(a, _READ_ELSEWHERE) for s in nest.body for a in ir.statement_reads(s)]
+    reads = [(a, _READ_ELSEWHERE) for _, a in ir.body_reads(nest.body)]
     for access, way_out in ((a, w) for a, w in writes + reads if a.array == array):
         found = _loops_of(access, axes, nest, refusals, way_out)
         if found is None:
