@@ -66,7 +66,7 @@ class StatementWriter:
         return self.names.get(("scalar", name), name.replace(".shape[", "_shape").replace("]", ""))
 
     def accumulator(self, name: str) -> str:
-        return self.names.get(("accumulator", name), name)
+        return self.names.get(("accumulator", name), name.replace(" ", "_"))
 
     def _name(self, node: t.Scalar | t.Index | t.Local) -> str:
         match node:
@@ -127,10 +127,35 @@ class StatementWriter:
                 yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(value)};"
             case t.TypedAssign(local=local):
                 yield f"{self._name(local)} = {stripped(value)};"
+            case t.TypedAccumulate(position=position) if position:
+                yield from self._extremum(statement)
             case t.TypedAccumulate(name=name):
                 kind = next(a for a in self.bound.body.accumulators if a.name == name)
                 pointer = self.accumulator(name)
                 yield self.accumulate(kind, pointer if kind.exact_sum else f"*{pointer}", value)
+
+    def _extremum(self, statement: t.TypedAccumulate) -> Iterator[str]:
+        """An extremum with its argument: of equal values the first iteration's counts, or the last one's."""
+        kind = next(a for a in self.bound.body.accumulators if a.name == statement.name)
+        best, value = self.accumulator(kind.name), self.names.get(("value for", kind.name), f"{kind.name}_here")
+        yield "{"
+        yield f"    const {C_TYPES[kind.dtype]} {value} = {stripped(self.printer.print(statement.value))};"
+        places = [
+            (self.printer.print(x), f"*{self.accumulator(f'{kind.name} at {loop.name}')}")
+            for x, loop in zip(statement.position, self.nest.loops, strict=True)
+        ]
+        earlier = ""
+        for here, there in reversed(places):
+            earlier = f"{here} < {there}" + (f" || ({here} == {there} && ({earlier}))" if earlier else "")
+        counts = f"!({earlier})" if kind.operator in (">=", "<=") else f"({earlier})"
+        yield f"    if ({value} {kind.operator[0]} *{best} || ({value} == *{best} && {counts})) {{"
+        yield f"        *{best} = {value};"
+        for here, there in places:
+            yield f"        {there} = {here};"
+        for name, its in statement.payload:
+            yield f"        *{self.accumulator(name)} = {stripped(self.printer.print(its))};"
+        yield "    }"
+        yield "}"
 
     def _structured(self, statement: t.TypedStatement, place: _Place) -> Iterator[str]:
         match statement:

@@ -256,7 +256,7 @@ class _TileWriter(ModuleWriter):
         yield f"if ({never}) {c.all_from} = {c.all_until} = {c.last};"
 
     def _plain_accumulators(self) -> list[t.Accumulator]:
-        return [a for a in self.bound.body.accumulators if not a.exact_sum]
+        return [a for a in self.bound.body.accumulators if not a.is_shared]
 
     def _private_accumulators(self) -> dict[str, tuple[str, str, str]]:
         """Per reduction, one accumulator a lane: its name, with its C type, first value and how it is folded."""
@@ -271,7 +271,7 @@ class _TileWriter(ModuleWriter):
     def _vector_pragma(self) -> str:
         """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
         body = self.bound.body
-        plain = body.is_straight and not body.traps and not any(a.exact_sum for a in body.accumulators)
+        plain = body.is_straight and not body.traps and not any(a.is_shared for a in body.accumulators)
         stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
         small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.simple)

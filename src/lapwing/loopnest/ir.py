@@ -126,11 +126,16 @@ class SetTemporary(Statement):
 
 @dataclass(frozen=True)
 class Accumulate(Statement):
-    """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``."""
+    """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``.
+
+    With operator ``>``, ``>=``, ``<`` or ``<=``: ``if value operator name``, name takes the value, and each scalar of the payload
+    its own (argmax and the like). Of equal values the first iteration's counts, with ``>=`` and ``<=`` the last one's.
+    """
 
     name: str
     operator: str
     value: Expression
+    payload: tuple[tuple[str, Expression], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -283,8 +288,10 @@ def own_expressions(statement: Statement) -> tuple[Expression, ...]:
     match statement:
         case Store(target=target, value=value):
             return (value, *target.subscripts)
-        case SetTemporary(value=value) | Accumulate(value=value):
+        case SetTemporary(value=value):
             return (value,)
+        case Accumulate(value=value, payload=payload):
+            return (value, *(its for _, its in payload))
         case If(test=test) | While(test=test):
             return (test,)
         case For(start=start, stop=stop):

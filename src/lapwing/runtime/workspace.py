@@ -83,13 +83,34 @@ class Reductions:
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give."""
         results: dict[str, Any] = {}
+        found: dict[str, int] = {}  # by leader, the rank whose values count
         for accumulator, start, kind, given in self._places:
-            if accumulator.exact_sum:
-                value: Any = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
+            if accumulator.leader == accumulator.name:
+                found[accumulator.name] = self._with_extremum(accumulator, rows)
+            if accumulator.leader is not None:
+                value: Any = rows[found[accumulator.leader]].view(kind).item(start)
+            elif accumulator.operator == "=":
+                value = rows[0].view(kind).item(start)
+            elif accumulator.exact_sum:
+                value = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
             else:
                 value = _combined(accumulator, [row.view(kind).item(start) for row in rows])
             results[accumulator.name] = given(value)
         return results
+
+    def _with_extremum(self, leader: t.Accumulator, rows: Sequence[npt.NDArray[np.int64]]) -> int:
+        """The rank that has the extremum of all ranks, and of equal ones that of the first iteration, or of the last."""
+        ((start, kind),) = [(start, kind) for a, start, kind, _ in self._places if a is leader]
+        places = [s for a, s, _, _ in self._places if a.leader == leader.name and a.operator == "at"]
+        least, last = leader.operator[0] == "<", leader.operator.endswith("=")
+        best = 0
+        for rank in range(1, len(rows)):
+            here, there = (rows[k].view(kind).item(start) for k in (rank, best))
+            at, other = ([rows[k].item(place) for place in places] for k in (rank, best))
+            better = here < there if least else here > there
+            if better or (here == there and (at > other if last else at < other)):
+                best = rank
+        return best
 
 
 def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:

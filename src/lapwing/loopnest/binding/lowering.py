@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.expressions import ExpressionLowering, Surroundings, Value, literal_of, plain_number
-from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, INT64_MAX, PY_INT, Interval, ScalarType, scalar_type
+from lapwing.loopnest.binding.promotion import (
+    CARRIED_LIMIT,
+    INT64_MAX,
+    INT64_MIN,
+    PY_INT,
+    Interval,
+    ScalarType,
+    scalar_type,
+)
 from lapwing.loopnest.refusals import Refusals, Stopped
 
 _PASSES = 8  # over a loop's body, until types no longer change: each pass adds a type at least, or gives up an interval
@@ -300,16 +308,35 @@ class _Lowering(ExpressionLowering):
 
     def _accumulate(self, statement: ir.Accumulate) -> t.TypedStatement:
         line, name, operator = statement.line, statement.name, statement.operator
+        value = self._into(name, operator, statement.value, line)
+        if operator in ("max", "min", "+"):
+            return t.TypedAccumulate(line, statement.text, name, value)
+        position = []
+        for loop in self.nest.loops:
+            index: t.Typed = t.Index("int64", loop.name)
+            position.append(index if loop.step == 1 else t.Operation("int64", "unary -", (index,)))
+            at = f"{name} at {loop.name}"
+            self.accumulators[at] = t.Accumulator(at, "at", "int64", True, INT64_MIN, leader=name)
+        payload = []
+        for kept, its in statement.payload:
+            payload.append((kept, self._into(kept, "with", its, line, leader=name)))
+        return t.TypedAccumulate(line, statement.text, name, value, tuple(position), tuple(payload))
+
+    def _into(self, name: str, operator: str, node: ir.Expression, line: int, leader: str | None = None) -> t.Typed:
+        """A value as an accumulator takes it, which is noted."""
+        if operator in (">", ">=", "<", "<="):
+            leader = name
         if name not in self.around.parameters:
             raise Stopped
         initial = self.around.parameters[name]
         start_type = scalar_type(initial)
         if start_type is None:
             self._refuse(line, f"reduction {name} starts as {type(initial).__name__}", "start it as a number")
-        term = self._lower(statement.value)
+        term = self._lower(node)
         known = self.accumulators.get(name)
-        if known is not None and known.operator != operator:
-            self._refuse(line, f"{name} is reduced by both {known.operator} and {operator}", "use two reductions")
+        if known is not None and (known.operator, known.leader) != (operator, leader):
+            ways = f"{known.operator} and {operator}" if known.operator != operator else f"{known.leader} and {leader}"
+            self._refuse(line, f"{name} is reduced by both {ways}", "use two reductions")
         start_interval = (int(initial), int(initial)) if not start_type.is_float else None
         start = Value(literal_of(start_type.dtype, initial), frozenset({start_type}), start_interval)
         if operator == "+":
@@ -322,8 +349,8 @@ class _Lowering(ExpressionLowering):
             self._refuse(
                 line, f"{name} is {before} in one term and {here} in another", "give every term the same dtype"
             )
-        self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, plain_number(initial))
-        return t.TypedAccumulate(line, statement.text, name, self._convert(term.code, dtype, line))
+        self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, plain_number(initial), leader)
+        return self._convert(term.code, dtype, line)
 
     def _sum_type(self, start: Value, term: Value, line: int) -> tuple[str, bool]:
         """The dtype of a running sum, and whether it is a Python number."""

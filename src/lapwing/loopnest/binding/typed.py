@@ -114,10 +114,15 @@ class TypedLocal:
 
 @dataclass(frozen=True)
 class TypedAccumulate:
+    """``position``: of the iteration, in the order of the plain loop, where that decides between equal values; ``payload``: what
+    other accumulators take then."""
+
     line: int
     text: str
     name: str
     value: Typed
+    position: tuple[Typed, ...] = ()
+    payload: tuple[tuple[str, Typed], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,9 @@ TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhi
 class Accumulator:
     """A reduction: ``operator`` is max, min or +; ``initial`` the value before the loops; ``dtype`` of the result.
 
-    Of a sequential region, a scalar that it gives back: ``operator`` is =.
+    Of a sequential region, a scalar that it gives back: ``operator`` is =. Where the argument of an extremum is wanted,
+    ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader`` hold where it was found (``at``, one for every
+    loop) and what was to be kept of that iteration (``with``).
     """
 
     name: str
@@ -192,6 +199,12 @@ class Accumulator:
     dtype: str
     weak: bool
     initial: bool | int | float
+    leader: str | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is updated in place by whatever is computed at the same time: others have a partial result each."""
+        return self.exact_sum or self.leader is not None
 
     @property
     def exact_sum(self) -> bool:
@@ -250,8 +263,10 @@ def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
     match statement:
         case TypedStore(target=target, value=value):
             return (value, target)
-        case TypedLocal(value=value) | TypedAssign(value=value) | TypedAccumulate(value=value):
+        case TypedLocal(value=value) | TypedAssign(value=value):
             return (value,)
+        case TypedAccumulate(value=value, position=position, payload=payload):
+            return (value, *position, *(its for _, its in payload))
         case TypedIf(test=test) | TypedWhile(test=test):
             return (test,)
         case TypedFor(start=start, stop=stop):
@@ -272,4 +287,5 @@ def all_statements(statements: Iterable[TypedStatement]) -> Iterator[TypedStatem
 
 def loads(statement: SimpleStatement) -> frozenset[Load]:
     """The array elements a statement reads."""
-    return frozenset(node for node in walk(statement.value) if isinstance(node, Load))
+    values = own_values(statement)[:1] if isinstance(statement, TypedStore) else own_values(statement)
+    return frozenset(node for value in values for node in walk(value) if isinstance(node, Load))

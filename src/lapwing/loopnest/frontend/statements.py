@@ -11,6 +11,9 @@ from lapwing.loopnest.frontend.expressions import BINARY, ExpressionParser
 from lapwing.loopnest.functions import canonical_name
 from lapwing.loopnest.refusals import Stopped
 
+_COMPARED: dict[type[ast.cmpop], str] = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<="}
+_SWAPPED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
 
 class StatementParser(ExpressionParser):
     """Parses statements of one function. accumulators: the names of its reductions."""
@@ -59,12 +62,51 @@ class StatementParser(ExpressionParser):
         return tuple(found)
 
     def _if(self, node: ast.If, accumulators: tuple[str, ...]) -> list[ir.Statement]:
+        if (extremum := self._extremum(node, accumulators)) is not None:
+            return extremum
         text = f"if {self.source.text(node.test)}:"
         test = self._unless_refused(node.test)
         then, otherwise = self.block(node.body, accumulators), self.block(node.orelse, accumulators)
         if test is None:
             raise Stopped
         return [ir.If(node.lineno, text, test, then, otherwise)]
+
+    def _extremum(self, node: ast.If, accumulators: tuple[str, ...]) -> list[ir.Statement] | None:
+        """``if x > best: best = x; where = i``: a reduction; None for any other statement."""
+        test = node.test
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and not node.orelse:
+            *conditions, last = test.values
+            inner = ast.copy_location(ast.If(last, node.body, []), node)
+            found = self._extremum(inner, accumulators)
+            if found is None:
+                return None
+            rest = conditions[0] if len(conditions) == 1 else ast.copy_location(ast.BoolOp(ast.And(), conditions), test)
+            text = f"if {self.source.text(rest)}:"
+            return [ir.If(node.lineno, text, self.expression(rest), tuple(found), ())]
+        match test:
+            case ast.Compare(left=value, ops=[op], comparators=[ast.Name(id=name)]) if name in accumulators:
+                operator = _COMPARED.get(type(op))
+            case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[value]) if name in accumulators:
+                operator = _SWAPPED.get(_COMPARED.get(type(op), ""))
+            case _:
+                return None
+        given: dict[str, ast.expr] = {}
+        for statement in node.body:
+            if not isinstance(statement, ast.Assign):
+                return None
+            for target in statement.targets:
+                for one, its in self._unpacked(statement, target, statement.value):
+                    if not (isinstance(one, ast.Name) and one.id in accumulators) or one.id in given:
+                        return None
+                    given[one.id] = its
+        if operator is None or node.orelse or name not in given or ast.dump(given.pop(name)) != ast.dump(value):
+            return None
+        text = f"if {self.source.text(test)}: {'; '.join(self.source.text(s) for s in node.body)}"
+        extremum, *kept = self.expressions(value, *given.values())
+        if not given:
+            operator = "max" if operator[0] == ">" else "min"
+        payload = tuple(zip(given, kept, strict=True))
+        return [ir.Accumulate(node.lineno, text, name, operator, extremum, payload)]
 
     def _while(self, node: ast.While, accumulators: tuple[str, ...]) -> list[ir.Statement]:
         if node.orelse:
