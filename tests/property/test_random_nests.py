@@ -32,7 +32,7 @@ DELAYS = {"LAPWING_RUNTIME_DEFINES": "LAPWING_DELAYS"}
 APART = {"MPIR_CVAR_NOLOCAL": "1", **OVER_TCP}
 PAIRS = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", "LAPWING_PATIENCE": "120", **OVER_TCP}
 # MPICH 5.0 does so now and then where ranks share memory with some and talk over TCP with others, after windows were used:
-# docs/architecture.md, Ranks.
+# docs/architecture/ranks.md.
 LOST = "MPI has lost a message between them"
 
 

@@ -36,7 +36,7 @@ public:
         if (remote_ != MPI_WIN_NULL) {
             MPI_Win_unlock_all(remote_);
             MPI_Win_free(&remote_);
-            // MPICH 5.0 can lose the first nonblocking collective after this (docs/architecture.md, Ranks).
+            // MPICH 5.0 can lose the first nonblocking collective after this (docs/architecture/ranks.md).
             MPI_Barrier(comm_);
         }
         MPI_Comm_free(&node_);
