@@ -246,7 +246,7 @@ class Decider:
         is remembered of them is looked up earlier.
         """
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
-        if plan.steps == 0:
+        if plan.steps == 0 or self.bound.nest.is_sequential:
             return plan
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
         seconds = problem.work_seconds(EstimatedRates.of(self.bound, self.machine))
@@ -268,7 +268,7 @@ class Decider:
             self.bound, self.dependences, self.ranks, self.placement.ranks_a_node, wishes, streaming, on_disk, disk,
         )  # fmt: skip
         plan = plan_at(self._known_speed())
-        if plan.streaming is None or not self.measures:
+        if plan.streaming is None or not self._may_measure:
             return plan
         points = plan.streaming.sweeps * math.prod(plan.partition.widest)
         seconds = points * EstimatedRates.of(self.bound, self.machine).value
@@ -297,7 +297,7 @@ class Decider:
     def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
         """The plan with what it was chosen from. partition: blocks that are given."""
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
-        if plan.steps == 0:
+        if plan.steps == 0 or self.bound.nest.is_sequential:
             return Decision(plan)
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
         seconds = problem.work_seconds(EstimatedRates.of(self.bound, self.machine))
@@ -312,7 +312,7 @@ class Decider:
             wishes,
             self.machine,
             self.placement,
-            partial(self._measure, inner.form) if self.measures else None,
+            partial(self._measure, inner.form) if self._may_measure else None,
             partition,
             self._kernel(inner.form),
             self.report,
@@ -322,14 +322,14 @@ class Decider:
     def _inner(self, plan: Plan, problem: Problem, may_measure: bool) -> InnerChoice:
         """The inner form: as it was measured for blocks like these, or is measured now, or was measured for others."""
         by_rule = plan.inner
-        if not self.measures or not by_rule.rivals:
+        if not self._may_measure or not by_rule.rivals:
             return by_rule
         block = problem.block(Cut(plan.mapping, plan.partition.grid))
         shape = Shape(block, plan.mapping, _probe_height(problem, plan, block))
         return self._compared(by_rule, shape, may_measure)
 
     def _compared(self, by_rule: InnerChoice, shape: Shape, may_measure: bool) -> InnerChoice:
-        if not self.measures or not by_rule.rivals:
+        if not self._may_measure or not by_rule.rivals:
             return by_rule
         seconds = self._form_prober.known(shape)
         if not seconds and may_measure:
@@ -363,6 +363,11 @@ class Decider:
     @cached_property
     def _form_prober(self) -> FormProber:
         return FormProber(*self._tiled, self._together, self.arguments, say)
+
+    @property
+    def _may_measure(self) -> bool:
+        """Loops that go on until something holds may not come to an end on the values that tiles are measured with."""
+        return self.measures and not self.bound.nest.has_open_loops
 
     @property
     def _together(self) -> int:

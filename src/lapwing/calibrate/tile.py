@@ -393,10 +393,13 @@ def _elements(bound: BoundNest, face: int, box: Box) -> tuple[str, Box]:
         if s.target.array == wanted.array and loop_offsets(bound, s.target) == wanted.offsets
     )
     elements = []
-    for affine in target.affine:
+    for affine, k, extent in zip(
+        target.affine, bound.loops_of_axes(wanted.array), bound.array(wanted.array).shape, strict=True
+    ):
+        if k is None:
+            elements.append((0, extent))
+            continue
         assert affine is not None
-        (loop, _), *_ = affine.terms
-        k = bound.nest.loop_names.index(loop)
         first, last = in_direction(box[k - bound.nest.sweep_depth], bound.nest.loops[k].step)
         elements.append((first + affine.constant, last + affine.constant))
     return wanted.array, tuple(elements)

@@ -306,7 +306,8 @@ class _TileWriter(ModuleWriter):
 
     def _elements_function(self) -> Iterator[str]:
         """The elements a face wrote in a box of iterations."""
-        yield "static lw_box elements_of(int32_t face, const lw_box *box) {"
+        tile = "const lw_tile *tile, " if self._has_local_axes else ""
+        yield f"static lw_box elements_of({tile}int32_t face, const lw_box *box) {{"
         yield "    lw_box elements = *box;"
         yield "    switch (face) {"
         for number, face in enumerate(self.faces):
@@ -319,10 +320,14 @@ class _TileWriter(ModuleWriter):
         yield "    return elements;"
         yield "}"
 
+    @property
+    def _has_local_axes(self) -> bool:
+        return any(None in loops for loops in self.nest.axis_loops.values())
+
     def _face_function(self, verb: str, tile: str, other: str, source: str, target: str) -> Iterator[str]:
         """A function that copies a face from one place to another: this tile's array, a message, or another's array."""
         yield f"void lw_tile_{verb}({tile}, int32_t face, const lw_box *box, {other}) {{"
-        yield "    const lw_box elements = elements_of(face, box);"
+        yield f"    const lw_box elements = elements_of({'tile, ' if self._has_local_axes else ''}face, box);"
         dense = "&dense" in (source, target)
         if dense:
             yield "    lw_array dense;"
@@ -392,11 +397,14 @@ class _TileWriter(ModuleWriter):
         return next(s.target for s in self.nest.stores if (s.target.array, s.target.text) == (face.array, face.text))
 
     def _element_ranges(self, face: Face) -> Iterator[tuple[str, str]]:
-        """Per axis, the elements a box of iterations writes."""
-        for affine in self._target(face).affine:
+        """Per axis, the elements a box of iterations writes; all along local axes."""
+        position = [a.name for a in self.bound.arrays].index(face.array)
+        for axis, k in enumerate(self.bound.loops_of_axes(face.array)):
+            if k is None:
+                yield "0", f"tile->arrays[{position}].shape[{axis}]"
+                continue
+            affine = self._target(face).affine[axis]
             assert affine is not None
-            (name, _), *_ = affine.terms
-            k = self.nest.loop_names.index(name)
             c = affine.constant
             if self.nest.loops[k].step == 1:
                 yield _plus(f"box->lo[{k}]", c), _plus(f"box->hi[{k}]", c)

@@ -48,7 +48,8 @@ def find_dependences(nest: ir.LoopNest) -> tuple[Dependence, ...]:
     """
     analysis = _Analysis(nest)
     found: dict[Dependence, None] = {}
-    reads = [(k, access) for k, access in ir.body_reads(nest.body) if access.array in nest.written]
+    local = frozenset(name for name, loops in nest.axis_loops.items() if None in loops)
+    reads = [(k, access) for k, access in ir.body_reads(nest.body, local) if access.array in nest.written]
     for k, read in reads:
         found.update(dict.fromkeys(analysis.flow(k, read)))
     for k, read in reads:
@@ -142,9 +143,10 @@ class _Analysis:
 
     def _relation(self, k: int, access: ir.Access) -> str:
         subscripts = []
-        for affine in access.affine:
-            assert affine is not None  # the front end accepts nothing else on written arrays
-            subscripts.append(self._affine(affine))
+        for affine, loop in zip(access.affine, self.nest.axis_loops[access.array], strict=True):
+            if loop is not None:  # along local axes all elements are taken for one
+                assert affine is not None
+                subscripts.append(self._affine(affine))
         element = f"A[{', '.join(subscripts)}]"
         return f"{self._prefix()}{{ {self._instance(k)} -> {element} : {self._bounds()} }}"
 

@@ -6,7 +6,7 @@ Everything is a frozen dataclass. Nothing here knows sizes or dtypes: those come
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lapwing.affine.affine import Affine
@@ -189,6 +189,9 @@ class Loop:
     line: int
 
 
+WHOLE = "whole region"  # the loop of a sequential region: not a name that Python allows, so nobody else's
+
+
 @dataclass(frozen=True)
 class Setup:
     """An assignment before the loops, evaluated once a call from the arguments: ``n, m = u.shape``."""
@@ -200,10 +203,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class LoopNest:
-    """Loops that are cut into tiles, and what an iteration of them does; without loops, a *sequential region*.
+    """Loops that are cut into tiles, and what an iteration of them does.
 
     ``symbols`` maps the names that occur in affine expressions to the Python expression that gives their value.
-    ``sweep_depth`` counts the outermost loops that some written array is not indexed by.
+    ``sweep_depth`` counts the outermost loops that some written array is not indexed by. ``axis_loops`` has, for every written
+    array, the loop that indexes each axis, plus a constant, in all accesses; None for a *local* axis, which no rank cuts and
+    which may be indexed in any way.
+
+    A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
     """
 
     name: str
@@ -220,10 +227,16 @@ class LoopNest:
     returns_tuple: bool
     symbols: tuple[tuple[str, ast.expr], ...] = field(compare=False)
     sweep_depth: int
+    axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
 
     @property
     def loop_names(self) -> tuple[str, ...]:
         return tuple(loop.name for loop in self.loops)
+
+    @property
+    def has_open_loops(self) -> bool:
+        """Whether some inner loop has no known number of iterations."""
+        return any(isinstance(s, While) for s in all_statements(self.body))
 
     @property
     def symbol_names(self) -> frozenset[str]:
@@ -243,7 +256,7 @@ class LoopNest:
 
     @property
     def is_sequential(self) -> bool:
-        return not self.loops
+        return self.loop_names == (WHOLE,)
 
     def where(self, line: int) -> str:
         """``file:line`` for messages, with the file as a person would type it."""
@@ -332,10 +345,11 @@ def statement_reads(statement: Statement) -> tuple[Access, ...]:
     return tuple(access for expression in own_expressions(statement) for access in reads(expression))
 
 
-def body_reads(body: Iterable[Statement]) -> Iterator[tuple[int, Access]]:
+def body_reads(body: Iterable[Statement], in_part: Collection[str] = ()) -> Iterator[tuple[int, Access]]:
     """Every element that statements may read, each with the place of its statement among all of them, in textual order.
 
-    A store that may not be done leaves an element as it is, as if it were read and stored again: it is among them.
+    A store that may not be done leaves an element as it is, as if it were read and stored again: it is among them. So it is of
+    arrays stored ``in_part``: of what counts as one element.
     """
     place = 0
     stack = [(statement, False) for statement in reversed(tuple(body))]
@@ -343,7 +357,7 @@ def body_reads(body: Iterable[Statement]) -> Iterator[tuple[int, Access]]:
         statement, guarded = stack.pop()
         for access in statement_reads(statement):
             yield place, access
-        if guarded and isinstance(statement, Store):
+        if isinstance(statement, Store) and (guarded or statement.target.array in in_part):
             yield place, statement.target
         inner = [s for block in inner_bodies(statement) for s in block]
         stack += [(s, True) for s in reversed(inner)]

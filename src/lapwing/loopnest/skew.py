@@ -94,13 +94,20 @@ def find_skew(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> Skew | No
 
 
 def _check_one_offset(nest: ir.LoopNest, dependence: Dependence, loop: ir.Loop) -> None:
+    against = (
+        f"{nest.where(dependence.target_line)}: no supported tiling respects the {dependence.kind} dependence "
+        f"{list(dependence.vector)} from {dependence.source} to {dependence.target}: it points backwards along loop "
+        f"{loop.name}. Rectangular tiles need every component inside a sweep to be >= 0 (HD >= 0), and loops are skewed only "
+    )
     for name in nest.written:
+        if None in nest.axis_loops[name]:
+            raise RefusedError(
+                f"{against}where loops index every axis of written arrays, each by a loop of its own; of {name} they do not. "
+                f"Reverse loop {loop.name} if all dependences allow it, or move the loop that carries it outside as a sweep."
+            )
         if len({store.target.affine for store in nest.stores if store.target.array == name}) > 1:
             raise RefusedError(
-                f"{nest.where(dependence.target_line)}: no supported tiling respects the {dependence.kind} dependence "
-                f"{list(dependence.vector)} from {dependence.source} to {dependence.target}: it points backwards along "
-                f"loop {loop.name}. Rectangular tiles need every component inside a sweep to be >= 0 (HD >= 0), and loops "
-                f"are skewed only where every array is written at one offset; {name} is written at several. "
+                f"{against}where every array is written at one offset; {name} is written at several. "
                 f"Reverse loop {loop.name} if all dependences allow it, write {name} at one offset, read that value from a "
                 "read-only copy, or move the loop that carries it outside as a sweep."
             )

@@ -16,7 +16,7 @@ from lapwing.planner.inner import choice_by_rule
 from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
-from lapwing.tiling.faces import Faces
+from lapwing.tiling.faces import Faces, loop_offsets
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -158,7 +158,7 @@ def _check_several_writes(bound: BoundNest) -> None:
         return
     offsets: dict[str, set[tuple[object, ...]]] = {}
     for store in bound.nest.stores:
-        offsets.setdefault(store.target.array, set()).add(store.target.affine)
+        offsets.setdefault(store.target.array, set()).add(loop_offsets(bound, store.target))
         if len(offsets[store.target.array]) > 1:
             raise RefusedError(
                 f"{bound.nest.where(store.line)}: {store.target.text}: {store.target.array} is written at several offsets "

@@ -181,13 +181,12 @@ def _runs(bound: BoundNest, faces: Faces, part: Part) -> int:
     """Pieces of contiguous memory: all but the array's last axis are walked."""
     face = faces.faces[part.face]
     depth = bound.nest.sweep_depth
-    target = next(s.target for s in bound.nest.stores if s.target.array == face.array)
-    last = target.affine[-1]
-    assert last is not None
-    (loop, _), *_ = last.terms
-    along = bound.nest.loop_names.index(loop) - depth
+    *_, last = bound.loops_of_axes(face.array)
+    local = bound.local_volume(face.array)
+    if last is None:
+        local //= bound.array(face.array).shape[-1]
     sides = [high - low for low, high in part.box]
-    return max(1, math.prod(side for k, side in enumerate(sides) if k != along))
+    return max(1, local * math.prod(side for k, side in enumerate(sides) if last is None or k != last - depth))
 
 
 def _pages(bound: BoundNest, faces: Faces, part: Part) -> float:

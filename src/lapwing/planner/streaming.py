@@ -207,11 +207,9 @@ def _aligned(bound: BoundNest, partition: Partition, chunks: Mapping[str, tuple[
         array = store.target.array
         if array not in chunks:
             continue
-        for axis, affine in enumerate(store.target.affine):
-            assert affine is not None
-            (name, _), *_ = affine.terms
+        for axis, (affine, name) in enumerate(zip(store.target.affine, bound.nest.axis_loops[array], strict=True)):
             loop = next((k for k, one in enumerate(bound.nest.space_loops) if one.name == name), None)
-            if loop is None or axis == 0:
+            if affine is None or loop is None or axis == 0:
                 continue
             block = DISK_BLOCK // bound.array(array).itemsize if axis == len(store.target.affine) - 1 else 1
             units = [chunks[array][axis], block] if chunks[array][axis] < bound.array(array).shape[axis] else [block]

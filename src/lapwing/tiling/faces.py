@@ -24,7 +24,8 @@ Box = tuple[Range, ...]
 
 @dataclass(frozen=True)
 class Face:
-    """Elements of ``array`` written at ``offsets`` (per loop, None where the array is not indexed by that loop)."""
+    """Elements of ``array`` written at ``offsets`` (per loop, None where the array is not indexed by that loop), all along its
+    local axes. ``itemsize``: the bytes of those that one iteration stands for."""
 
     array: str
     offsets: tuple[int | None, ...]
@@ -267,7 +268,7 @@ def faces_of(bound: BoundNest) -> tuple[Face, ...]:
     for store in bound.nest.stores:
         target = store.target
         offsets = loop_offsets(bound, target)
-        itemsize = bound.array(target.array).itemsize
+        itemsize = bound.array(target.array).itemsize * bound.local_volume(target.array)
         found.setdefault((target.array, offsets), Face(target.array, offsets, itemsize, target.text, target.line))
     return tuple(found.values())
 
@@ -291,7 +292,8 @@ def reach_of(bound: BoundNest) -> tuple[Range, ...]:
         apart = [0]
         for face in faces_of(bound):
             wrote = face.offsets[depth + axis]
-            assert wrote is not None
+            if wrote is None:  # a sequential region
+                continue
             apart += [offsets[axis] - wrote for offsets in touched[face.array]]
         spans.append((min(apart), max(apart)))
     return tuple(spans)
@@ -309,10 +311,10 @@ def loop_offsets(bound: BoundNest, access: ir.Access) -> tuple[int | None, ...]:
     """
     offsets: dict[str, int] = {}
     steps = {loop.name: loop.step for loop in bound.nest.loops}
-    for affine in access.affine:
-        assert affine is not None
-        (name, _), *_ = affine.terms
-        offsets[name] = steps[name] * affine.constant
+    for affine, name in zip(access.affine, bound.nest.axis_loops[access.array], strict=True):
+        if name is not None:
+            assert affine is not None
+            offsets[name] = steps[name] * affine.constant
     names = bound.nest.loop_names
     if bound.skew is None:
         return tuple(offsets.get(name) for name in names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -65,6 +66,16 @@ class BoundNest:
 
     def array(self, name: str) -> ArrayType:
         return next(a for a in self.arrays if a.name == name)
+
+    def loops_of_axes(self, array: str) -> tuple[int | None, ...]:
+        """Per axis of a written array the position of the loop that indexes it; None for a local axis."""
+        names = self.nest.loop_names
+        return tuple(None if loop is None else names.index(loop) for loop in self.nest.axis_loops[array])
+
+    def local_volume(self, array: str) -> int:
+        """How many elements of a written array there are for each that loops index: those along its local axes."""
+        axes = zip(self.nest.axis_loops[array], self.array(array).shape, strict=True)
+        return math.prod(extent for loop, extent in axes if loop is None)
 
     @property
     def symbols(self) -> dict[str, int]:

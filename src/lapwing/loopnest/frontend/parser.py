@@ -13,7 +13,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope, subscripts
 from lapwing.loopnest.frontend.statements import StatementParser, assigned, bound_names, does_nothing
-from lapwing.loopnest.frontend.uniform import with_sweep_depth
+from lapwing.loopnest.frontend.uniform import with_axis_loops
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource, unset_names
 
@@ -124,7 +124,7 @@ class _Parser(StatementParser):
                 if name not in nest.parameters:
                     self.refuse(self.tree, f"{name} is written but is not an argument", "pass it as an argument")
         if not self.loops_refused:
-            nest = with_sweep_depth(nest, self.refusals)
+            nest = with_axis_loops(nest, self.refusals)
         self.refusals.raise_if_any()
         return nest
 

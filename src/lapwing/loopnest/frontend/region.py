@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Sequence
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope
 from lapwing.loopnest.frontend.parser import surroundings_of
@@ -14,8 +16,8 @@ from lapwing.loopnest.source import FunctionSource
 
 
 def parse_region(source: FunctionSource) -> ir.LoopNest:
-    """Parse a function of loops, conditions and assignments, which may end in ``return`` of scalars, into a nest without loops
-    of its own.
+    """Parse a function of loops, conditions and assignments, which may end in ``return`` of scalars, into a sequential
+    region.
 
     Raises RefusedError with every part, by file and line, that is not supported.
     """
@@ -44,7 +46,7 @@ def parse_region(source: FunctionSource) -> ir.LoopNest:
         line=tree.lineno,
         parameters=parameters,
         setups=(),
-        loops=(),
+        loops=(ir.Loop(ir.WHOLE, Affine(0), Affine(1), 1, tree.lineno),),
         body=(*start, *body),
         arrays=tuple(parser.arrays),
         written=ir.written_arrays(body),
@@ -53,4 +55,10 @@ def parse_region(source: FunctionSource) -> ir.LoopNest:
         returns_tuple=isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple),
         symbols=tuple(parser.symbols.items()),
         sweep_depth=0,
+        axis_loops=_local_axes(body),
     )
+
+
+def _local_axes(body: Sequence[ir.Statement]) -> dict[str, tuple[str | None, ...]]:
+    stores = (s for s in ir.all_statements(body) if isinstance(s, ir.Store))
+    return {store.target.array: (None,) * len(store.target.affine) for store in stores}

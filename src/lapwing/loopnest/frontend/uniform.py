@@ -1,4 +1,4 @@
-"""Accesses of written arrays are uniform: every axis is one loop index plus a constant; and which loops are then sweeps."""
+"""Which axes of written arrays are indexed uniformly, by one loop index plus a constant, and which loops are then sweeps."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ _WRITE_ELSEWHERE = (
 )
 
 
-def with_sweep_depth(nest: ir.LoopNest, refusals: Refusals) -> ir.LoopNest:
-    """Note accesses of written arrays that are not uniform, and find how many outer loops are sweeps."""
-    depth = 0
+def with_axis_loops(nest: ir.LoopNest, refusals: Refusals) -> ir.LoopNest:
+    """Find which loop indexes each axis of the written arrays, and how many outer loops are sweeps; note where that is none."""
+    depth, axis_loops = 0, {}
     for name in nest.written:
         loops = _axis_loops(nest, name, refusals)
         if loops is None:
             continue
+        axis_loops[name] = loops
         missing = [k for k, loop in enumerate(nest.loops) if loop.name not in loops]
         if missing and missing[-1] == len(nest.loops) - 1:
-            store = next(s for s in nest.stores if s.target.array == name)
-            refusals.note(
-                store.line,
-                f"{store.target.text} is written but not indexed by the innermost loop {nest.loops[-1].name}",
-                "a written array is indexed by all loops, or by all but outer sweep or time loops; "
-                f"make loop {nest.loops[-1].name} the outermost, or use a reduction",
-            )
+            _refuse_innermost(nest, name, loops, refusals)
         depth = max(depth, missing[-1] + 1 if missing else 0)
-    return replace(nest, sweep_depth=depth)
+    return replace(nest, sweep_depth=depth, axis_loops=axis_loops)
 
 
-def _axis_loops(nest: ir.LoopNest, array: str, refusals: Refusals) -> list[str] | None:
-    """The loop that indexes each axis of a written array, the same in every access; None where one is not uniform."""
-    axes: list[str] | None = None
-    uniform = True
-    writes = [(s.target, _WRITE_ELSEWHERE) for s in nest.stores]
-    reads = [(a, _READ_ELSEWHERE) for _, a in ir.body_reads(nest.body)]
-    for access, way_out in ((a, w) for a, w in writes + reads if a.array == array):
-        found = _loops_of(access, axes, nest, refusals, way_out)
-        if found is None:
-            uniform = False
-        elif axes is None:
-            axes = found
-        elif len(found) != len(axes):
-            uniform = False
-            refusals.note(
-                access.line, f"{access.text} has {len(found)} indices, elsewhere {array} has {len(axes)}",
-                "index every axis of an array",
-            )  # fmt: skip
-    return axes if uniform else None
-
-
-def _loops_of(
-    access: ir.Access, axes: list[str] | None, nest: ir.LoopNest, refusals: Refusals, way_out: str
-) -> list[str] | None:
-    """The loops of one access; axes: those of the access before, or None. Where it is not uniform, that is noted."""
-    found: list[str] = []
-    for position, affine in enumerate(access.affine):
-        expected = axes[position] if axes and position < len(axes) else None
-        loop = _uniform_loop(affine, nest)
-        if loop is None or (expected and loop != expected) or loop in found:
-            wanted = expected or "a loop index"
+def _axis_loops(nest: ir.LoopNest, array: str, refusals: Refusals) -> tuple[str | None, ...] | None:
+    """The loop that indexes each axis of a written array, in every access; None for axes that are indexed in other ways. None
+    where accesses have different numbers of indices, which is noted."""
+    accesses = [s.target for s in nest.stores if s.target.array == array]
+    accesses += [a for _, a in ir.body_reads(nest.body) if a.array == array]
+    first = accesses[0]
+    for access in accesses:
+        if len(access.affine) != len(first.affine):
             refusals.note(
                 access.line,
-                f"{access.text} is not a uniform access: index {position + 1} is "
-                f"{_subscript_text(access.text, position)}, expected {wanted} plus a constant",
-                f"an array that the nest writes ({access.array}) is indexed everywhere by the same loops in the same "
-                f"order, each plus a constant; {way_out}",
+                f"{access.text} has {len(access.affine)} indices, elsewhere {array} has {len(first.affine)}",
+                "index every axis of an array",
             )
             return None
-        found.append(loop)
-    return found
+    found: list[str | None] = []
+    for axis in range(len(first.affine)):
+        loops = {_uniform_loop(access.affine[axis], nest) for access in accesses}
+        loop = loops.pop() if len(loops) == 1 else None
+        found.append(loop if loop not in found else None)
+    return tuple(found)
+
+
+def _refuse_innermost(nest: ir.LoopNest, array: str, loops: tuple[str | None, ...], refusals: Refusals) -> None:
+    """The innermost loop indexes no axis: because of an access that is not uniform, or at all."""
+    innermost = nest.loops[-1].name
+    store = next(s for s in nest.stores if s.target.array == array)
+    wanted = [affine is not None and innermost in affine.names for affine in store.target.affine]
+    accesses = [(s.target, _WRITE_ELSEWHERE) for s in nest.stores if s.target.array == array]
+    accesses += [(a, _READ_ELSEWHERE) for _, a in ir.body_reads(nest.body) if a.array == array]
+    for axis in (axis for axis, is_wanted in enumerate(wanted) if is_wanted and loops[axis] is None):
+        for access, way_out in accesses:
+            if _uniform_loop(access.affine[axis], nest) != innermost or access.affine.count(access.affine[axis]) > 1:
+                refusals.note(
+                    access.line,
+                    f"{access.text} is not a uniform access: index {axis + 1} is "
+                    f"{_subscript_text(access.text, axis)}, expected {innermost} plus a constant",
+                    f"an axis of a written array ({array}) that loop {innermost} is cut along is indexed everywhere by that loop "
+                    f"plus a constant; {way_out}",
+                )
+                return
+    refusals.note(
+        store.line,
+        f"{store.target.text} is written but not indexed by the innermost loop {innermost}",
+        "a written array is indexed by all loops, or by all but outer sweep or time loops; "
+        f"make loop {innermost} the outermost, or use a reduction",
+    )
 
 
 def _uniform_loop(affine: Affine | None, nest: ir.LoopNest) -> str | None:

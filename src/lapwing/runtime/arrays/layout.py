@@ -73,12 +73,14 @@ def owner_layout(bound: BoundNest, name: str, partition: Partition, ranks: int) 
     target = _last_writer(bound, name)
     positions: list[int | None] = []
     cuts = []
-    for axis, affine in enumerate(target.affine):
-        assert affine is not None
-        (loop, _), *_ = affine.terms
-        k = bound.nest.loop_names.index(loop) - depth
+    for axis, loop in enumerate(bound.loops_of_axes(name)):
+        k = -1 if loop is None else loop - depth
         positions.append(k if k >= 0 else None)
-        inner = [c + affine.constant for c in partition.cuts[k][1:-1]] if k >= 0 else []
+        inner: list[int] = []
+        if k >= 0:
+            affine = target.affine[axis]
+            assert affine is not None
+            inner = [c + affine.constant for c in partition.cuts[k][1:-1]]
         cuts.append((0, *inner, array.shape[axis]))
     owned = []
     for rank in range(partition.ranks):
@@ -99,14 +101,14 @@ def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | Non
     depth = bound.nest.sweep_depth
     target = _last_writer(bound, name)
     cuts: dict[str, tuple[int, ...]] = {}
-    for affine, axis_cuts in zip(target.affine, layout.cuts, strict=True):
-        assert affine is not None
-        (loop, _), *_ = affine.terms
-        cuts[loop] = tuple(c - affine.constant for c in axis_cuts[1:-1])
+    for affine, its_loop, axis_cuts in zip(target.affine, bound.nest.axis_loops[name], layout.cuts, strict=True):
+        if its_loop is not None:
+            assert affine is not None
+            cuts[its_loop] = tuple(c - affine.constant for c in axis_cuts[1:-1])
     all_cuts = []
     for loop, coordinates in zip(bound.nest.space_loops, bound.domain.box[depth:], strict=True):
         first, last = in_direction(coordinates, loop.step)
-        whole = (first, *cuts[loop.name], last)
+        whole = (first, *cuts.get(loop.name, ()), last)
         if any(a >= b for a, b in itertools.pairwise(whole)):
             return None
         all_cuts.append(whole)

@@ -106,7 +106,7 @@ class Shear:
 def shear_of(bound: BoundNest, name: str) -> Shear:
     """The shear of an array that a skewed nest writes."""
     assert bound.skew is not None
-    positions = _loops_of_axes(bound, next(s.target for s in bound.nest.stores if s.target.array == name))
+    positions = [k for k in bound.loops_of_axes(name) if k is not None]  # nests with local axes are not skewed
     steps = [bound.nest.loops[k].step for k in positions]
     rows = tuple(
         tuple(bound.skew.rows[k][m] * own * other for m, other in zip(positions, steps, strict=True))
@@ -122,23 +122,19 @@ def skewed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
 
 
 def element_box(bound: BoundNest, access: ir.Access, block: Sequence[Range]) -> Box:
-    """The elements that a uniform access touches in a block, sheared where the nest is skewed."""
+    """The elements that an access of a written array touches in a block, all along local axes.
+
+    Sheared where the nest is skewed.
+    """
     ranges = (*bound.domain.box[: bound.nest.sweep_depth], *block)
     offsets = loop_offsets(bound, access)
     box = []
-    for k in _loops_of_axes(bound, access):
+    for k, extent in zip(bound.loops_of_axes(access.array), bound.array(access.array).shape, strict=True):
+        if k is None:
+            box.append((0, extent))
+            continue
         step, offset = bound.nest.loops[k].step, offsets[k]
         assert offset is not None
         first, last = in_direction(ranges[k], step)
         box.append((first + step * offset, last + step * offset))
     return tuple(box)
-
-
-def _loops_of_axes(bound: BoundNest, access: ir.Access) -> list[int]:
-    """Per axis, the loop that a uniform access is indexed by."""
-    found = []
-    for affine in access.affine:
-        assert affine is not None
-        (name, _), *_ = affine.terms
-        found.append(bound.nest.loop_names.index(name))
-    return found
