@@ -85,7 +85,7 @@ def fitzhugh_nagumo_problem(n: int = 20, steps: int = 8) -> dict[str, Any]:
 def cahn_hilliard(c, mu, gamma, dt, steps):
     """Phase separation: the chemical potential from the concentration, then the concentration from its Laplacian.
 
-    Source: J. W. Cahn, J. E. Hilliard, J. Chem. Phys. 28 (1958); S. B. Biner, "Programming Phase-Field Modeling" (2017), case study I.
+    Source: J. W. Cahn, J. E. Hilliard, J. Chem. Phys. 28 (1958); S. B. Biner, "Programming Phase-Field Modeling" (2017).
     Uses: periodic indices with negative subscripts and %, two nests a step, **3, a total returned.
     """
     n, m = c.shape
@@ -116,7 +116,7 @@ def barkley(u, v, a, b, eps, dt, d, steps):
     """Spiral waves: the local reaction takes a branch below a threshold, diffusion is explicit.
 
     Source: D. Barkley, "A model for fast computer simulation of waves in excitable media", Physica D 49 (1991).
-    Uses: if/else with guarded writes to two arrays, time levels by an index that is swapped, reflection at the edges by max and min.
+    Uses: if/elif/else with guarded writes, time levels by an index that is swapped, reflection at the edges by max and min.
     """
     n = u.shape[1]
     old, new = 0, 1

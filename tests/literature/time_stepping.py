@@ -250,7 +250,7 @@ def variable_coefficient_problem(n: int = 18, steps: int = 8) -> dict[str, Any]:
 def dufort_frankel(before, now, after, r, steps):
     """The three-level scheme of Du Fort and Frankel, its arrays rotated.
 
-    Source: E. C. Du Fort, S. P. Frankel, "Stability conditions in the numerical treatment of parabolic differential equations" (1953).
+    Source: E. C. Du Fort, S. P. Frankel, "Stability conditions in the numerical treatment of parabolic equations", MTAC 7 (1953).
     Uses: three arrays rotated by a tuple assignment, the newest returned.
     """
     n = now.size
