@@ -14,7 +14,8 @@ import lapwing as lw
 def upwind(u, c, dt, dx, steps):
     """Advection by the first-order upwind scheme, the direction chosen in each point by the sign of the speed.
 
-    Source: R. Courant, E. Isaacson, M. Rees (1952); R. J. LeVeque, "Finite Volume Methods for Hyperbolic Problems" (2002), section 4.9.
+    Source: R. Courant, E. Isaacson, M. Rees (1952); R. J. LeVeque, "Finite Volume Methods for Hyperbolic Problems"
+      (2002), section 4.9.
     Uses: if/else with guarded writes, periodic ends by %, a copy each step.
     """
     n = len(u)
@@ -208,7 +209,8 @@ def cavity_flow_problem(n: int = 15, nt: int = 5) -> dict[str, Any]:
 
 @lw.nest
 def vorticity_streamfunction(omega, psi, h, dt, re, tol, steps):
-    """Lid-driven cavity by vorticity and stream function: SOR for psi until converged, Thom's walls, explicit vorticity.
+    """Lid-driven cavity by vorticity and stream function: SOR for psi until converged, Thom's walls, explicit
+    vorticity.
 
     Source: P. J. Roache, "Computational Fluid Dynamics" (Hermosa, 1976), chapter III.
     Uses: while in a time loop, wall loops in sequence, a temporary array, chained comparison on a count.
@@ -263,16 +265,22 @@ def shallow_water(h, hu, hv, g, dt, dx, steps):
     for step in range(steps):
         for i in range(n):
             for j in range(m):
-                w, e, s, o = (i - 1) % n, (i + 1) % n, (j - 1) % m, (j + 1) % m
-                hn[i, j] = (h[w, j] + h[e, j] + h[i, s] + h[i, o]) / 4 - lam * (
-                    hu[e, j] - hu[w, j] + hv[i, o] - hv[i, s]
+                iw, ie, js, jn = (i - 1) % n, (i + 1) % n, (j - 1) % m, (j + 1) % m
+                hn[i, j] = (h[iw, j] + h[ie, j] + h[i, js] + h[i, jn]) / 4 - lam * (
+                    hu[ie, j] - hu[iw, j] + hv[i, jn] - hv[i, js]
                 )
-                fe, fw = hu[e, j] ** 2 / h[e, j] + g / 2 * h[e, j] ** 2, hu[w, j] ** 2 / h[w, j] + g / 2 * h[w, j] ** 2
-                go, gs = hu[i, o] * hv[i, o] / h[i, o], hu[i, s] * hv[i, s] / h[i, s]
-                hun[i, j] = (hu[w, j] + hu[e, j] + hu[i, s] + hu[i, o]) / 4 - lam * (fe - fw + go - gs)
-                fe, fw = hu[e, j] * hv[e, j] / h[e, j], hu[w, j] * hv[w, j] / h[w, j]
-                go, gs = hv[i, o] ** 2 / h[i, o] + g / 2 * h[i, o] ** 2, hv[i, s] ** 2 / h[i, s] + g / 2 * h[i, s] ** 2
-                hvn[i, j] = (hv[w, j] + hv[e, j] + hv[i, s] + hv[i, o]) / 4 - lam * (fe - fw + go - gs)
+                fe, fw = (
+                    hu[ie, j] ** 2 / h[ie, j] + g / 2 * h[ie, j] ** 2,
+                    hu[iw, j] ** 2 / h[iw, j] + g / 2 * h[iw, j] ** 2,
+                )
+                go, gs = hu[i, jn] * hv[i, jn] / h[i, jn], hu[i, js] * hv[i, js] / h[i, js]
+                hun[i, j] = (hu[iw, j] + hu[ie, j] + hu[i, js] + hu[i, jn]) / 4 - lam * (fe - fw + go - gs)
+                fe, fw = hu[ie, j] * hv[ie, j] / h[ie, j], hu[iw, j] * hv[iw, j] / h[iw, j]
+                go, gs = (
+                    hv[i, jn] ** 2 / h[i, jn] + g / 2 * h[i, jn] ** 2,
+                    hv[i, js] ** 2 / h[i, js] + g / 2 * h[i, js] ** 2,
+                )
+                hvn[i, j] = (hv[iw, j] + hv[ie, j] + hv[i, js] + hv[i, jn]) / 4 - lam * (fe - fw + go - gs)
                 if 0 <= hn[i, j] < 0.9:
                     dry += 1
         h, hn = hn, h
@@ -301,7 +309,8 @@ def sod_hll(U, gamma, dx, cfl, t_end):
     """Sod's shock tube by Godunov's method with the flux of Harten, Lax and van Leer.
 
     Source: E. F. Toro, "Riemann Solvers and Numerical Methods for Fluid Dynamics" (Springer, 2009), section 10.3.
-    Uses: components in the last axis, helper functions returning tuples, if/elif/else over wave speeds, an inner loop of 3, while.
+    Uses: components in the last axis, helper functions returning tuples, if/elif/else over wave speeds, an inner
+      loop of 3, while.
     """
     n = U.shape[0]
     F = np.zeros((n - 1, 3))
@@ -383,7 +392,8 @@ def lattice_boltzmann(f, obstacle, tau, ux0, steps):
     """D2Q9 lattice Boltzmann past an obstacle: collide with BGK, stream on a torus, bounce back, drive the inflow.
 
     Source: T. Krüger et al., "The Lattice Boltzmann Method" (Springer, 2017), section 3.2-3.3.
-    Uses: lattice tables, inner loops over 9 directions with accumulators, pushes to (i + cx[k]) % nx, guards by a mask, swap.
+    Uses: lattice tables, inner loops over 9 directions with accumulators, pushes to (i + cx[k]) % nx, guards by a
+      mask, swap.
     """
     cx = np.array([0, 1, 0, -1, 0, 1, -1, -1, 1])
     cy = np.array([0, 0, 1, 0, -1, 1, 1, -1, -1])

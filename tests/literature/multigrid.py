@@ -11,10 +11,12 @@ import lapwing as lw
 
 @lw.nest
 def two_grid(u, f, h, nu, cycles):
-    """Two-grid correction in one dimension: smooth, restrict the residual, relax on the coarse grid, interpolate, smooth.
+    """Two-grid correction in one dimension: smooth, restrict the residual, relax on the coarse grid, interpolate,
+    smooth.
 
     Source: W. L. Briggs, V. E. Henson, S. F. McCormick, "A Multigrid Tutorial" (SIAM, 2000), chapter 3.
-    Uses: indices 2*i on the fine side and i on the coarse one, six nests in sequence under a loop, work arrays, slices set to 0.
+    Uses: indices 2*i on the fine side and i on the coarse one, six nests in sequence under a loop, work arrays,
+      slices set to 0.
     """
     n = len(u) - 1
     nc = n // 2
@@ -59,7 +61,8 @@ def v_cycle(u, f, h, levels, cycles):
     """V-cycles in one dimension: level l lies in row l of the arrays, 2**l times coarser than the finest.
 
     Source: W. L. Briggs, V. E. Henson, S. F. McCormick, "A Multigrid Tutorial" (SIAM, 2000), chapter 4.
-    Uses: loops over levels down and up around sequences of nests, bounds that depend on the level, n >> l, an index 2*i.
+    Uses: loops over levels down and up around sequences of nests, bounds that depend on the level, n >> l, an index
+      2*i.
     """
     n = u.shape[1] - 1
     for cycle in range(cycles):
@@ -177,7 +180,8 @@ def cycle_down_and_up(u, f, h):
 def v_cycle_2d(u, f, h, tol):
     """V-cycles in two dimensions by recursion, until the residual is small.
 
-    Source: U. Trottenberg, C. W. Oosterlee, A. Schüller, "Multigrid" (Academic Press, 2001), section 2.4, algorithm 2.4.1.
+    Source: U. Trottenberg, C. W. Oosterlee, A. Schüller, "Multigrid" (Academic Press, 2001), section 2.4, algorithm
+      2.4.1.
     Uses: a recursive helper function, while on a residual, np.abs and max of a whole array.
     """
     cycles = 0

@@ -13,7 +13,8 @@ import lapwing as lw
 def gray_scott(U, V, Du, Dv, F, k, steps):
     """Gray and Scott's two reagents on a torus, new values in arrays of their own.
 
-    Source: J. E. Pearson, "Complex patterns in a simple system", Science 261 (1993); github.com/rougier/from-python-to-numpy.
+    Source: J. E. Pearson, "Complex patterns in a simple system", Science 261 (1993);
+      github.com/rougier/from-python-to-numpy.
     Uses: neighbours by % as index variables, two arrays written in a nest, two swaps, float32.
     """
     n, m = U.shape
@@ -47,7 +48,8 @@ def gray_scott_problem(n: int = 18, steps: int = 10) -> dict[str, Any]:
 def fitzhugh_nagumo(v, w, dt, dx, steps):
     """Excitable medium with no flux through the edges: the outermost points are copied from their neighbours.
 
-    Source: R. FitzHugh, Biophys. J. 1 (1961); the two-dimensional program of C. Rossant, "IPython Cookbook" (2018), recipe 12.4.
+    Source: R. FitzHugh, Biophys. J. 1 (1961); the two-dimensional program of C. Rossant, "IPython Cookbook" (2018),
+      recipe 12.4.
     Uses: helper functions, boundary loops in sequence after the nest, **3, copies of arrays each step.
     """
     n, m = v.shape
@@ -85,7 +87,8 @@ def fitzhugh_nagumo_problem(n: int = 20, steps: int = 8) -> dict[str, Any]:
 def cahn_hilliard(c, mu, gamma, dt, steps):
     """Phase separation: the chemical potential from the concentration, then the concentration from its Laplacian.
 
-    Source: J. W. Cahn, J. E. Hilliard, J. Chem. Phys. 28 (1958); S. B. Biner, "Programming Phase-Field Modeling" (2017).
+    Source: J. W. Cahn, J. E. Hilliard, J. Chem. Phys. 28 (1958); S. B. Biner, "Programming Phase-Field Modeling"
+      (2017).
     Uses: periodic indices with negative subscripts and %, two nests a step, **3, a total returned.
     """
     n, m = c.shape
@@ -116,7 +119,8 @@ def barkley(u, v, a, b, eps, dt, d, steps):
     """Spiral waves: the local reaction takes a branch below a threshold, diffusion is explicit.
 
     Source: D. Barkley, "A model for fast computer simulation of waves in excitable media", Physica D 49 (1991).
-    Uses: if/elif/else with guarded writes, time levels by an index that is swapped, reflection at the edges by max and min.
+    Uses: if/elif/else with guarded writes, time levels by an index that is swapped, reflection at the edges by max
+      and min.
     """
     n = u.shape[1]
     old, new = 0, 1

@@ -118,7 +118,8 @@ def sor_chebyshev(u, a, b, c, d, e, f, rjac, eps, maxits):
     """SOR with Chebyshev acceleration: every other point a half sweep, omega changed after each.
 
     Source: W. H. Press et al., "Numerical Recipes" (Cambridge, 1992), section 19.5, routine sor.
-    Uses: loops of step 2 that begin at an offset by parity, scalars computed between nests, a float sum that ends the loop,
+    Uses: loops of step 2 that begin at an offset by parity, scalars computed between nests, a float sum that ends
+      the loop,
     two float sums, return from inside a loop.
     """
     n = u.shape[0]
@@ -190,7 +191,8 @@ def ssor_problem(n: int = 24, iterations: int = 12) -> dict[str, Any]:
 
 @lw.nest
 def zebra_line_relaxation(u, f, h, eps, sweeps):
-    """Zebra line relaxation of an anisotropic Poisson equation: each odd line by Thomas's algorithm, then each even one.
+    """Zebra line relaxation of an anisotropic Poisson equation: each odd line by Thomas's algorithm, then each even
+    one.
 
     Source: U. Trottenberg, C. W. Oosterlee, A. Schüller, "Multigrid" (Academic Press, 2001), section 5.1.
     Uses: work arrays made inside, a recurrence forward and back inside each line, lines of step 2.
@@ -246,7 +248,8 @@ def mehrstellen_problem(n: int = 24, sweeps: int = 12) -> dict[str, Any]:
 
 @lw.nest
 def obstacle(u, psi, h, load, omega, tol):
-    """An elastic membrane above an obstacle: projected SOR until the largest change is small; counts the contact points.
+    """An elastic membrane above an obstacle: projected SOR until the largest change is small; counts the contact
+    points.
 
     Source: R. Glowinski, "Numerical Methods for Nonlinear Variational Problems" (Springer, 1984), chapter V.
     Uses: while True with break, np.maximum of two scalars, a count by if, u[i][j].
@@ -312,7 +315,8 @@ def gauss_seidel_27_problem(n: int = 9, sweeps: int = 3) -> dict[str, Any]:
 def block_ssor(v, ld, d, ud):
     """Five coupled unknowns in each cell: a block lower triangular solve forward, an upper one backward.
 
-    Source: D. Bailey et al., "The NAS Parallel Benchmarks" (NASA RNR-94-007), LU: routines blts and buts, in two dimensions.
+    Source: D. Bailey et al., "The NAS Parallel Benchmarks" (NASA RNR-94-007), LU: routines blts and buts, in two
+      dimensions.
     Uses: 5 x 5 matrix-vector products in each cell by inner loops, a fourth axis of components, opposite directions.
     """
     nx, ny, components = v.shape

@@ -124,7 +124,8 @@ def seidel_2d_problem(n: int = 24, tsteps: int = 8) -> dict[str, Any]:
 def heat_time_levels(u, alpha, steps):
     """The heat equation with two time levels in one array, the level chosen by t % 2.
 
-    Source: U. Bondhugula et al., "A practical automatic polyhedral parallelizer and locality optimizer", PLDI 2008: heat-2d.
+    Source: U. Bondhugula et al., "A practical automatic polyhedral parallelizer and locality optimizer", PLDI 2008:
+      heat-2d.
     Uses: an index t % 2 and (t + 1) % 2 along the first axis.
     """
     for t in range(steps):
@@ -150,7 +151,8 @@ def crank_nicolson(u, r, steps):
     """Crank-Nicolson in one dimension: a tridiagonal system solved by Thomas's algorithm in every step.
 
     Source: W. H. Press et al., "Numerical Recipes" (Cambridge, 2007), sections 20.2 and 2.4.
-    Uses: forward elimination and back substitution inside a time loop, work arrays, scalars between nests, a boundary row.
+    Uses: forward elimination and back substitution inside a time loop, work arrays, scalars between nests, a
+      boundary row.
     """
     n = u.shape[0]
     c = np.zeros(n)
@@ -180,7 +182,8 @@ def crank_nicolson_problem(n: int = 80, steps: int = 25) -> dict[str, Any]:
 def adi(u, r, steps):
     """Peaceman and Rachford's alternating directions: rows implicitly in the first half step, columns in the second.
 
-    Source: D. W. Peaceman, H. H. Rachford, "The numerical solution of parabolic and elliptic equations", J. SIAM 3 (1955).
+    Source: D. W. Peaceman, H. H. Rachford, "The numerical solution of parabolic and elliptic equations", J. SIAM 3
+      (1955).
     Uses: Thomas's algorithm along rows, then along columns, recurrences both ways, four nests under a time loop.
     """
     n, m = u.shape
@@ -250,7 +253,8 @@ def variable_coefficient_problem(n: int = 18, steps: int = 8) -> dict[str, Any]:
 def dufort_frankel(before, now, after, r, steps):
     """The three-level scheme of Du Fort and Frankel, its arrays rotated.
 
-    Source: E. C. Du Fort, S. P. Frankel, "Stability conditions in the numerical treatment of parabolic equations", MTAC 7 (1953).
+    Source: E. C. Du Fort, S. P. Frankel, "Stability conditions in the numerical treatment of parabolic equations",
+      MTAC 7 (1953).
     Uses: three arrays rotated by a tuple assignment, the newest returned.
     """
     n = now.size

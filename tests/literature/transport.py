@@ -12,10 +12,12 @@ import lapwing as lw
 
 @lw.nest
 def fast_sweeping(T, slowness, h, tol):
-    """Zhao's fast sweeping for the eikonal equation: four orders in turn until no value changes by more than a tolerance.
+    """Zhao's fast sweeping for the eikonal equation: four orders in turn until no value changes by more than a
+    tolerance.
 
     Source: H. Zhao, "A fast sweeping method for Eikonal equations", Math. Comp. 74 (2005).
-    Uses: while around four nests with both loops in either direction, a helper function, math.sqrt, edges by conditions.
+    Uses: while around four nests with both loops in either direction, a helper function, math.sqrt, edges by
+      conditions.
     """
     n, m = T.shape
     change = 2 * tol
@@ -111,10 +113,12 @@ def signed_sweeps_problem(n: int = 20, rounds: int = 2) -> dict[str, Any]:
 
 @lw.nest
 def sn_slab(phi, sigma_t, sigma_s, q, mu, weight, dx, tol, max_iterations):
-    """One-dimensional discrete ordinates: sweeps right and left along each angle, repeated until the scattering source stands.
+    """One-dimensional discrete ordinates: sweeps right and left along each angle, repeated until the scattering
+    source stands.
 
     Source: E. E. Lewis, W. F. Miller, "Computational Methods of Neutron Transport" (ANS, 1993), chapter 3.
-    Uses: while on an error, if on the sign of an angle around nests of opposite directions, a running scalar flux, accumulation.
+    Uses: while on an error, if on the sign of an angle around nests of opposite directions, a running scalar flux,
+      accumulation.
     """
     n = len(phi)
     error = 1.0
@@ -155,8 +159,10 @@ def sn_slab_problem(n: int = 40, angles: int = 4) -> dict[str, Any]:
 def sn_sweep_2d(phi, sigma, source, mu, eta, weight, dx, dy):
     """Discrete ordinates in the plane: four quadrants, diamond differences, negative fluxes set to zero.
 
-    Source: R. S. Baker, K. R. Koch, "An Sn algorithm for the massively parallel CM-200 computer", Nucl. Sci. Eng. 128 (1998).
-    Uses: directions from the signs of cosines, index reversed by arithmetic, edge fluxes carried in a scalar and a row, an if with fixup.
+    Source: R. S. Baker, K. R. Koch, "An Sn algorithm for the massively parallel CM-200 computer", Nucl. Sci. Eng.
+      128 (1998).
+    Uses: directions from the signs of cosines, index reversed by arithmetic, edge fluxes carried in a scalar and a
+      row, an if with fixup.
     """
     nx, ny = phi.shape
     for a in range(len(mu)):
@@ -230,7 +236,8 @@ def sweep3d_problem(n: int = 8, angles: int = 4) -> dict[str, Any]:
 def reinitialise(phi, phi0, h, dt, steps):
     """A level set made a distance function again: Godunov's upwind gradient, chosen by the sign at the start.
 
-    Source: M. Sussman, P. Smereka, S. Osher, "A level set approach for computing solutions to incompressible two-phase flow" (1994).
+    Source: M. Sussman, P. Smereka, S. Osher, "A level set approach for computing solutions to incompressible
+      two-phase flow" (1994).
     Uses: max and min of one-sided differences, squares by **2, if/elif/else, a copy each step, np.sqrt.
     """
     n, m = phi.shape
@@ -267,7 +274,8 @@ def reinitialise_problem(n: int = 20, steps: int = 5) -> dict[str, Any]:
 def fill_depressions(water, ground, eps):
     """Terrain filled so that every cell drains: scans in alternating directions until nothing changes.
 
-    Source: O. Planchon, F. Darboux, "A fast, simple and versatile algorithm to fill the depressions of DEMs", Catena 46 (2002).
+    Source: O. Planchon, F. Darboux, "A fast, simple and versatile algorithm to fill the depressions of DEMs",
+      Catena 46 (2002).
     Uses: while on a flag set inside the nest, eight neighbours by two inner loops, nested ifs, two scan directions.
     """
     n, m = ground.shape

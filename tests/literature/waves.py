@@ -14,7 +14,8 @@ import lapwing as lw
 def fdtd_1d(ez, hy, imp0, steps):
     """The electric and the magnetic field in turn, with an additive source and a matched left end.
 
-    Source: J. B. Schneider, "Understanding the Finite-Difference Time-Domain Method", program 3.3; github.com/john-b-schneider/uFDTD.
+    Source: J. B. Schneider, "Understanding the Finite-Difference Time-Domain Method", program 3.3;
+      github.com/john-b-schneider/uFDTD.
     Uses: two nests in a time loop, statements on single elements between them, math.exp of the time.
     """
     size = len(ez)
@@ -56,7 +57,8 @@ def fdtd_2d(ex, ey, hz, fict, tmax):
 
 @fdtd_2d.problem
 def fdtd_2d_problem(n: int = 20, tmax: int = 12) -> dict[str, Any]:
-    ex, ey, hz = (np.fromfunction(lambda i, j: i * (j + k) / n, (n, n + 2)) for k in (1, 2, 3))
+    i, j = np.mgrid[:n, : n + 2]
+    ex, ey, hz = i * (j + 1) / n, i * (j + 2) / n, i * (j + 3) / n
     return {"ex": ex, "ey": ey, "hz": hz, "fict": np.arange(float(tmax)), "tmax": tmax}
 
 
@@ -104,7 +106,8 @@ def fdtd_tm_mur_problem(n: int = 24, steps: int = 15) -> dict[str, Any]:
 def wave_1d(u, u_1, u_2, q, C2, Nt):
     """A wave in a medium of varying speed, with the first step apart and reflecting ends.
 
-    Source: H. P. Langtangen, S. Linge, "Finite Difference Computing with PDEs" (2017), chapter 2; github.com/hplgit/fdm-book.
+    Source: H. P. Langtangen, S. Linge, "Finite Difference Computing with PDEs" (2017), chapter 2;
+      github.com/hplgit/fdm-book.
     Uses: a first nest before the time loop, end points apart, three arrays rotated, means of neighbours in an index.
     """
     Nx = u.size - 1
@@ -138,8 +141,10 @@ def wave_1d_problem(n: int = 101, Nt: int = 50) -> dict[str, Any]:
 def leapfrog_2d(u, c2, source, dt, h):
     """The acoustic wave equation of fourth order in space, three time levels in one array; records a line of receivers.
 
-    Source: R. M. Alford, K. R. Kelly, D. M. Boore, "Accuracy of finite-difference modeling of the acoustic wave equation" (1974).
-    Uses: levels t % 3, (t - 1) % 3 and (t + 1) % 3, stencils two points wide, one element changed between nests, a record by rows.
+    Source: R. M. Alford, K. R. Kelly, D. M. Boore, "Accuracy of finite-difference modeling of the acoustic wave
+      equation" (1974).
+    Uses: levels t % 3, (t - 1) % 3 and (t + 1) % 3, stencils two points wide, one element changed between nests, a
+      record by rows.
     """
     _, nx, ny = u.shape
     steps = len(source)
@@ -180,7 +185,8 @@ def leapfrog_2d_problem(n: int = 24, steps: int = 14) -> dict[str, Any]:
 def schrodinger(psi, V, dx, dt, steps):
     """A wave packet at a barrier: Crank-Nicolson for Schrödinger's equation, a complex tridiagonal system in each step.
 
-    Source: A. Goldberg, H. M. Schey, J. L. Schwartz, "Computer-generated motion pictures of quantum-mechanical scattering" (1967).
+    Source: A. Goldberg, H. M. Schey, J. L. Schwartz, "Computer-generated motion pictures of quantum-mechanical
+      scattering" (1967).
     Uses: complex128, recurrences forward and back, a coefficient table computed once, a probability summed at the end.
     """
     n = len(psi)
