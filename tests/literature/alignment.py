@@ -263,3 +263,52 @@ def dynamic_time_warping(D, x, y, window):
 def dynamic_time_warping_problem(n: int = 50, m: int = 46, window: int = 12) -> dict[str, Any]:
     x, y = np.sin(np.linspace(0, 9, n)), np.sin(np.linspace(0.5, 9, m) ** 1.02)
     return {"D": np.ones((n + 1, m + 1)), "x": x, "y": y, "window": window}
+
+
+@lw.nest
+def edit_distance_table(d, s, t):
+    """The edit distance as a table whose borders were filled before.
+
+    Source: D. Jurafsky, J. H. Martin, "Speech and Language Processing" (2009), section 3.11.
+    Uses: one nest, a comparison as a number.
+    """
+    for i in range(1, d.shape[0]):
+        for j in range(1, d.shape[1]):
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + 2 * (s[i - 1] != t[j - 1]))
+
+
+@edit_distance_table.problem
+def edit_distance_table_problem(n: int = 50, m: int = 54) -> dict[str, Any]:
+    s, t = sequences(n, m, 58)
+    d = np.zeros((n + 1, m + 1), int)
+    d[:, 0], d[0] = np.arange(n + 1), np.arange(m + 1)
+    return {"d": d, "s": s, "t": t}
+
+
+@lw.nest
+def warping_path_length(D, steps, x, y):
+    """Warping without a window: accumulated cost, and how long the cheapest path to each cell is.
+
+    Source: M. Müller, "Information Retrieval for Music and Motion" (Springer, 2007), chapter 4.
+    Uses: argmin of three by if/elif/else with temporaries, two arrays written.
+    """
+    n, m = D.shape
+    for i in range(1, n):
+        for j in range(1, m):
+            if D[i - 1, j - 1] <= D[i - 1, j] and D[i - 1, j - 1] <= D[i, j - 1]:
+                cost, length = D[i - 1, j - 1], steps[i - 1, j - 1]
+            elif D[i - 1, j] <= D[i, j - 1]:
+                cost, length = D[i - 1, j], steps[i - 1, j]
+            else:
+                cost, length = D[i, j - 1], steps[i, j - 1]
+            D[i, j] = abs(x[i - 1] - y[j - 1]) + cost
+            steps[i, j] = length + 1
+    return D[n - 1, m - 1], steps[n - 1, m - 1]
+
+
+@warping_path_length.problem
+def warping_path_length_problem(n: int = 44, m: int = 48) -> dict[str, Any]:
+    D = np.full((n + 1, m + 1), 1e9)
+    D[0, 0] = 0.0
+    x, y = np.cos(np.linspace(0, 8, n)), np.cos(np.linspace(0.3, 8.5, m))
+    return {"D": D, "steps": np.zeros((n + 1, m + 1), int), "x": x, "y": y}

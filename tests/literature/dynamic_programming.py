@@ -215,3 +215,47 @@ def longest_increasing_subsequence(x, length, before):
 def longest_increasing_subsequence_problem(n: int = 90) -> dict[str, Any]:
     x = np.random.default_rng(67).integers(0, 1000, n)
     return {"x": x, "length": np.zeros(n, int), "before": np.zeros(n, int)}
+
+
+@lw.nest
+def minimum_path(cost):
+    """The cheapest way through a table from its top left corner, in place, with steps right, down and slanting.
+
+    Source: J. Kleinberg, É. Tardos, "Algorithm Design" (2006), section 6.8; github.com/TheAlgorithms/Python.
+    Uses: one nest, in place, min of three.
+    """
+    for i in range(1, cost.shape[0]):
+        for j in range(1, cost.shape[1]):
+            cost[i, j] += min(cost[i - 1, j], cost[i, j - 1], cost[i - 1, j - 1])
+
+
+@minimum_path.problem
+def minimum_path_problem(n: int = 50, m: int = 46) -> dict[str, Any]:
+    cost = np.random.default_rng(68).random((n, m))
+    cost[0], cost[:, 0] = np.cumsum(cost[0]), np.cumsum(cost[:, 0])
+    return {"cost": cost}
+
+
+@lw.nest
+def largest_square(mask, side):
+    """The largest square of ones: the side of the one that ends in each cell, and the largest of all.
+
+    Source: github.com/TheAlgorithms/Python, matrix/largest_square_area_in_matrix.py.
+    Uses: if/else with a guarded write, edges by or, a maximum returned squared.
+    """
+    best = 0
+    for i in range(mask.shape[0]):
+        for j in range(mask.shape[1]):
+            if not mask[i, j]:
+                side[i, j] = 0
+            elif i == 0 or j == 0:
+                side[i, j] = 1
+            else:
+                side[i, j] = 1 + min(side[i - 1, j], side[i, j - 1], side[i - 1, j - 1])
+            best = max(best, side[i, j])
+    return best * best
+
+
+@largest_square.problem
+def largest_square_problem(n: int = 44, m: int = 48) -> dict[str, Any]:
+    return {"mask": np.random.default_rng(69).random((n, m)) < 0.85, "side": np.zeros((n, m), int)}

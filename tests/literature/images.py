@@ -517,3 +517,48 @@ def haar(image, levels):
 @haar.problem
 def haar_problem(n: int = 32, levels: int = 3) -> dict[str, Any]:
     return {"image": picture(n, n, 93), "levels": levels}
+
+
+@lw.nest
+def summed_area(image, s):
+    """The summed area table by its recurrence.
+
+    Source: F. C. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984.
+    Uses: one nest, three neighbours.
+    """
+    for i in range(1, s.shape[0]):
+        for j in range(1, s.shape[1]):
+            s[i, j] = image[i - 1, j - 1] + s[i - 1, j] + s[i, j - 1] - s[i - 1, j - 1]
+
+
+@summed_area.problem
+def summed_area_problem(n: int = 48) -> dict[str, Any]:
+    image = picture(n, n + 4, 94)
+    return {"image": image, "s": np.zeros((n + 1, n + 5))}
+
+
+@lw.nest
+def sobel(image, out, threshold):
+    """Sobel's gradient against a threshold, and the strongest response.
+
+    Source: R. O. Duda, P. E. Hart, "Pattern Classification and Scene Analysis" (1973), section 7.3.
+    Uses: 3 x 3 tables looked up in inner loops, two accumulators, a conditional expression, a maximum returned.
+    """
+    kx = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
+    strongest = 0.0
+    for y in range(1, image.shape[0] - 1):
+        for x in range(1, image.shape[1] - 1):
+            gx = gy = 0.0
+            for a in range(3):
+                for b in range(3):
+                    gx += kx[a, b] * image[y + a - 1, x + b - 1]
+                    gy += kx[b, a] * image[y + a - 1, x + b - 1]
+            g = abs(gx) + abs(gy)
+            out[y, x] = 1 if g > threshold else 0
+            strongest = max(strongest, g)
+    return strongest
+
+
+@sobel.problem
+def sobel_problem(n: int = 26) -> dict[str, Any]:
+    return {"image": picture(n, n + 2, 95), "out": np.zeros((n, n + 2), np.uint8), "threshold": 1.0}

@@ -428,3 +428,48 @@ def jacobi_svd_sweep(U, V, tol):
 @jacobi_svd_sweep.problem
 def jacobi_svd_problem(m: int = 12, n: int = 8) -> dict[str, Any]:
     return {"U": np.random.default_rng(44).random((m, n)), "V": np.eye(n), "tol": 1e-10}
+
+
+@lw.nest
+def matrix_product(A, B, C):
+    """C += A B with the sum along the innermost loop.
+
+    Source: G. H. Golub, C. F. Van Loan, "Matrix Computations" (2013), algorithm 1.1.5.
+    Uses: one nest of three loops that accumulates in an array.
+    """
+    n, r = A.shape
+    m = B.shape[1]
+    for i in range(n):
+        for j in range(m):
+            for k in range(r):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+@matrix_product.problem
+def matrix_product_problem(n: int = 20) -> dict[str, Any]:
+    rng = np.random.default_rng(45)
+    return {"A": rng.random((n, n + 2)), "B": rng.random((n + 2, n - 3)), "C": np.zeros((n, n - 3))}
+
+
+@lw.nest
+def atax(A, x, y, tmp):
+    """The transpose of A times A x.
+
+    Source: L.-N. Pouchet, PolyBench/C 4.2, linear-algebra/kernels/atax; in Python: github.com/UDC-GAC/polybench-python.
+    Uses: two inner loops in each row, the second adding to a whole vector.
+    """
+    m, n = A.shape
+    for i in range(n):
+        y[i] = 0
+    for i in range(m):
+        tmp[i] = 0.0
+        for j in range(n):
+            tmp[i] = tmp[i] + A[i, j] * x[j]
+        for j in range(n):
+            y[j] = y[j] + A[i, j] * tmp[i]
+
+
+@atax.problem
+def atax_problem(m: int = 40, n: int = 36) -> dict[str, Any]:
+    A = np.random.default_rng(46).random((m, n))
+    return {"A": A, "x": 1 + np.arange(n) / n, "y": np.ones(n), "tmp": np.zeros(m)}

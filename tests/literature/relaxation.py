@@ -343,3 +343,32 @@ def block_ssor_problem(n: int = 14, components: int = 5) -> dict[str, Any]:
     rng = np.random.default_rng(5)
     ld, ud = 0.1 * rng.random((2, components, components))
     return {"v": rng.random((n, n + 2, components)), "ld": ld, "d": 1.0 + rng.random((n, n + 2)), "ud": ud}
+
+
+@lw.nest
+def sor_3d(u, f, h, omega, sweeps):
+    """SOR for Poisson's equation in a box, one nest.
+
+    Source: D. M. Young, "Iterative Solution of Large Linear Systems" (1971), chapter 4.
+    Uses: one nest of four loops, h**2, an augmented assignment.
+    """
+    nx, ny, nz = u.shape
+    for sweep in range(sweeps):
+        for i in range(1, nx - 1):
+            for j in range(1, ny - 1):
+                for k in range(1, nz - 1):
+                    r = (
+                        u[i - 1, j, k]
+                        + u[i + 1, j, k]
+                        + u[i, j - 1, k]
+                        + u[i, j + 1, k]
+                        + u[i, j, k - 1]
+                        + u[i, j, k + 1]
+                    )
+                    u[i, j, k] += omega * ((r - h**2 * f[i, j, k]) / 6 - u[i, j, k])
+
+
+@sor_3d.problem
+def sor_3d_problem(n: int = 11, sweeps: int = 4) -> dict[str, Any]:
+    f = np.random.default_rng(7).random((n, n, n))
+    return {"u": np.zeros_like(f), "f": f, "h": 1 / (n - 1), "omega": 1.5, "sweeps": sweeps}

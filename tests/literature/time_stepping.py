@@ -53,7 +53,7 @@ def heat_periodic(u, v, alpha, steps):
 @heat_periodic.problem
 def heat_periodic_problem(n: int = 20, steps: int = 15) -> dict[str, Any]:
     u = np.random.default_rng(3).random((n, n + 3))
-    return {"u": u, "v": np.empty_like(u), "alpha": 0.2, "steps": steps}
+    return {"u": u, "v": np.zeros_like(u), "alpha": 0.2, "steps": steps}
 
 
 @lw.nest
@@ -335,3 +335,22 @@ def lorenz_96_problem(n: int = 36, steps: int = 20) -> dict[str, Any]:
     x = np.full(n, 8.0)
     x[n // 2] += 0.01
     return {"x": x, "forcing": 8.0, "dt": 0.05, "steps": steps}
+
+
+@lw.nest
+def heat_space_time(u, r):
+    """The explicit scheme with all of its history: row n + 1 of the table from row n.
+
+    Source: G. D. Smith, "Numerical Solution of Partial Differential Equations" (Oxford, 1985), chapter 2.
+    Uses: one nest over a table of time by space, three neighbours in the row before.
+    """
+    for n in range(u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            u[n + 1, j] = u[n, j] + r * (u[n, j - 1] - 2 * u[n, j] + u[n, j + 1])
+
+
+@heat_space_time.problem
+def heat_space_time_problem(steps: int = 50, n: int = 60) -> dict[str, Any]:
+    u = np.zeros((steps, n))
+    u[0] = np.minimum(np.arange(n), np.arange(n)[::-1])
+    return {"u": u, "r": 0.45}

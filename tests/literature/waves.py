@@ -274,3 +274,23 @@ def mandelbrot_problem(n: int = 36, limit: int = 30) -> dict[str, Any]:
         "ymax": 1.2,
         "limit": limit,
     }
+
+
+@lw.nest
+def wave_space_time(u, C):
+    """The wave equation with all of its history, rows n and n - 1 giving row n + 1.
+
+    Source: J. W. Thomas, "Numerical Partial Differential Equations: Finite Difference Methods" (1995), section 6.4.
+    Uses: one nest over a table of time by space, two rows back, C**2.
+    """
+    for n in range(1, u.shape[0] - 1):
+        for i in range(1, u.shape[1] - 1):
+            u[n + 1, i] = 2 * u[n, i] - u[n - 1, i] + C**2 * (u[n, i - 1] - 2 * u[n, i] + u[n, i + 1])
+
+
+@wave_space_time.problem
+def wave_space_time_problem(steps: int = 60, n: int = 80) -> dict[str, Any]:
+    u = np.zeros((steps, n))
+    u[0] = u[1] = np.exp(-((np.arange(n) - n / 3) ** 2) / 20)
+    u[:, [0, -1]] = 0.0
+    return {"u": u, "C": 0.9}
