@@ -60,8 +60,8 @@ def knapsack_row_problem(n: int = 16, capacity: int = 150) -> dict[str, Any]:
 def coin_change(ways, coins):
     """In how many ways coins add up to each amount.
 
-    Source: R. Sedgewick, K. Wayne, "Algorithms" (2011); github.com/TheAlgorithms/Python,
-      dynamic_programming/minimum_coin_change.py.
+    Source: R. L. Graham, D. E. Knuth, O. Patashnik, "Concrete Mathematics" (1994), section 7.1;
+      github.com/TheAlgorithms/Python.
     Uses: a range that begins at a value read from an array, int64 in place.
     """
     ways[0] = 1

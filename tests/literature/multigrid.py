@@ -180,8 +180,7 @@ def cycle_down_and_up(u, f, h):
 def v_cycle_2d(u, f, h, tol):
     """V-cycles in two dimensions by recursion, until the residual is small.
 
-    Source: U. Trottenberg, C. W. Oosterlee, A. Schüller, "Multigrid" (Academic Press, 2001), section 2.4, algorithm
-      2.4.1.
+    Source: U. Trottenberg, C. W. Oosterlee, A. Schüller, "Multigrid" (Academic Press, 2001), section 2.4.
     Uses: a recursive helper function, while on a residual, np.abs and max of a whole array.
     """
     cycles = 0

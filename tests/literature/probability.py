@@ -244,7 +244,7 @@ def american_put_psor_problem(M: int = 50, steps: int = 10) -> dict[str, Any]:
 def european_call_grid(V, S, K, r, sigma, dt):
     """A European call by explicit differences on a grid of time by price, all of it kept.
 
-    Source: P. Wilmott, "Paul Wilmott on Quantitative Finance" (2006), section 77.
+    Source: P. Wilmott, "Paul Wilmott on Quantitative Finance" (2006), chapter 77.
     Uses: two-dimensional table over time and space, boundary values with np.exp of the step, delta and gamma as
       temporaries.
     """

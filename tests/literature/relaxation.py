@@ -169,7 +169,7 @@ def sor_chebyshev_problem(n: int = 17) -> dict[str, Any]:
 def ssor(u, f, h, omega, iterations):
     """Symmetric SOR: a forward sweep over the grid, then a backward one.
 
-    Source: Y. Saad, "Iterative Methods for Sparse Linear Systems" (2003), section 4.1, eq. 4.13.
+    Source: Y. Saad, "Iterative Methods for Sparse Linear Systems" (2003), section 4.1.
     Uses: two nests of opposite directions under an iteration loop, h**2.
     """
     n, m = u.shape

@@ -275,7 +275,7 @@ def dufort_frankel_problem(n: int = 120, steps: int = 30) -> dict[str, Any]:
 def backward_euler(u, alpha, tol, steps):
     """Implicit Euler in two dimensions: Gauss-Seidel until converged inside every step.
 
-    Source: J. D. Hoffman, "Numerical Methods for Engineers and Scientists" (2001), section 10.7.
+    Source: J. D. Hoffman, "Numerical Methods for Engineers and Scientists" (2001), chapter 10.
     Uses: while inside a time loop, a copy of the array each step, counts of sweeps in an array.
     """
     n, m = u.shape

@@ -280,7 +280,7 @@ def mandelbrot_problem(n: int = 36, limit: int = 30) -> dict[str, Any]:
 def wave_space_time(u, C):
     """The wave equation with all of its history, rows n and n - 1 giving row n + 1.
 
-    Source: J. W. Thomas, "Numerical Partial Differential Equations: Finite Difference Methods" (1995), section 6.4.
+    Source: J. W. Thomas, "Numerical Partial Differential Equations: Finite Difference Methods" (1995).
     Uses: one nest over a table of time by space, two rows back, C**2.
     """
     for n in range(1, u.shape[0] - 1):
