@@ -1,0 +1,186 @@
+"""Programs of the literature, as people write them: the bits of plain Python in one process and on 2 and 4 ranks, or refused.
+
+EXPECTED_REFUSED holds what is not accepted yet, and shrinks: a program that is accepted has to leave it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from everyday import everyday
+from limits import scaled
+from literature_worker import ALONE, FAMILIES, FLOAT_SUMS, HERE, outcome, programs
+
+import lapwing as lw
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.errors import BuildError
+from lapwing.planner.plan import ENGINES
+
+REFUSED_FOR = {
+    "stands beside an inner loop": """
+        levenshtein game_of_life life_on_a_torus matrix_chain nussinov longest_increasing_subsequence upwind burgers_2d
+        vorticity_streamfunction muscl lattice_boltzmann box_filter recursive_gaussian deriche bilateral median_3x3
+        perona_malik horn_schunck haar sobel lu lu_pivoting cholesky solve_triangular gram_schmidt doitgen two_grid v_cycle
+        kalman_many gray_scott fitzhugh_nagumo cahn_hilliard jacobi_2d gauss_seidel ssor gauss_seidel_27 block_ssor heat_1d
+        heat_periodic heat_3d crank_nicolson adi dufort_frankel sn_sweep_2d sweep3d reinitialise fdtd_1d fdtd_2d fdtd_tm_mur
+        leapfrog_2d helmholtz mandelbrot
+    """,
+    "an if statement in the loops": """
+        smith_waterman longest_common_subsequence warping_path_length forest_fire knapsack floyd_warshall largest_square
+        shallow_water floyd_steinberg canny_edges connected_components ilu0 power_iteration barkley red_black
+    """,
+    "before any for loop": """
+        sandpile maccormack sod_hll jacobi_svd_sweep v_cycle_2d jacobi obstacle fast_sweeping sn_slab fill_depressions
+    """,
+    "is not a uniform access": """
+        needleman_wunsch gotoh restricted_damerau optimal_bst seam viterbi european_call_grid heat_time_levels
+    """,
+    "Only return may follow the loops": "dynamic_time_warping chamfer thomas_batch atax binomial_american sor_chebyshev wave_1d",
+    "is indexed. Only array arguments": "lax_wendroff cavity_flow conjugate_gradient american_put_psor mehrstellen",
+    "Only scalars may be set before the loops": "coin_change hmm_forward lorenz_96 schrodinger",
+    "loop bound": "banded_alignment ising knapsack_row",
+    ".copy. Supported are": "traffic backward_euler",
+    "call of harmonic": "variable_coefficient",
+    "loop over (": "csr_gauss_seidel zebra_line_relaxation signed_sweeps",
+    "Supported operators": "elementary",
+    "is written but not indexed by the innermost loop": "matrix_product",
+    "The body holds assignments": "two_grid_2d",
+    "is read in the loops": "compact kalman",
+}
+EXPECTED_REFUSED = {name: reason for reason, names in REFUSED_FOR.items() for name in names.split()}
+
+FAMILY_OF = {name: family for family in FAMILIES for name in programs(family)}
+EVERYDAY = ["time_stepping"]  # of the families, on two ranks
+SECONDS_A_PROGRAM = 15  # a limit for a loaded machine, not an estimate
+
+
+def nest_of(name: str) -> lw.Nest:
+    return programs(FAMILY_OF[name])[name]
+
+
+# -- the list ------------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_unique_and_tables_know_no_others() -> None:
+    assert len(FAMILY_OF) == sum(len(programs(family)) for family in FAMILIES)
+    assert EXPECTED_REFUSED.keys() <= FAMILY_OF.keys()
+    assert len(EXPECTED_REFUSED) == sum(len(names.split()) for names in REFUSED_FOR.values())
+    assert FLOAT_SUMS.keys() <= FAMILY_OF.keys()
+
+
+def description(name: str) -> tuple[str, str, str]:
+    """What a program's docstring says: what it is, its source, what it uses."""
+    text = " ".join((nest_of(name).python.__doc__ or "").split())
+    what, _, rest = text.partition(" Source: ")
+    source, _, uses = rest.partition(" Uses: ")
+    assert what, name
+    assert source, name
+    assert uses, name
+    return what, source, uses
+
+
+def table() -> str:
+    rows = []
+    for name, family in FAMILY_OF.items():
+        _, source, uses = (part.rstrip(".").replace("|", "\\|").replace("*", "\\*") for part in description(name))
+        rows.append(f"| [`{name}`]({family}.py) | {source} | {uses} |")
+    return "\n".join(["| program | source | uses |", "|---|---|---|", *rows]) + "\n"
+
+
+def test_readme_has_every_program(pytestconfig: pytest.Config) -> None:
+    readme = HERE / "README.md"
+    head, mark, tail = readme.read_text(encoding="utf-8").partition("| program |")
+    if pytestconfig.getoption("--refresh-golden"):
+        readme.write_text(head + table(), encoding="utf-8")
+    else:
+        assert mark + tail == table(), "write it anew: pytest tests/literature -k readme --refresh-golden"
+
+
+# -- what they compute ---------------------------------------------------------------------------------------------------
+
+
+def check_refusal(name: str, refused: str) -> None:
+    """A program is refused if and only if the table says so, and for that reason."""
+    if name not in EXPECTED_REFUSED:
+        assert not refused, f"{name} is refused: {refused}"
+        return
+    assert refused, f"{name} is accepted now: take it out of REFUSED_FOR"
+    assert EXPECTED_REFUSED[name] in refused, f"{name} is refused for another reason: {refused}"
+
+
+@pytest.mark.parametrize("name", FAMILY_OF)
+def test_in_one_process(name: str) -> None:
+    result, _ = outcome(nest_of(name), name)
+    assert not result.failed
+    assert not result.differences
+    check_refusal(name, result.refused)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tiles_do_not_matter(engine: str) -> None:
+    """One process again, with tiles that are small enough for there to be several."""
+    for name in sorted(FAMILY_OF.keys() - EXPECTED_REFUSED.keys() - FLOAT_SUMS.keys()):
+        result, _ = outcome(nest_of(name), name, engine=engine, tile=5)
+        wrong = result.refused or result.failed or result.differences
+        assert not wrong, f"{name}: {wrong}"
+
+
+def check_on_ranks(families: list[str], ranks: int, directory: Path) -> None:
+    """All programs of some families, with every engine, in one MPI run."""
+    try:
+        find_c_compiler(), find_cxx_compiler()
+        mpiexec = find_mpi().mpiexec
+    except BuildError as error:
+        pytest.skip(str(error))
+    names = [name for family in families for name in programs(family)]
+    limit = round(scaled(60 + SECONDS_A_PROGRAM * len(names)))
+    report, log = directory / "report.jsonl", directory / "log.txt"
+    worker = HERE / "literature_worker.py"
+    command = [mpiexec, "-n", ranks, sys.executable, worker, report, limit, *families]
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            list(map(str, command)),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LAPWING_PATIENCE": "120"},
+        )
+        try:
+            status = process.wait(limit + 30)
+        finally:
+            if process.poll() is None:
+                process.terminate()  # the launcher then ends its ranks
+                process.wait(30)
+    if status != 0:
+        pytest.fail(f"{ranks} ranks: status {status}\n\n{log.read_text()[-6000:]}", pytrace=False)
+    results = [json.loads(line) for line in report.read_text().splitlines()]
+    wrong = [result for result in results if result["failed"] or result["differences"]]
+    assert not wrong, "\n".join(map(str, wrong))
+    for result in results:
+        check_refusal(result["program"], result["refused"])
+    expected = {
+        (name, engine, rank)
+        for name in names
+        for engine in ((ALONE,) if name in EXPECTED_REFUSED else (ALONE, *ENGINES))
+        for rank in range(ranks)
+    }
+    assert {(result["program"], result["engine"], result["rank"]) for result in results} == expected
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("family", everyday(FAMILIES, EVERYDAY))
+def test_on_two_ranks(family: str, tmp_path: Path) -> None:
+    check_on_ranks([family], 2, tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_on_four_ranks(family: str, tmp_path: Path) -> None:
+    check_on_ranks([family], 4, tmp_path)
