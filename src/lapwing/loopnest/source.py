@@ -18,13 +18,14 @@ from lapwing.errors import Refusal, RefusedError
 class FunctionSource:
     """A plain Python function and the lines it was written in; ``first`` is the number of the first in ``file``.
 
-    ``lines`` is None where the source cannot be read.
+    ``lines`` is None where the source cannot be read. ``sequential``: whether its loops are done in their own order on one rank.
     """
 
     function: Callable[..., Any]
     file: str
     first: int
     lines: tuple[str, ...] | None
+    sequential: bool = False
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

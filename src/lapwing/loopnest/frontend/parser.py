@@ -6,16 +6,17 @@ import ast
 import inspect
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from lapwing.affine.affine import Affine
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope, subscripts
+from lapwing.loopnest.frontend.region import parse_region, surroundings_of
 from lapwing.loopnest.frontend.statements import StatementParser, assigned, bound_names, does_nothing
 from lapwing.loopnest.frontend.uniform import with_axis_loops
 from lapwing.loopnest.refusals import Refusals, Stopped
-from lapwing.loopnest.source import FunctionSource, unset_names
+from lapwing.loopnest.source import FunctionSource
 
 MAX_LOOPS = 8
 MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion limit is a few times that
@@ -27,6 +28,8 @@ def parse(source: FunctionSource) -> ir.LoopNest:
 
     Raises RefusedError with every part, by file and line, that is not supported where all are cut.
     """
+    if source.sequential:
+        return parse_region(source)
     refused: RefusedError | None = None
     for depth in range(_perfect_depth(source.tree), 0, -1):
         try:
@@ -36,17 +39,6 @@ def parse(source: FunctionSource) -> ir.LoopNest:
     if refused is not None:
         raise refused
     return _Parser(source, 0).nest()
-
-
-def surroundings_of(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
-    """The globals, closure variables and builtins that a function names. Raises RefusedError where one has no value."""
-    try:
-        names = inspect.getclosurevars(source.function)
-    except ValueError:  # an empty cell
-        unset = ", ".join(unset_names(source.function))
-        refusals.note(source.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
-        refusals.raise_if_any()
-    return {**names.builtins, **names.globals, **names.nonlocals}
 
 
 def _perfect_depth(tree: ast.FunctionDef) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope
-from lapwing.loopnest.frontend.parser import surroundings_of
 from lapwing.loopnest.frontend.statements import StatementParser, assigned
 from lapwing.loopnest.refusals import Refusals
-from lapwing.loopnest.source import FunctionSource
+from lapwing.loopnest.source import FunctionSource, unset_names
 
 
 def parse_region(source: FunctionSource) -> ir.LoopNest:
@@ -57,6 +57,17 @@ def parse_region(source: FunctionSource) -> ir.LoopNest:
         sweep_depth=0,
         axis_loops=_local_axes(body),
     )
+
+
+def surroundings_of(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
+    """The globals, closure variables and builtins that a function names. Raises RefusedError where one has no value."""
+    try:
+        names = inspect.getclosurevars(source.function)
+    except ValueError:  # an empty cell
+        unset = ", ".join(unset_names(source.function))
+        refusals.note(source.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
+        refusals.raise_if_any()
+    return {**names.builtins, **names.globals, **names.nonlocals}
 
 
 def _local_axes(body: Sequence[ir.Statement]) -> dict[str, tuple[str | None, ...]]:
