@@ -114,7 +114,7 @@ def make_plan(
         steps=-(-length // tile),
         message_bytes=largest,
         inner=choice_by_rule(bound, dependences),
-        reasons=tuple(reasons),
+        reasons=() if nest.is_sequential else tuple(reasons),
         notes=notes(bound),
         skew=skew,
         idle=int(ranks) - partition.ranks,

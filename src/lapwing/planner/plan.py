@@ -7,6 +7,7 @@ from typing import Any
 
 from lapwing.html import table
 from lapwing.loopnest.dependences import Dependence, distance_vectors
+from lapwing.loopnest.ir import WHOLE
 from lapwing.loopnest.skew import Skew
 from lapwing.planner.inner import InnerChoice
 from lapwing.planner.prediction import Prediction
@@ -145,7 +146,17 @@ class Plan:
             "notes": list(self.notes),
         }
 
+    @property
+    def is_sequential(self) -> bool:
+        """Whether a nest's loops are done in their own order on one rank: it is a sequential region."""
+        return self.space_loops == (WHOLE,)
+
     def __str__(self) -> str:
+        if self.is_sequential:
+            lines = [f"{self.nest}: loops in their own order on one rank"]
+            return "\n".join(
+                lines + [f"  because      {r}" for r in self.reasons] + [f"  note         {n}" for n in self.notes]
+            )
         names = [self._coordinate(k) for k in range(len(self.space_loops))]
         shape = " × ".join(f"{n} {e}" for n, e in zip(names, self.extents, strict=True))
         vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
@@ -180,6 +191,8 @@ class Plan:
 
     def _decisions(self) -> list[str]:
         """What was decided, in a few words each."""
+        if self.is_sequential:
+            return ["loops in their own order on one rank"]
         ranks = "one rank" if self.ranks == 1 else f"{self.ranks} ranks, grid {'x'.join(map(str, self.grid))}"
         seconds = self.predicted_seconds
         predicted = [] if seconds is None else [f"predicted {duration(seconds)}"]
@@ -193,6 +206,8 @@ class Plan:
 
     def in_short(self) -> str:
         """One line: for a plan that stands beside another of the same nest."""
+        if self.is_sequential:
+            return "  loops in their own order on one rank"
         seconds = self.predicted_seconds
         predicted = "" if seconds is None else f"; predicted {duration(seconds)}"
         grid = f", grid {self._grid_text()}" if self.ranks > 1 else ""
