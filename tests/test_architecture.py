@@ -43,6 +43,7 @@ lapwing.overlap.languages.c
 lapwing.overlap.languages.fortran
 lapwing.overlap.languages.fortran.reading
 lapwing.tiling
+lapwing.loopnest.program
 lapwing.codegen
 lapwing.overlap.analysis.memory
 lapwing.overlap.emission

@@ -155,13 +155,6 @@ loops("over an array", "i in u", "loop over u", "range(stop)")
 loops("over a list", "i in [1, 2, 3]", "loop over [1, 2, 3]", "range(stop)")
 loops("reversed", "i in reversed(range(5))", "loop over reversed(range(5))", "1 or -1")
 loops("numpy.arange", "i in np.arange(5)", "loop over np.arange(5)", "range(stop)")
-loops(
-    "index is an argument",
-    "i in range(5)",
-    "loop index i already means something else",
-    "a name of its own",
-    sig="u, i=1",
-)
 refuse(
     "an argument called range",
     """
@@ -172,18 +165,6 @@ refuse(
     """,
     "loop over range(5)",
     "give the argument range another name",
-)
-refuse(
-    "index used twice",
-    """
-    @lw.nest
-    def f(u):
-        for i in range(5):
-            for i in range(6):  # <-
-                u[i] = 1.0
-    """,
-    "loop index i already means",
-    "a name of its own",
 )
 for described, value in (
     ("str", "5"),
@@ -286,20 +267,6 @@ refuse(
     table,
 )
 refuse(
-    "array beside a loop",
-    """
-    @lw.nest
-    def f(u, v, n=3):
-        for t in range(n):
-            for i in range(1, u.shape[0] - 1):
-                v[i] = 0.5 * (u[i - 1] + u[i + 1])
-            u, v = v, u  # <-
-    """,
-    "u, v = v, u stands beside an inner loop",
-    "call a nest of the inner ones from it",
-    lambda: (grid_of(9), grid_of(9)),
-)
-refuse(
     "two inner loops",
     """
     @lw.nest
@@ -312,31 +279,4 @@ refuse(
     """,
     "stands beside an inner loop",
     "a nest of its own",
-)
-refuse(
-    "two nests",
-    """
-    @lw.nest
-    def f(u):
-        for i in range(5):
-            for j in range(6):
-                u[i, j] = 1.0
-        for i in range(5):  # <-
-            for j in range(6):
-                u[i, j] = 2.0
-    """,
-    "for i in range(5): … after the loops",
-    "Only return may follow",
-)
-refuse(
-    "nine loops",
-    "@lw.nest\ndef f(u):\n"
-    + "".join("    " * (k + 1) + f"for i{k} in range(2):{'  # <-' if k == 8 else ''}\n" for k in range(9))
-    + "    " * 10
-    + "u["
-    + ", ".join(f"i{k}" for k in range(9))
-    + "] = 1.0\n",
-    "more than 8 loops",
-    "At most 8 loops are supported",
-    lambda: (np.zeros((2,) * 9),),
 )

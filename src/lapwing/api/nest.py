@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 from lapwing.api.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.html import table
+from lapwing.loopnest.setup import needs_driver
+from lapwing.loopnest.source import FunctionSource
 from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.units import parsed_size
 
 if TYPE_CHECKING:
     from lapwing.api.dispatch import Dispatcher
+    from lapwing.api.program import ProgramOfNests
+    from lapwing.loopnest.analysis import NestAnalysis
+    from lapwing.loopnest.outside import Meanings
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
 
@@ -28,13 +33,15 @@ class Nest(PlannedNest):
     ``nest.python`` can be called.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+    def __init__(self, function: Callable[..., Any], source: FunctionSource | None = None) -> None:
+        super().__init__(function, source)
+        self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
 
     def __repr__(self) -> str:
-        return f"<nest {self.name} ({self.where}){', refused' if self.refusals else ''}>"
+        kind = "nest" if self.refusals or self.program is None else "program"
+        return f"<{kind} {self.name} ({self.where}){', refused' if self.refusals else ''}>"
 
     def __reduce__(self) -> str:
         """Copied and pickled as functions are: by name."""
@@ -45,6 +52,11 @@ class Nest(PlannedNest):
         rows = [("where", self.where)]
         if self.refusals:
             return table(f"nest {self.name}, refused", [*rows, *(("refused", str(r)) for r in self.refusals)])
+        if self.program is not None:
+            for region in self.regions:
+                loops = " › ".join(loop.name for loop in region.loops.loops)
+                rows.append((region.name, f"{region.where}: loops {loops}"))
+            return table(f"program {self.name}", rows)
         rows.append(("loops", " › ".join(loop.name for loop in self.loops.loops)))
         rows.append(("writes", ", ".join(self.loops.written) or "nothing"))
         if self.loops.returns:
@@ -63,7 +75,88 @@ class Nest(PlannedNest):
 
     def _forget(self) -> None:
         super()._forget()
+        self._program = None
         self.__dict__.pop("_dispatcher", None)
+
+    @property
+    def program(self) -> ProgramOfNests | None:
+        """The function's regions and driver, where it is more than one nest; None where it is one.
+
+        Raises RefusedError as ``loops`` does.
+        """
+        origin = self._origin
+        if origin._parsed is not None and origin._parsed[1].hold:
+            return None
+        if origin._program is not None and origin._program[1].hold:
+            return origin._program[0]
+        return origin._read()
+
+    def _read(self) -> ProgramOfNests | None:
+        """Parse the function, as one nest where that is possible."""
+        try:
+            if not needs_driver(self._parse().nest):
+                return None
+            alone = RefusedError(f"{self.where}: {self.name} does more before its loops than a nest can")
+        except RefusedError as error:
+            alone = error
+        from lapwing.api.program import ProgramOfNests
+        from lapwing.loopnest.outside import Meanings
+        from lapwing.loopnest.program.program import make_program
+
+        try:
+            program = make_program(self.source, alone)
+        except RefusedError:
+            if self._parsed is not None:
+                return None  # binding says what is wrong
+            raise
+        self._forget()
+        self._parsed = None
+        sources = [region.outlined.source for region in program.regions]
+        found = ProgramOfNests(program, tuple(Nest(source.function, source) for source in sources))
+        self._program = found, Meanings(self.source)
+        return found
+
+    def check(self) -> None:
+        _ = self.program
+
+    @property
+    def _analysis(self) -> NestAnalysis:
+        """Of the function as a loop nest. Raises RefusedError for a program of several, too."""
+        if (program := self.program) is None:
+            parsed = self._origin._parsed
+            assert parsed is not None
+            return parsed[0]
+        raise RefusedError(
+            f"{self.where}: {self.name} is {program.program}, and this takes a nest alone. Put the loops of one nest into a "
+            "function of their own, with nothing around them."
+        )
+
+    @property
+    def regions(self) -> tuple[Nest, ...]:
+        """The nests that are compiled, in the order of the text, each a nest of its own; of a nest alone itself.
+
+        A region's arguments are what its loops read, in the order of ``region.loops.parameters``.
+        """
+        program = self.program
+        return (self,) if program is None else tuple(region.like(self) for region in program.nests)
+
+    @property
+    def dependences(self) -> tuple[Any, ...]:
+        """As of NestFunction; of a program those of its regions, one after the other. ``nest.regions`` has them apart."""
+        if self.program is None:
+            return super().dependences
+        return tuple(dependence for region in self.regions for dependence in region.dependences)
+
+    def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
+        """The Plan for these arguments on a number of ranks; nothing is run. Printing it explains it.
+
+        Of a program it is a ProgramPlan: its lines and regions, with the plan of each whose arguments follow from these.
+        Raises RefusedError for anything that would be refused by a run.
+        """
+        program = self.program
+        if program is None:
+            return super().plan(*args, ranks=ranks, **kwargs)
+        return program.plan(self, self.arguments(*args, **kwargs), ranks)
 
     def problem(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Decorator: the function returns the arguments of one run; ``lapwing run FILE -p KEY=VALUE`` sets its parameters."""
@@ -126,6 +219,10 @@ class Nest(PlannedNest):
         other.resume = resume if resume is not None else self.resume
         return other
 
+    def like(self, other: Nest) -> Nest:
+        """The same nest with another's choices."""
+        return self.using(**other.choices)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.
 
@@ -135,8 +232,15 @@ class Nest(PlannedNest):
         Raises, on every rank the same, RefusedError before anything runs, also where ranks pass different arguments;
         BuildError; or RunError. Arrays are as they were then.
         """
-        loops = self.loops
-        results = self._origin._dispatcher(self, args, kwargs)
+        origin = self._origin
+        parsed = origin._parsed
+        if parsed is None or not parsed[1].hold:
+            if (program := self.program) is not None:
+                return program(self, args, kwargs)
+            parsed = origin._parsed
+            assert parsed is not None
+        loops = parsed[0].nest
+        results = origin._dispatcher(self, args, kwargs)
         if not loops.returns:
             return None
         values = tuple(results[name] for name in loops.returns)

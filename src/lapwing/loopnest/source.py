@@ -18,13 +18,16 @@ from lapwing.errors import Refusal, RefusedError
 class FunctionSource:
     """A plain Python function and the lines it was written in; ``first`` is the number of the first in ``file``.
 
-    ``lines`` is None where the source cannot be read. ``sequential``: whether its loops are done in their own order on one rank.
+    ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
+    statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
+    on one rank.
     """
 
     function: Callable[..., Any]
     file: str
     first: int
     lines: tuple[str, ...] | None
+    outlined: ast.FunctionDef | None = None
     sequential: bool = False
 
     @staticmethod
@@ -50,6 +53,8 @@ class FunctionSource:
     def tree(self) -> ast.FunctionDef:
         """The syntax tree, with line numbers of the file. Raises RefusedError where there is none of a plain function."""
         name = self.function.__name__
+        if self.outlined is not None:
+            return self.outlined
         if hasattr(self.function, "__wrapped__"):
             raise RefusedError(
                 f"{self.file}: @lw.nest on {name}: found a function wrapped by another decorator, expected a plain one, "

@@ -195,7 +195,11 @@ class ExpressionParser:
         if self.rests_on_refused(node.func):
             raise Stopped
         if isinstance(node.func, ast.Name) and self._is_own(node.func.id):
-            self.refuse(node, found, f"the nest gives {node.func.id} a meaning of its own; call that something else")
+            self.refuse(
+                node,
+                found,
+                f"the nest gives {node.func.id} a meaning of its own; call that something else, or write out what it computes",
+            )
         self.refuse(node, found, SUPPORTED_TEXT)
 
     def access(self, node: ast.expr) -> ir.Access:

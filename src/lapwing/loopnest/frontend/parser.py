@@ -137,10 +137,7 @@ class _Parser(StatementParser):
 
     def _check_depth(self) -> None:
         """Refuse what the recursion in later steps could not go down."""
-        level: list[ast.AST] = list(self.tree.body)
-        for _ in range(MAX_DEPTH):
-            level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if level:
+        if level := too_deep(self.tree):
             node = next((node for node in level if hasattr(node, "lineno")), self.tree)
             self.refusals.note(
                 getattr(node, "lineno", self.tree.lineno),
@@ -290,6 +287,14 @@ class _Parser(StatementParser):
                 f"rest: u[i, j] = x if j < {self.source.text(node)} else u[i, j]",
             )
         return affine
+
+
+def too_deep(tree: ast.FunctionDef) -> list[ast.AST]:
+    """What of a function lies deeper than recursion should go."""
+    level: list[ast.AST] = list(tree.body)
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return level
 
 
 def _names_of(target: ast.expr) -> tuple[str, ...]:

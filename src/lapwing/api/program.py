@@ -1,0 +1,64 @@
+"""Calls of a program: Python runs its driver, which calls its regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lapwing.api.planned import PlannedNest
+from lapwing.api.program_plan import ProgramPlan, interpreted_texts, plan_program
+from lapwing.errors import RefusedError
+from lapwing.loopnest.program.program import Program
+from lapwing.notices import say
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.mpi import communicator
+from lapwing.store.array import StoredArray
+
+
+@dataclass(eq=False)
+class ProgramOfNests:
+    """nests: its regions, each a nest of its own, without choices."""
+
+    program: Program
+    nests: tuple[Any, ...]
+    _told: bool = False
+
+    def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run it; see Nest.__call__. Raises what the driver raises."""
+        arguments = nest.arguments(*args, **kwargs)
+        self._check(nest, arguments)
+        self._tell()
+        regions = [region.like(nest) for region in self.nests]
+        if communicator.is_alone(nest.comm):
+            return self._run_alone(regions, arguments)
+        raise NotImplementedError
+
+    def plan(self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int) -> ProgramPlan:
+        """How it would run; see Nest.plan."""
+        regions = [region.like(nest) for region in self.nests]
+        return plan_program(
+            nest, self.program, regions, arguments, ranks, lambda region, values: region.plan(**values, ranks=ranks)
+        )
+
+    def _run_alone(self, regions: list[Callable[..., Any]], arguments: Mapping[str, Any]) -> Any:
+        """In this process, on the arrays themselves."""
+        given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
+        return self.program.driver(regions)(**given)
+
+    def _check(self, nest: PlannedNest, arguments: Mapping[str, Any]) -> None:
+        stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]
+        if stored:
+            raise RefusedError(
+                f"{nest.where}: {nest.name}: {', '.join(stored)} on disk, but a program of several nests takes arrays in memory. "
+                f"Pass {stored[0]}.numpy(), or put the loops into functions of their own and call one after the other."
+            )
+
+    def _tell(self) -> None:
+        """Say once what Python runs, since that takes its time."""
+        if self._told:
+            return
+        self._told = True
+        for loop in self.program.interpreted:
+            for text in interpreted_texts(self.program.source.file, loop):
+                say(text)

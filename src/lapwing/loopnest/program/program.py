@@ -1,0 +1,108 @@
+"""A function as a program: a driver, its own statements run by Python, with calls of regions in the place of their loops."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest.frontend.parser import too_deep
+from lapwing.loopnest.program.names import own_nodes
+from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
+from lapwing.loopnest.program.surroundings import Around, Code
+from lapwing.loopnest.source import FunctionSource
+
+
+@dataclass(frozen=True)
+class Program:
+    """regions: in the order of the text. interpreted: the loops that Python runs."""
+
+    source: FunctionSource = field(repr=False)
+    regions: tuple[Region, ...]
+    interpreted: tuple[Interpreted, ...]
+    _driver: Code = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.source.tree.name
+
+    def __str__(self) -> str:
+        nests = "one nest" if len(self.regions) == 1 else f"{len(self.regions)} nests"
+        return f"a program of {nests}"
+
+    def driver(self, calls: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+        """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
+        is, several as a tuple, and None where there are none. Errors name the lines that the user wrote."""
+        return self._driver.function(*calls)
+
+
+def make_program(source: FunctionSource, alone: RefusedError) -> Program:
+    """alone: why the function is no nest. Raises RefusedError, that one where nothing of the function can be compiled."""
+    if too_deep(source.tree) or not _is_plain(source):
+        raise alone
+    found = choose_regions(Around(source))
+    if found.refused:
+        raise RefusedError(*_reasons(source, found.refused, alone))
+    if not found.regions:
+        raise alone
+    return Program(source, tuple(found.regions), tuple(found.interpreted), _driver(source, found.regions))
+
+
+def _is_plain(source: FunctionSource) -> bool:
+    """Whether the function runs when it is called, on arguments that all have names of their own."""
+    parameters = inspect.signature(source.function).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return False
+    return not any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in own_nodes(source.tree))
+
+
+def _reasons(
+    source: FunctionSource, refused: Sequence[tuple[ast.stmt, tuple[Refusal, ...]]], alone: RefusedError
+) -> Iterator[Refusal]:
+    """What is said of loops that are no nests. Of the function's first loops it is what was said of them as its only ones."""
+    first = next((s for s in source.tree.body if isinstance(s, ast.For)), None)
+    for statement, why in refused:
+        lines = {source.tree.lineno, *range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)}
+        of_first = [refusal for refusal in alone.refusals if statement is first and refusal.line in lines]
+        yield from of_first or why
+
+
+def _driver(source: FunctionSource, regions: Sequence[Region]) -> Code:
+    copies: dict[int, Any] = {}
+    tree = copy.deepcopy(source.tree, copies)
+    names = [f"region {region.name}" for region in regions]  # not names that Python allows, so nobody else's
+    calls = {id(copies[id(region.statement)]): _call(region, name) for region, name in zip(regions, names, strict=True)}
+    return Code.of(_Replacing(calls).visit(tree), source.function, names)
+
+
+def _call(region: Region, name: str) -> ast.stmt:
+    """``a, b = region(u, v, n)``"""
+    where, outputs = region.statement, region.outlined.outputs
+    call = ast.Call(ast.Name(name, ast.Load()), list(region.outlined.inputs), [])
+    targets: list[ast.expr] = [ast.Name(output, ast.Store()) for output in outputs]
+    if not targets:
+        return _there(ast.Expr(call), where)
+    return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
+
+
+def _there(node: ast.stmt, where: ast.stmt) -> ast.stmt:
+    """A statement that is made, where another stands: on the line of a loop's heading."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.expr | ast.stmt):
+            part.lineno = part.end_lineno = where.lineno
+            part.col_offset = part.end_col_offset = where.col_offset
+    return node
+
+
+class _Replacing(ast.NodeTransformer):
+    """Puts statements in the place of others, by their identity."""
+
+    def __init__(self, by_identity: dict[int, ast.stmt]) -> None:
+        self._by_identity = by_identity
+
+    def visit(self, node: ast.AST) -> Any:
+        return self._by_identity.get(id(node)) or super().generic_visit(node)
