@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
-from lapwing.loopnest.frontend.parser import too_deep
+from lapwing.loopnest.frontend.function import too_deep
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
