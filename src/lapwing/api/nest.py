@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lapwing.api.planned import PlannedNest
@@ -38,6 +39,9 @@ class Nest(PlannedNest):
         self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
+        self._why_in_order: tuple[
+            str, ...
+        ] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:
         kind = "nest" if self.refusals or self.program is None else "program"
@@ -77,6 +81,7 @@ class Nest(PlannedNest):
         super()._forget()
         self._program = None
         self.__dict__.pop("_dispatcher", None)
+        self.__dict__.pop("_sequential_region", None)
 
     @property
     def program(self) -> ProgramOfNests | None:
@@ -155,8 +160,30 @@ class Nest(PlannedNest):
         """
         program = self.program
         if program is None:
-            return super().plan(*args, ranks=ranks, **kwargs)
+            try:
+                plan = super().plan(*args, ranks=ranks, **kwargs)
+            except RefusedError as refused:
+                return self._in_order_instead(refused).plan(*args, ranks=ranks, **kwargs)
+            return replace(plan, reasons=(*self._why_in_order, *plan.reasons)) if self._why_in_order else plan
         return program.plan(self, self.arguments(*args, **kwargs), ranks)
+
+    def _in_order_instead(self, refused: RefusedError) -> Nest:
+        """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else.
+
+        Raises the error itself where that is not so.
+        """
+        if self.source.sequential or not all(refusal.tiled_only for refusal in refused.refusals):
+            raise refused
+        region = self._origin._sequential_region
+        if region.refusals:
+            raise refused
+        found = region.like(self)
+        found._why_in_order = tuple(map(str, refused.refusals))
+        return found
+
+    @functools.cached_property
+    def _sequential_region(self) -> Nest:
+        return Nest(self.python, replace(self.source, sequential=True))
 
     def problem(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Decorator: the function returns the arguments of one run; ``lapwing run FILE -p KEY=VALUE`` sets its parameters."""
@@ -240,7 +267,10 @@ class Nest(PlannedNest):
             parsed = origin._parsed
             assert parsed is not None
         loops = parsed[0].nest
-        results = origin._dispatcher(self, args, kwargs)
+        try:
+            results = origin._dispatcher(self, args, kwargs)
+        except RefusedError as refused:
+            return self._in_order_instead(refused)(*args, **kwargs)
         if not loops.returns:
             return None
         values = tuple(results[name] for name in loops.returns)

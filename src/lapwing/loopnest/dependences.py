@@ -124,6 +124,7 @@ class _Analysis:
                 target.line,
                 f"the {kind} dependence from {source.text} to {target.text} has no constant distance",
                 "expected indices that are the loop indices plus constants, in the same order everywhere",
+                tiled_only=True,
             )
             return []
         # Apart before pieces are joined: one piece may hold distances inside a sweep and between sweeps.

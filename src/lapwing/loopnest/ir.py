@@ -126,7 +126,7 @@ class SetTemporary(Statement):
 
 @dataclass(frozen=True)
 class Accumulate(Statement):
-    """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``.
+    """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``; with ``set``, ``name = value``, a constant.
 
     With operator ``>``, ``>=``, ``<`` or ``<=``: ``if value operator name``, name takes the value, and each scalar of the payload
     its own (argmax and the like). Of equal values the first iteration's counts, with ``>=`` and ``<=`` the last one's.

@@ -18,7 +18,7 @@ from functools import cached_property
 import islpy as isl
 
 from lapwing.affine.affine import Affine
-from lapwing.errors import RefusedError
+from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 
@@ -101,16 +101,20 @@ def _check_one_offset(nest: ir.LoopNest, dependence: Dependence, loop: ir.Loop) 
     )
     for name in nest.written:
         if None in nest.axis_loops[name]:
-            raise RefusedError(
+            raise _refused(
                 f"{against}where loops index every axis of written arrays, each by a loop of its own; of {name} they do not. "
                 f"Reverse loop {loop.name} if all dependences allow it, or move the loop that carries it outside as a sweep."
             )
         if len({store.target.affine for store in nest.stores if store.target.array == name}) > 1:
-            raise RefusedError(
+            raise _refused(
                 f"{against}where every array is written at one offset; {name} is written at several. "
                 f"Reverse loop {loop.name} if all dependences allow it, write {name} at one offset, read that value from a "
                 "read-only copy, or move the loop that carries it outside as a sweep."
             )
+
+
+def _refused(text: str) -> RefusedError:
+    return RefusedError(Refusal(text, tiled_only=True))
 
 
 def _least_factors(vectors: Sequence[Vector], depth: int, k: int) -> Vector:

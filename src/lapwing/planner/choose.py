@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lapwing.errors import RefusedError
+from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
@@ -58,6 +58,8 @@ def make_plan(
     engine that does not fit.
     """
     wishes = wishes or Wishes()
+    if bound.nest.is_sequential:
+        wishes = Wishes(wishes.engine)  # there is nothing to cut
     nest, found = bound.nest, tuple(dependences)
     skew = bound.analysis.skew if skews else None
     bound, dependences = skewed_nest(bound, skew), skewed_dependences(found, skew)
@@ -160,11 +162,12 @@ def _check_several_writes(bound: BoundNest) -> None:
     for store in bound.nest.stores:
         offsets.setdefault(store.target.array, set()).add(loop_offsets(bound, store.target))
         if len(offsets[store.target.array]) > 1:
-            raise RefusedError(
+            text = (
                 f"{bound.nest.where(store.line)}: {store.target.text}: {store.target.array} is written at several offsets "
                 "in loops whose bounds depend on outer indices; supported is one or the other. "
                 "Write the array at one offset, or make the bounds constant."
             )
+            raise RefusedError(Refusal(text, bound.nest.file, store.line, tiled_only=True))
 
 
 def _default_tile(time: AlongTime, block: tuple[int, ...], mapping: int | None, grid: tuple[int, ...]) -> int:

@@ -372,7 +372,11 @@ class ExpressionLowering:
         if isinstance(b.code, t.Literal) and b.code.value != 0:
             return None
         if any(not k.weak for k in results):
-            self._between_either(operator, line)
+            self._check_between_either(operator, line)
+            return self._trap(
+                line,
+                "division by zero, of Python's or of NumPy's numbers; the plain loop raises ZeroDivisionError or warns here",
+            )
         return self._trap(line, "division by zero; the plain loop raises ZeroDivisionError here")
 
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
@@ -388,9 +392,10 @@ class ExpressionLowering:
                 result = self._binary("*", result, a, line)
             return result
         value = self._binary("**", a, b, line)
-        if value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent):
-            self._between_either("**", line)
-        if value.only == PY_FLOAT:
+        unsure = value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent)
+        if unsure:
+            self._check_between_either("**", line)
+        if value.only == PY_FLOAT or (unsure and value.code.dtype == "float64"):
             assert isinstance(value.code, t.Operation)
             trap = self._trap(line, "a power is not a finite real number; the plain loop raises or turns complex here")
             code = t.Operation("float64", "math.pow", value.code.operands, trap)
@@ -631,16 +636,21 @@ class ExpressionLowering:
 
     def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
         if not fits(interval, dtype) and not self.nest.is_sequential:
-            self._refuse(
+            some_fit = not (dtype.startswith("float") or _apart(interval, dtype_range(dtype)))
+            self.refusals.refuse(
                 line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
                 f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",
+                tiled_only=some_fit,
             )  # fmt: skip
 
-    def _between_either(self, operator: str, line: int) -> NoReturn:
-        self._refuse(
-            line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
-            "convert the operands, for example with numpy.float64",
-        )  # fmt: skip
+    def _check_between_either(self, operator: str, line: int) -> None:
+        """Python raises where NumPy gives a NaN or an infinity. A sequential region stops there, whichever it would be."""
+        if not self.nest.is_sequential:
+            self.refusals.refuse(
+                line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
+                "convert the operands, for example with numpy.float64",
+                tiled_only=True,
+            )  # fmt: skip
 
     def _mixed(self, value: Value, line: int) -> NoReturn:
         self._refuse(
@@ -682,3 +692,7 @@ def literal_of(dtype: str, value: Any) -> t.Literal:
 
 def _truth(code: t.Typed) -> t.Typed:
     return code if code.dtype == "bool" else t.Operation("bool", "truth", (code,))
+
+
+def _apart(interval: Interval, other: Interval) -> bool:
+    return interval[1] < other[0] or other[1] < interval[0]

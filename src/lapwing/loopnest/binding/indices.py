@@ -132,6 +132,7 @@ class _Check:
                 f"{access.text}: index {axis + 1} reaches {worst}, but {access.array} has {extent} elements along axis "
                 f"{axis} (indices 0 to {extent - 1})",
                 "Shorten the loop's range or enlarge the array",
+                tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
 
     def result(self) -> Indices:
@@ -144,6 +145,7 @@ class _Check:
                 access.line,
                 f"{access.text}: index {axis + 1} counts from the start in one place and from the end in another",
                 f"write an index from the end as {access.array}.shape[{axis}] minus something",
+                tiled_only=True,
             )
         for place in indices.looked_up:
             indices.wraps.pop(place, None)

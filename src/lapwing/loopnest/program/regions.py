@@ -92,8 +92,10 @@ class _Choice:
         inner = self.block([*_statements_in(statement)], within, number)
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
             return inner
-        if (whole := self._sequential(statement, control, number, why)) is not None:
-            return Found([whole])
+        try:
+            return Found([self._sequential(statement, control, number, why)])
+        except RefusedError as error:
+            why = error.refusals  # they keep it from running at all
         if inner.regions:
             return inner
         if _depth(statement) == 1 or (isinstance(statement, ast.While) and not inner.refused):
@@ -128,14 +130,11 @@ class _Choice:
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]
-    ) -> Region | None:
-        """A loop as a sequential region; None where it cannot be compiled."""
+    ) -> Region:
+        """A loop as a sequential region. Raises RefusedError where it cannot be compiled."""
         name = f"{self.around.source.tree.name}_{number}"
-        try:
-            outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
-            return Region(statement, outlined, parse(outlined.source), why)
-        except RefusedError:
-            return None
+        outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
+        return Region(statement, outlined, parse(outlined.source), why)
 
 
 def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:
