@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest.tuple_loops import unrolled
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class FunctionSource:
             text = f"{self.file}:{self.first}: {name} is not a plain function. Write def {name}(…): with loops."
             raise RefusedError(Refusal(text, self.file, self.first))
         ast.increment_lineno(node, self.first - 1)
-        return node
+        return unrolled(node)
 
     @property
     def line(self) -> int:

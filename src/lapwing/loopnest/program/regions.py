@@ -100,7 +100,7 @@ class _Choice:
             return inner
         if _depth(statement) == 1 or (isinstance(statement, ast.While) and not inner.refused):
             return Found([], [Interpreted(statement.lineno, source.text(statement), why)])
-        return Found([], [], [(statement, why)] if isinstance(statement, ast.For) else inner.refused)
+        return Found([], [], inner.refused or [(statement, why)])
 
     def _region(self, statement: ast.For, control: Control, number: int) -> tuple[Region | None, tuple[Refusal, ...]]:
         """A loop as a region; or None, and what keeps it from being one."""
