@@ -7,7 +7,8 @@
                                                  u[i] = u[i] + -1
                                              step = -1
 
-Not those that are left early, since a copy cannot know whether the one before it was.
+A copy that ends early (``continue``) has what follows under the opposite condition. Loops that end early (``break``) are not
+unrolled, since a copy cannot know whether the one before it did.
 """
 
 from __future__ import annotations
@@ -34,19 +35,20 @@ class _Unrolling(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         rows = _rows(node)
-        if not rows or self.copies * len(rows) > MOST_COPIES or node.orelse or _is_left_early(node.body):
+        if not rows or self.copies * len(rows) > MOST_COPIES or node.orelse:
+            return self.generic_visit(node)
+        body = _without_continue(node.body)
+        if _is_left_early(body):
             return self.generic_visit(node)
         names = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
-        changed = {
-            n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        changed = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         if changed & set(names):
             return self.generic_visit(node)
         self.copies *= len(rows)
         found: list[ast.stmt] = []
         for row in rows:
             values = dict(zip(names, row, strict=True))
-            for statement in node.body:
+            for statement in body:
                 one = _Substituting(values).visit(copy.deepcopy(statement))
                 visited = self.visit(one)
                 found += visited if isinstance(visited, list) else [visited]
@@ -94,6 +96,24 @@ def _is_number(node: ast.expr) -> bool:
         case ast.Constant(value=value):
             return isinstance(value, bool | int | float)
     return False
+
+
+def _without_continue(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The same with what follows ``if …: continue`` in its else, and the other way round."""
+    for k, statement in enumerate(statements):
+        if isinstance(statement, ast.Continue):
+            return [*statements[:k], ast.copy_location(ast.Pass(), statement)]
+        if isinstance(statement, ast.If):
+            arms = (statement.body, statement.orelse)
+            if any(map(_ends_in_continue, arms)):
+                rest = statements[k + 1 :]
+                then, otherwise = (_without_continue(arm if _ends_in_continue(arm) else [*arm, *rest]) for arm in arms)
+                return [*statements[:k], ast.copy_location(ast.If(statement.test, then, otherwise), statement)]
+    return list(statements)
+
+
+def _ends_in_continue(statements: Sequence[ast.stmt]) -> bool:
+    return bool(statements) and isinstance(statements[-1], ast.Continue)
 
 
 def _is_left_early(statements: Sequence[ast.stmt]) -> bool:
