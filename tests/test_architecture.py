@@ -1,14 +1,18 @@
-"""The order of the house: a folder imports only from folders above it in the list, and none is too full to find one's way in."""
+"""The order of the house: a folder imports only from folders above it in the list, none is too full to find one's way in, and
+tests are where what they test is."""
 
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-SOURCES = Path(__file__).parents[1] / "src"
+TESTS = Path(__file__).parent
+REPOSITORY = TESTS.parent
+SOURCES = REPOSITORY / "src"
 MOST_MODULES = 15
 
 # Folders, and files of the package itself, each below all that it imports from: at the top of a file, inside a function, or for
@@ -135,3 +139,43 @@ def test_modules_import_each_other_in_no_circle() -> None:
 def test_no_folder_is_too_full() -> None:
     count = Counter(path.parent for path in modules().values() if path.name != "__init__.py")
     assert not {folder for folder, files in count.items() if files > MOST_MODULES}
+
+
+# ---- tests --------------------------------------------------------------------------------------------------------------
+
+# Folders of tests that mirror none of the package: what is in them, or whose tests they are.
+OF_THEIR_OWN = {
+    "literature": "nests as the literature has them",
+    "property": "random nests, on every engine, against the plain loop",
+    "property/nests": "such nests, and the programs that run them",
+    "refusals": "what is refused of a nest, in which words, and that the advice helps",
+    "overlap/corpus": "programs by the analysis they test",
+    "overlap/harness": "compiling, running and comparing MPI programs",
+    "overlap/random_programs": "random MPI programs",
+}
+
+
+def folders_of_tests() -> Counter[Path]:
+    """Folders with modules in them, and how many."""
+    return Counter(path.parent.relative_to(TESTS) for path in TESTS.rglob("*.py"))
+
+
+def test_tests_mirror_the_tree() -> None:
+    """A folder of tests has a counterpart in the package, or beside it (bench/, docs/, examples/)."""
+    folders = {folder.as_posix() for folder in folders_of_tests()}
+    places = (SOURCES / "lapwing", REPOSITORY)
+    alone = {folder for folder in folders if not any((place / folder).is_dir() for place in places)}
+    assert alone == OF_THEIR_OWN.keys()
+
+
+def test_no_folder_of_tests_is_too_full() -> None:
+    assert not {folder for folder, files in folders_of_tests().items() if files > MOST_MODULES}
+
+
+def test_helpers_are_found_in_every_folder_that_has_some() -> None:
+    """Modules that tests import are in folders that pytest looks in."""
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    searched = {REPOSITORY / folder for folder in settings["tool"]["pytest"]["ini_options"]["pythonpath"]}
+    helpers = [path for path in TESTS.rglob("*.py") if path.name != "conftest.py" and not path.name.startswith("test_")]
+    assert {path.parent for path in helpers} == searched
+    assert len({path.name for path in helpers}) == len(helpers)
