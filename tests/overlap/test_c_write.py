@@ -8,11 +8,11 @@ import pytest
 
 from lapwing.overlap.ir.split_phase import Part
 from lapwing.overlap.ir.statements import If
-from lapwing.overlap.languages.c import printer
+from lapwing.overlap.languages.c.writing import printer
 from lapwing.overlap.languages.c.reading import read_c_text
-from lapwing.overlap.languages.c.support import c_support
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.c.writing.support import c_support
+from lapwing.overlap.languages.c.parsing.text import named_words
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
 from lapwing.overlap.source.spans import Source
 
 

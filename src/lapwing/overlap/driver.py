@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lapwing.errors import RefusedError
 from lapwing.overlap.ir.program import Program
-from lapwing.overlap.languages.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
+from lapwing.overlap.languages.shared.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.selection import FORTRAN
 from lapwing.overlap.source.spans import Problem
@@ -118,7 +118,7 @@ def _check_one_main(program: Program, request: Request) -> None:
     """
     mains = {program.sources[span.source].path.resolve(): span for span in reversed(program.mains)}
     if len(mains) > 1 and request.compile_commands is not None:
-        from lapwing.overlap.languages.c.toolchain import read_commands
+        from lapwing.overlap.languages.c.parsing.toolchain import read_commands
 
         listed = read_commands(request.compile_commands)
         mains = {path: span for path, span in mains.items() if path in listed} or mains

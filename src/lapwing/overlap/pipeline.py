@@ -33,11 +33,11 @@ from lapwing.overlap.ir.split_phase import (
     StripMinedLoop,
 )
 from lapwing.overlap.ir.statements import Block, Call, Statement
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.languages.c.includes import after_includes
-from lapwing.overlap.languages.c.redeclarations import redeclared
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.c.parsing import toolchain
+from lapwing.overlap.languages.c.parsing.includes import after_includes
+from lapwing.overlap.languages.c.parsing.redeclarations import redeclared
+from lapwing.overlap.languages.c.parsing.text import named_words
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.patch import FileChange, with_line_ends
 from lapwing.overlap.source.spans import Source, Span

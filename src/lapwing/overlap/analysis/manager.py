@@ -37,7 +37,7 @@ from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, done_on_entry, shaping
 from lapwing.overlap.ir.split_phase import SplitPhaseOperation
 from lapwing.overlap.ir.statements import Assign, Block, Call, Loop, Statement
-from lapwing.overlap.languages.c.own_names import OwnNames
+from lapwing.overlap.languages.c.parsing.own_names import OwnNames
 from lapwing.overlap.source.spelling import spellings
 
 _MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged

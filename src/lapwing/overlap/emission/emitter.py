@@ -12,13 +12,13 @@ from lapwing.overlap.ir.expressions import Cast, Constant, Expression, Name, Num
 from lapwing.overlap.ir.rewriter import argument_of
 from lapwing.overlap.ir.split_phase import DividedCall, Drain, Level, Part, SplitPhaseOperation, plus
 from lapwing.overlap.ir.statements import Loop
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.languages.c.includes import included
-from lapwing.overlap.languages.c.printer import indentation_step, indented
-from lapwing.overlap.languages.c.support import c_support
-from lapwing.overlap.languages.fortran.collectives import FortranCollectives, buffer_declaration
-from lapwing.overlap.languages.fortran.support import fortran_support
-from lapwing.overlap.languages.support_requirements import SupportRequirements, drain_name, progress_name
+from lapwing.overlap.languages.c.parsing import toolchain
+from lapwing.overlap.languages.c.parsing.includes import included
+from lapwing.overlap.languages.c.writing.printer import indentation_step, indented
+from lapwing.overlap.languages.c.writing.support import c_support
+from lapwing.overlap.languages.fortran.writing.collectives import FortranCollectives, buffer_declaration
+from lapwing.overlap.languages.fortran.writing.support import fortran_support
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements, drain_name, progress_name
 from lapwing.overlap.source.spans import Source, Span
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from lapwing.overlap.emission.renderer import Edit
-from lapwing.overlap.languages.fortran.printer import statement_lines
+from lapwing.overlap.languages.fortran.writing.printer import statement_lines
 from lapwing.overlap.source.spans import Source
 
 

@@ -32,8 +32,8 @@ from lapwing.overlap.ir.split_phase import (
     home,
 )
 from lapwing.overlap.ir.statements import Assign, Block, Compound, If, Loop, Statement
-from lapwing.overlap.languages.c.printer import indentation, indentation_step
-from lapwing.overlap.languages.fortran.printer import comment_line, statement_lines
+from lapwing.overlap.languages.c.writing.printer import indentation, indentation_step
+from lapwing.overlap.languages.fortran.writing.printer import comment_line, statement_lines
 from lapwing.overlap.source.spans import Source, Span
 
 

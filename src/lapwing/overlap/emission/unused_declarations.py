@@ -14,7 +14,7 @@ from lapwing.overlap.ir.expressions import Assignment, Expression, Invocation, N
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Declare, Loop, Opaque
-from lapwing.overlap.languages.c.text import named_words
+from lapwing.overlap.languages.c.parsing.text import named_words
 from lapwing.overlap.source.spans import Source
 from lapwing.overlap.source.spelling import macros, spellings
 

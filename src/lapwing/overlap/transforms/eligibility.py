@@ -11,7 +11,7 @@ from lapwing.overlap.ir.expressions import Constant
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.rewriter import called_in, message_of
 from lapwing.overlap.ir.statements import Statement
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 from lapwing.overlap.source.spelling import spellings
 from lapwing.overlap.transforms.context import Context
 

@@ -12,7 +12,7 @@ from lapwing.overlap.dataflow.call_graph import CallGraph, Target
 from lapwing.overlap.ir.expressions import Constant, Expression, Invocation, Name, Number, Operation, without_casts
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.statements import Call
-from lapwing.overlap.languages.c.text import named_words
+from lapwing.overlap.languages.c.parsing.text import named_words
 from lapwing.overlap.source.spelling import joined, spellings
 
 

@@ -44,7 +44,7 @@ from lapwing.overlap.ir.rewriter import (
 )
 from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Declare, Evaluate, Jump, Loop, Nothing, Opaque, Statement
-from lapwing.overlap.languages.c.redeclarations import redeclared
+from lapwing.overlap.languages.c.parsing.redeclarations import redeclared
 from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.code_motion import Apart, CodeMotion, Ends, Halves
 from lapwing.overlap.transforms.context import Context

@@ -17,7 +17,7 @@ from functools import cached_property
 from lapwing.overlap.dataflow.call_graph import Target
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.statements import Loop, While
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 from lapwing.overlap.source.spans import Source, Span
 from lapwing.overlap.source.spelling import joined, macros
 from lapwing.overlap.transforms.context import Context

@@ -15,7 +15,7 @@ from lapwing.overlap.emission.emitter import Emitter, expression_text
 from lapwing.overlap.ir.expressions import Name, Symbol
 from lapwing.overlap.ir.rewriter import message_of
 from lapwing.overlap.ir.split_phase import SplitPhaseOperation
-from lapwing.overlap.languages.c.printer import declaration
+from lapwing.overlap.languages.c.writing.printer import declaration
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
 
 Write = Callable[[str, list[str], list[str]], str]

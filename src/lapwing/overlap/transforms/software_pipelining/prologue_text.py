@@ -14,8 +14,8 @@ from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Call, Declare, Loop, Statement
-from lapwing.overlap.languages.c.printer import declaration, fresh_name, indentation_step
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.c.writing.printer import declaration, fresh_name, indentation_step
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
 from lapwing.overlap.source.spans import Source
 from lapwing.overlap.transforms.software_pipelining.double_buffers import Allocation, DoubleBuffer, Taken
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead

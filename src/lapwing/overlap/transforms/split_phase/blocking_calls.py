@@ -26,7 +26,7 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, has_explicit_shape, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
-from lapwing.overlap.languages.fortran.collectives import buffer_declaration, declared_type
+from lapwing.overlap.languages.fortran.writing.collectives import buffer_declaration, declared_type
 from lapwing.overlap.transforms.context import Context, is_repeatable
 
 MOTION = "nonblocking"

@@ -37,7 +37,7 @@ from lapwing.overlap.languages.c.reading.libclang import (
     Uses,
 )
 from lapwing.overlap.languages.c.reading.symbols import Declarations, base_of_kind, is_reference, mark_target
-from lapwing.overlap.languages.c.text import Text
+from lapwing.overlap.languages.c.parsing.text import Text
 from lapwing.overlap.libraries import summaries
 from lapwing.overlap.source.spans import Span
 

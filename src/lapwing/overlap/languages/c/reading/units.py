@@ -13,7 +13,7 @@ from lapwing.errors import LapwingError, RefusedError
 from lapwing.overlap.ir.expressions import Storage, Symbol, Type, Unread
 from lapwing.overlap.ir.program import Declaration, LeftOut, Procedure, Program, taken_as_undefined
 from lapwing.overlap.ir.statements import Block, Loop, Opaque
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 from lapwing.overlap.languages.c.reading import stub
 from lapwing.overlap.languages.c.reading.constants import Macro, MpiConstants, macros_of
 from lapwing.overlap.languages.c.reading.expressions import Expressions
@@ -22,7 +22,7 @@ from lapwing.overlap.languages.c.reading.libclang import TALLEST, Cursor, Diagno
 from lapwing.overlap.languages.c.reading.statements import Given, Statements
 from lapwing.overlap.languages.c.reading.symbols import Declarations, Table, give_bounds
 from lapwing.overlap.languages.c.reading.trial import Trial, survives
-from lapwing.overlap.languages.c.text import Region, Text, conditional_definitions, guards_header
+from lapwing.overlap.languages.c.parsing.text import Region, Text, conditional_definitions, guards_header
 from lapwing.overlap.source.spans import Problem, Source, Span
 
 _DEFINITIONS = frozenset(

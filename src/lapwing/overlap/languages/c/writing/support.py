@@ -10,7 +10,7 @@ from collections.abc import Collection
 from string import Template
 
 from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part
-from lapwing.overlap.languages.support_requirements import (
+from lapwing.overlap.languages.shared.support_requirements import (
     PROGRESS_COMMENT,
     SLOTS_COMMENT,
     SupportRequirements,
