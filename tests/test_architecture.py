@@ -32,7 +32,6 @@ lapwing.units
 lapwing.loopnest.frontend
 lapwing.machine
 lapwing.overlap.ir
-lapwing.overlap.languages.fortran.parsing
 lapwing.store
 lapwing.trace
 lapwing.loopnest.binding
@@ -42,6 +41,7 @@ lapwing.overlap.languages.c.parsing
 lapwing.overlap.languages.c.writing
 lapwing.overlap.languages.c.reading
 lapwing.overlap.languages.c
+lapwing.overlap.languages.fortran.parsing
 lapwing.overlap.languages.fortran.writing
 lapwing.overlap.languages.fortran.reading
 lapwing.overlap.languages.fortran

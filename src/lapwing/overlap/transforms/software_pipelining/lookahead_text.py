@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter, expression_text
 from lapwing.overlap.ir.expressions import Name, Symbol
 from lapwing.overlap.ir.rewriter import message_of
 from lapwing.overlap.ir.split_phase import SplitPhaseOperation
 from lapwing.overlap.languages.c.writing.printer import declaration
+from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
 
 Write = Callable[[str, list[str], list[str]], str]
@@ -78,7 +78,7 @@ class LookaheadText:
         assert message is not None
         buffers = (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER)
         return [
-            instead.get(place) or expression_text(emitter.source, argument)
+            instead.get(place) or emitter.text(argument)
             for place, (argument, parameter) in enumerate(zip(start.call.arguments, message.parameters, strict=True))
             if parameter.role not in buffers
         ]

@@ -7,15 +7,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter
-from lapwing.overlap.emission.renderer import Edit, Renderer
+from lapwing.overlap.emission.renderer import Renderer
 from lapwing.overlap.ir.expressions import Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Call, Declare, Loop, Statement
-from lapwing.overlap.languages.c.writing.printer import declaration, fresh_name, indentation_step
+from lapwing.overlap.languages.c.writing.printer import declaration, fresh_name
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.registry import language_of
 from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
+from lapwing.overlap.source.indentation import indentation_step
+from lapwing.overlap.source.replacements import Edit
 from lapwing.overlap.source.spans import Source
 from lapwing.overlap.transforms.software_pipelining.double_buffers import Allocation, DoubleBuffer, Taken
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
@@ -190,7 +193,8 @@ class PrologueText:
         """Lines after the transfer's end; none if the next one does not start there."""
         if self._ahead is None or self._sent is None:
             return ()
-        emitter = Emitter(self._source, SupportRequirements(self._stem_of(self._procedure.source)), self._stem_of)
+        needs = SupportRequirements(self._stem_of(self._procedure.source))
+        emitter = language_of(self._source).emitter(self._source, needs, self._stem_of)
         sent = self._names[self._sent.symbol.key]
         return self._ahead.starting(start, self._done_name, sent, emitter, self._step)
 
@@ -265,7 +269,9 @@ class PrologueText:
             statements.append(written)
             if shadow is not None:
                 statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
-        renderer = _Renaming(source, procedure, Emitter(source, needs, self._stem_of), self._renames())
+        renderer = _Renaming(
+            source, procedure, language_of(source).emitter(source, needs, self._stem_of), self._renames()
+        )
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
         take = self._take() if self._shadows else ""

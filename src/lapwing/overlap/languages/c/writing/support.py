@@ -1,7 +1,7 @@
 """What a changed file in C or C++ needs: slots, and the procedures that work on them.
 
 Members, parameters and local variables begin with ``lw_``, here and in all other C text that is made
-(emission/strip_mining.py, software_pipelining/): the program's macros may have any plain word as their name.
+(strip_mining.py, transforms/software_pipelining/): the program's macros may have any plain word as their name.
 """
 
 from __future__ import annotations
