@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
+
+from lapwing.overlap.languages.registry import LANGUAGES
 
 SOURCES = Path(__file__).parents[1] / "src"
 MOST_MODULES = 15
@@ -84,6 +89,11 @@ lapwing.__main__
 """.split()
 
 
+# Who may tell languages apart in overlap/: the languages themselves, what is known of their libraries, and MPI's table, which has
+# the parameters of both forms of a call.
+OF_LANGUAGES = ("lapwing.overlap.languages", "lapwing.overlap.libraries", "lapwing.overlap.mpi")
+
+
 @cache
 def modules() -> dict[str, Path]:
     found = {}
@@ -139,3 +149,63 @@ def test_modules_import_each_other_in_no_circle() -> None:
 def test_no_folder_is_too_full() -> None:
     count = Counter(path.parent for path in modules().values() if path.name != "__init__.py")
     assert not {folder for folder, files in count.items() if files > MOST_MODULES}
+
+
+def test_only_languages_tell_languages_apart() -> None:
+    for module, path in modules().items():
+        if module.startswith("lapwing.overlap") and not module.startswith(OF_LANGUAGES):
+            found = _of_a_language(path.read_text(encoding="utf-8"))
+            assert not found, f"{path}:{found[0]} is about one language: ask overlap/languages/language.py"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from lapwing.overlap.languages.c.parsing import toolchain",
+        "from lapwing.overlap.languages.registry import _C",
+        "import lapwing.overlap.languages.fortran.language as f",
+        "if source.language == 'fortran': pass",
+        "patterns = {'c': 1}",
+        "is_fortran = True",
+        "def fortran_text(): pass",
+        "def f(is_cpp): pass",
+        "model.fortran",
+        "if path.suffix in ('.f90', '.f'): pass",
+        "isinstance(language, Fortran)",
+    ],
+)
+def test_what_is_about_one_language_is_found(text: str) -> None:
+    assert _of_a_language(f"first = 1\n{text}") == [2]
+
+
+def test_what_is_about_any_language_is_not_taken_for_it() -> None:
+    assert not _of_a_language("'Fortran has it so.'\nif language_of(source).by_reference: c = language.name")
+
+
+def _of_a_language(text: str) -> list[int]:
+    """The lines that import one language's own modules, or have its name, or an ending of its files, in a text of its own or in
+    an identifier."""
+    return sorted({node.lineno for node in ast.walk(ast.parse(text)) if any(map(_is_of_a_language, _words(node)))})
+
+
+def _words(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            return [f"{node.module}.{alias.name}" for alias in node.names]
+        case ast.Constant(value=str(value)):
+            return [f"={value}"]
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+    return []
+
+
+def _is_of_a_language(word: str) -> bool:
+    if word.startswith("="):
+        return word[1:] in {one for language in LANGUAGES for one in (language.name, *language.endings)}
+    own = word.startswith(tuple(f"{OF_LANGUAGES[0]}.{folder}." for folder in ("c", "fortran")))
+    private = word.startswith(f"{OF_LANGUAGES[0]}.registry._")
+    return own or private or re.search(r"fortran|(?<![a-z])cpp(?![a-z])|^_?is_c$", word, re.IGNORECASE) is not None

@@ -30,8 +30,8 @@ from lapwing.overlap.ir.split_phase import (
     StripMinedLoop,
 )
 from lapwing.overlap.ir.statements import Block, Call, Statement
-from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.languages.registry import language_of, language_outside
+from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.patch import FileChange, with_line_ends

@@ -29,8 +29,8 @@ from lapwing.overlap.ir.split_phase import (
     home,
 )
 from lapwing.overlap.ir.statements import Assign, Block, Compound, If, Loop, Statement
-from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.languages.shared.strip_mining import closing
 from lapwing.overlap.source.indentation import indentation, indentation_step
 from lapwing.overlap.source.spans import Source, Span

@@ -70,12 +70,15 @@ class Language(Protocol):
     has_references: bool
     """Dummy arguments and results may be references."""
     has_hidden_calls: bool
-    """Procedures are called where no name shows it: of constructors, operators and conversions."""
+    """Procedures are called where no name shows which: constructors, operators and conversions, and members of classes that
+    others override."""
     index_base: int
     """The first index of an array whose declaration does not say it."""
     column_major: bool
     """Elements that lie side by side differ in their first index; else in their last."""
     case_sensitive: bool
+    has_assumed_shape: bool
+    """A dummy array may take its shape from what it is given, and procedures may ask for shapes and statuses of arguments."""
     declares_on_entry: bool
     """Declarations are worked out where the procedure is entered; else where they stand."""
     rechecks_bounds: bool
@@ -219,6 +222,12 @@ class Language(Protocol):
         """Prints statements for one file. ``stem_of``: of the program's files, by their numbers."""
 
     def layout(self, source: Source) -> Layout: ...
+
+    def variable(self, type_text: str, name: str, sizes: Sequence[str] = ()) -> str:
+        """The declaration of a variable. ``sizes``: an array's."""
+
+    def new_name(self, wanted: str, taken: Collection[str]) -> str:
+        """``wanted``, or with a number behind it if it is taken or a word of the language."""
 
     def declaration(self, program: Program, procedure: Procedure, number: int, place: int) -> str | None:
         """How the source of this number declares the procedure before an offset, if that means there what it means where it

@@ -11,9 +11,10 @@ from lapwing.overlap.languages.language import Language
 from lapwing.overlap.source.spans import Source
 
 _FORTRAN, _C, _CPP = Fortran(), C(), Cpp()
+LANGUAGES: tuple[Language, ...] = (_FORTRAN, _C, _CPP)
 READERS: tuple[Language, ...] = (_FORTRAN, _C)
 """Of the languages whose files are read as one program, one."""
-_BY_NAME: dict[str, Language] = {language.name: language for language in (_FORTRAN, _C, _CPP)}
+_BY_NAME = {language.name: language for language in LANGUAGES}
 
 
 def language_of(source: Source) -> Language:

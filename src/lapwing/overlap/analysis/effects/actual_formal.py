@@ -234,7 +234,7 @@ class ActualFormalMapping:
                 continue
             low_in = self._bound_value(inner.lower, callee=True)
             low_out = self._bound_value(outer.lower, callee=False)
-            if low_in is None and inner.lower is None and language.by_reference:
+            if low_in is None and inner.lower is None and language.has_assumed_shape:
                 low_in = Linear.number(language.index_base)  # of an assumed shape
             if low_in is None or low_out is None:
                 return None
@@ -242,7 +242,7 @@ class ActualFormalMapping:
             if not last:
                 high_in = self._bound_value(inner.upper, callee=True)
                 high_out = self._bound_value(outer.upper, callee=False)
-                assumed_shape = inner.upper is None and language.by_reference
+                assumed_shape = inner.upper is None and language.has_assumed_shape
                 if not assumed_shape and (
                     high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
                 ):

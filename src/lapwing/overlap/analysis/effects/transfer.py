@@ -495,7 +495,7 @@ class Transfer(State):
             else:
                 self._argument_by_value(argument)
         does = call_effects(self, callee, arguments, self.where)
-        if by_reference:
+        if self.language().has_assumed_shape:
             self._hand_shapes(callee, arguments, does.accesses)
         self.found += does.accesses
         self.operations += does.operations

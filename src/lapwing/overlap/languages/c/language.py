@@ -16,7 +16,7 @@ from lapwing.overlap.languages.c.parsing.includes import after_includes
 from lapwing.overlap.languages.c.parsing.own_names import OwnNames
 from lapwing.overlap.languages.c.parsing.redeclarations import redeclared
 from lapwing.overlap.languages.c.parsing.text import named_words
-from lapwing.overlap.languages.c.writing import strip_mining, unused_declarations
+from lapwing.overlap.languages.c.writing import printer, strip_mining, unused_declarations
 from lapwing.overlap.languages.c.writing.emitter import CEmitter
 from lapwing.overlap.languages.c.writing.layout import CLayout
 from lapwing.overlap.languages.c.writing.loops import may_wrap
@@ -62,6 +62,7 @@ class C:
     index_base = 0
     column_major = False
     case_sensitive = True
+    has_assumed_shape = False
     declares_on_entry = False
     rechecks_bounds = True
     models_initial_values = True
@@ -199,6 +200,12 @@ class C:
 
     def layout(self, source: Source) -> CLayout:
         return CLayout(source)
+
+    def variable(self, type_text: str, name: str, sizes: Sequence[str] = ()) -> str:
+        return printer.declaration(type_text, name, sizes)
+
+    def new_name(self, wanted: str, taken: Collection[str]) -> str:
+        return printer.fresh_name(wanted, taken)
 
     def declaration(self, program: Program, procedure: Procedure, number: int, place: int) -> str | None:
         return redeclared(program, procedure, number, place)

@@ -14,12 +14,11 @@ from lapwing.overlap.ir.rewriter import is_intrinsic, is_seen_by_its_name
 from lapwing.overlap.ir.statements import Block, Loop
 from lapwing.overlap.languages.fortran.parsing import procedures, words
 from lapwing.overlap.languages.fortran.parsing.joined import joined
-from lapwing.overlap.languages.fortran.writing import buffers, strip_mining, unused_declarations
+from lapwing.overlap.languages.fortran.writing import buffers, printer, strip_mining, unused_declarations
 from lapwing.overlap.languages.fortran.writing.collectives import declared_type
 from lapwing.overlap.languages.fortran.writing.emitter import FortranEmitter
 from lapwing.overlap.languages.fortran.writing.external import external_statements, wants_external
 from lapwing.overlap.languages.fortran.writing.layout import FortranLayout
-from lapwing.overlap.languages.fortran.writing.printer import FIXED_WIDTH, FREE_WIDTH
 from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.languages.shared.extremes import Extreme
 from lapwing.overlap.languages.shared.strip_mining import head_of
@@ -59,6 +58,7 @@ class Fortran:
     index_base = 1
     column_major = True
     case_sensitive = False
+    has_assumed_shape = True
     declares_on_entry = True
     rechecks_bounds = False
     models_initial_values = False
@@ -205,6 +205,12 @@ class Fortran:
     def layout(self, source: Source) -> FortranLayout:
         return FortranLayout(source)
 
+    def variable(self, type_text: str, name: str, sizes: Sequence[str] = ()) -> str:
+        return printer.declaration(type_text, name, sizes)
+
+    def new_name(self, wanted: str, taken: Collection[str]) -> str:
+        return printer.fresh_name(wanted, taken)
+
     def declaration(self, program: Program, procedure: Procedure, number: int, place: int) -> str | None:
         return None
 
@@ -230,7 +236,7 @@ class Fortran:
 
     def renamed_head(self, head: str, source: Source) -> str:
         """Continued after the parenthesis where the name has made its line too long."""
-        limit = FIXED_WIDTH if source.form == "fixed" else FREE_WIDTH
+        limit = printer.FIXED_WIDTH if source.form == "fixed" else printer.FREE_WIDTH
         lines = head.split("\n")
         for number, line in enumerate(lines):
             name, parenthesis, rest = line.partition("(")
