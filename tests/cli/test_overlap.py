@@ -20,9 +20,9 @@ from lapwing.cli.main import main
 from lapwing.errors import RefusedError
 from lapwing.overlap import driver
 from lapwing.overlap.driver import Request
+from lapwing.overlap.languages.selection import find_sources
 from lapwing.overlap.report.outcome import Action, Communication, Outcome, Place, Refusal
 from lapwing.overlap.source.patch import FileChange
-from lapwing.overlap.source.selection import find_sources
 from lapwing.overlap.source.spans import Problem
 from lapwing.overlap.verify import runs
 

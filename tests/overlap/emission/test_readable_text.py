@@ -10,7 +10,7 @@ from _running import required
 from _transformed import transformed
 from limits import scaled
 
-from lapwing.overlap.emission.unused_declarations import without_unused_fortran
+from lapwing.overlap.languages.fortran.writing.unused_declarations import without_unused
 from lapwing.overlap.source.spans import Source
 
 pytestmark = pytest.mark.usefixtures("own_header")
@@ -176,7 +176,7 @@ end subroutine
 def test_fortran_declarations(declared: str, left: str | None) -> None:
     text = FORTRAN.format(declared=declared)
     expected = text if left is None else FORTRAN.format(declared=left).replace("\n\n", "\n")
-    assert without_unused_fortran(text, Source(Path("a.f90"), text.encode(), "fortran", "free")) == expected
+    assert without_unused(text, Source(Path("a.f90"), text.encode(), "fortran", "free")) == expected
 
 
 ERRORS = """\

@@ -10,8 +10,8 @@ from _running import required
 from _transformed import transformed
 
 from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.c.parsing.text import Text, conditional_definitions
 from lapwing.overlap.languages.c.reading import read_c_text
-from lapwing.overlap.languages.c.text import Text, conditional_definitions
 from lapwing.overlap.languages.fortran.parsing.condition import UNKNOWN, evaluate
 from lapwing.overlap.languages.fortran.reading import read_text
 from lapwing.overlap.pipeline import rewrite

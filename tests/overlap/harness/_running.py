@@ -27,7 +27,7 @@ from limits import scaled
 from needs import FORTRAN_MPI
 
 from lapwing.cli.main import main
-from lapwing.overlap.emission import strip_mining
+from lapwing.overlap.languages.shared import strip_mining
 
 SANITIZER = "detect_leaks=0:detect_stack_use_after_return=1"  # MPICH itself leaks
 # All ranks are here: looking for networks takes MPICH longer than all that the programs do.

@@ -16,7 +16,7 @@ from _running import PLAIN, SLOWLY, STRICTLY, Reference, first_difference, overl
 from everyday import everyday
 from randomness import first_seed
 
-from lapwing.overlap.emission import strip_mining
+from lapwing.overlap.languages.shared import strip_mining
 
 pytestmark = pytest.mark.mpi
 # One of each form; the smallest program in mpi_f08, whose modules take long to compile. Those after it were wrong once: a receive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lapwing.overlap.languages.c.includes import after_includes
+from lapwing.overlap.languages.c.parsing.includes import after_includes
 
 PLACES = {
     "after the last": "#include <a.h>\n#include <mpi.h>\n@\nvoid f(void) { ! }\n",

@@ -8,11 +8,12 @@ import pytest
 
 from lapwing.overlap.ir.split_phase import Part
 from lapwing.overlap.ir.statements import If
-from lapwing.overlap.languages.c import printer
+from lapwing.overlap.languages.c.parsing.text import named_words
 from lapwing.overlap.languages.c.reading import read_c_text
-from lapwing.overlap.languages.c.support import c_support
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.c.writing import printer
+from lapwing.overlap.languages.c.writing.support import c_support
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
+from lapwing.overlap.source.indentation import indentation_step
 from lapwing.overlap.source.spans import Source
 
 
@@ -76,7 +77,7 @@ def test_indentation() -> None:
     ],
 )
 def test_the_step_of_indentation(text: str, step: str) -> None:
-    assert printer.indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
+    assert indentation_step(Source(Path("a.c"), text.encode(), "c")) == step
 
 
 def test_support_code_has_no_plain_words_for_names() -> None:

@@ -14,7 +14,7 @@ from needs import GFORTRAN
 from lapwing.errors import RefusedError
 from lapwing.overlap.ir.expressions import Number, Unread
 from lapwing.overlap.ir.statements import Assign
-from lapwing.overlap.languages.fortran.printer import (
+from lapwing.overlap.languages.fortran.writing.printer import (
     comment_line,
     declaration,
     expression_text,

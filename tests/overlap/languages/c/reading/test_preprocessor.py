@@ -9,7 +9,7 @@ from _c_programs import function, said, statement
 
 from lapwing.overlap.ir.expressions import Constant, Invocation, Number, Operation
 from lapwing.overlap.ir.statements import Assign, Call, Declare, If, Opaque, Statement, While
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 from lapwing.overlap.languages.c.reading import read_c, read_c_text
 
 MPI = "#include <mpi.h>\n"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapwing.errors import RefusedError
+from lapwing.overlap.languages.registry import READERS
 from lapwing.overlap.source.patch import holds_output
 from lapwing.overlap.source.spans import Problem
 
-FORTRAN = frozenset({".f", ".for", ".ftn", ".fpp", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18"})
-C = frozenset({".c", ".cc", ".cp", ".cpp", ".cxx", ".c++"})  # .C too: endings are compared in lower case
+_ENDINGS = frozenset[str]().union(*(reader.endings for reader in READERS))
 _BUILD_FOLDERS = frozenset({"build", "_build", "builddir", "CMakeFiles", "node_modules", "__pycache__"})
 # Any of these makes a folder one that a build system made.
 _BUILD_MARKS = ("CMakeCache.txt", "build.ninja", "meson-info")
@@ -43,10 +43,10 @@ def find_sources(named: Sequence[Path], output: Path | None = None) -> Sources:
             files.setdefault(os.path.realpath(path), path)
     if not files:
         shown = ", ".join(str(path) for path in named[:5])
+        expected = ", ".join(f"{reader.title} ({_listed(reader.endings)})" for reader in READERS)
         reasons = "".join(f"\n  {problem.path}: {problem.message}" for problem in problems)
         raise RefusedError(
-            f"{shown}: no source that can be read. Expected Fortran ({_endings(FORTRAN)}), C or C++ ({_endings(C)}) files, "
-            f"or folders that hold some.{reasons}"
+            f"{shown}: no source that can be read. Expected {expected} files, or folders that hold some.{reasons}"
         )
     return Sources(tuple(files.values()), tuple(problems))
 
@@ -89,13 +89,13 @@ def holds_a_build(folder: Path) -> bool:
 
 
 def _is_source(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in FORTRAN | C
+    return os.path.splitext(name)[1].lower() in _ENDINGS
 
 
 def _hindrance(path: Path) -> str | None:
     """Why a file cannot be read, if it cannot."""
     if not _is_source(path.name):
-        return f"its name ends in none of {_endings(FORTRAN | C)}"
+        return f"its name ends in none of {_listed(_ENDINGS)}"
     if os.path.exists(path) and not os.path.isfile(path):
         return "it is not a file"
     try:
@@ -110,5 +110,5 @@ def _hindrance(path: Path) -> str | None:
     )
 
 
-def _endings(endings: frozenset[str]) -> str:
+def _listed(endings: frozenset[str]) -> str:
     return " ".join(sorted(endings))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from lapwing.overlap.ir.program import Procedure, Program
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.languages.c.text import Text
+from lapwing.overlap.languages.c.parsing import toolchain
+from lapwing.overlap.languages.c.parsing.text import Text
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(define|undef)[ \t]+(\w+)", re.MULTILINE)

@@ -14,14 +14,15 @@ from lapwing.overlap.ir.expressions import Assignment, Expression, Invocation, N
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Declare, Loop, Opaque
-from lapwing.overlap.languages.c.text import named_words
+from lapwing.overlap.languages.c.parsing.spelling import spellings
+from lapwing.overlap.languages.c.parsing.text import named_words
 from lapwing.overlap.source.spans import Source
-from lapwing.overlap.source.spelling import macros, spellings
+from lapwing.overlap.source.spelling import macros, separated
 
 
 def named_by_macros(program: Program) -> Collection[str] | None:
-    """The words that C's macros may put into a text that does not show them; None where they may make any."""
-    texts = [*spellings(program.sources, program.included)]
+    """The words that macros may put into a text that does not show them; None where they may make any."""
+    texts = [*spellings(program)]
     if any(b"##" in text for text in texts):
         return None
     # What is given from outside is a value by itself.
@@ -29,7 +30,7 @@ def named_by_macros(program: Program) -> Collection[str] | None:
     return {word.decode("latin-1") for line in found for word in _WORD.findall(line)}
 
 
-def without_unused_c(
+def without_unused(
     text: str, source: Source, body: Block, hidden: Collection[str] | None, once_used: Counter[str] | None = None
 ) -> str:
     """``text``, which is made of ``body``, without what it declares and does not name. ``hidden``: of ``named_by_macros``.
@@ -52,7 +53,7 @@ def without_unused_c(
                 and (once_used is None or once_used[symbol.name] > 1)
                 and _may_go(symbol, value)
             }
-            new = _c_declaration(old, [symbol.name for symbol, _ in kept], set(unused.values()))
+            new = _declaration(old, [symbol.name for symbol, _ in kept], set(unused.values()))
             if new != old and text.count(old) == 1:
                 text = _replaced(text, old, new)
                 texts[number] = new
@@ -112,30 +113,19 @@ def _may_go(symbol: Symbol, value: Expression | None) -> bool:
     return plain and not any(isinstance(e, Invocation | Assignment | Unread) for e in _makes(symbol, value))
 
 
-def _c_declaration(text: str, names: Sequence[str], unused: set[str]) -> str:
+def _declaration(text: str, names: Sequence[str], unused: set[str]) -> str:
     """A declaration without the unused variables among its own; as it was where it is not plainly written."""
     if unused.issuperset(names):
         return ""
     found = re.fullmatch(r"((?:\w+[ \t]+)+)(\**[ \t]*\w[^\n\\]*);", text)
     if not unused or found is None or re.search(r"/[/*]|[\"']", text):
         return text
-    declarators = [part.strip() for part in _apart(found[2])]
+    declarators = [part.strip() for part in separated(found[2])]
     plain = [re.fullmatch(r"\**\s*(\w+)\s*(?:\[[^\[\]]*\])*\s*(?:=.*)?", declarator) for declarator in declarators]
     if [one[1] if one else None for one in plain] != list(names):
         return text
     kept = (declarator for declarator, name in zip(declarators, names, strict=True) if name not in unused)
     return f"{found[1]}{', '.join(kept)};"
-
-
-def _apart(text: str) -> Iterator[str]:
-    """What commas outside of brackets separate."""
-    depth = start = 0
-    for place, character in enumerate(text):
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            yield text[start:place]
-            start = place + 1
-    yield text[start:]
 
 
 def _replaced(text: str, old: str, new: str) -> str:
@@ -152,68 +142,3 @@ def _replaced(text: str, old: str, new: str) -> str:
 
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-
-
-# ---- Fortran ------------------------------------------------------------------------------------------------------------
-
-
-def without_unused_fortran(text: str, source: Source) -> str:
-    """A procedure's text without variables that it declares, each on one line, and does not name."""
-    lines = text.split("\n")
-    if any((_HIDES.match(line) and not _MPIF.match(line)) or _COMPONENTS.match(line) for line in lines):
-        return text
-    while True:
-        words = Counter(word.lower() for line in lines for word in re.findall(r"[A-Za-z]\w*", _code(line, source)))
-        for number, line in enumerate(lines):
-            new = None if _is_continued(lines, number, source) else _fortran_declaration(line, words)
-            if new is not None and new != line:
-                lines[number : number + 1] = [new] if new else []
-                break
-        else:
-            return "\n".join(lines)
-
-
-def _fortran_declaration(line: str, words: Counter[str]) -> str | None:
-    """The line without the unused variables among those it declares; None where it is no plain declaration."""
-    found = _DECLARATION.fullmatch(line)
-    if found is None:
-        return None
-    declarators = [part.strip() for part in _apart(found["variables"])]
-    names = [re.fullmatch(r"([A-Za-z]\w*)\s*(?:\(.*\))?\s*(?:\*\s*\d+)?", declarator) for declarator in declarators]
-    if not all(names):
-        return None
-    kept = [d for d, name in zip(declarators, names, strict=True) if name is not None and words[name[1].lower()] > 1]
-    if len(kept) == len(declarators):
-        return line
-    gap = found["variables"][len(found["variables"].rstrip()) :]
-    return f"{found['head']}{', '.join(kept)}{gap}{found['comment']}".rstrip() if kept else ""
-
-
-def _code(line: str, source: Source) -> str:
-    """A line without its comment, as far as that is plain."""
-    if source.form == "fixed" and line[:1] in "cC*":
-        return ""
-    return line if "'" in line or '"' in line else line.partition("!")[0]
-
-
-def _is_continued(lines: Sequence[str], number: int, source: Source) -> bool:
-    """Whether a line goes on another one, or may."""
-    if source.form == "fixed":
-        following = (line for line in lines[number : number + 2] if _code(line, source))
-        return any(line[5:6].strip(" 0") for line in following) or len(lines[number]) > 72
-    before = next((_code(line, source).strip() for line in reversed(lines[:number]) if _code(line, source).strip()), "")
-    return before.endswith("&") or "&" in lines[number]
-
-
-# Lines that may name more than can be seen; mpif.h uses no variable of the program's.
-_HIDES = re.compile(r"\s*(?:#|include\b)", re.IGNORECASE)
-# Components that are not named have their place in a type all the same.
-_COMPONENTS = re.compile(r"\s*(?:type\s*(?:,|::|&|$|\s[a-z])|structure\b|union\b|enum\b)", re.IGNORECASE)
-_MPIF = re.compile(r"\s*include\s*['\"]mpif\.h['\"]\s*$", re.IGNORECASE)
-_BOUNDS = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
-_DECLARATION = re.compile(
-    rf"(?P<head>\s*(?:type\s*\([^()]*\)(?=.*::)|(?:integer|real|logical|complex|character|double\s+precision)"
-    rf"\s*(?:{_BOUNDS}|\*\s*\d+)?)(?:\s*,\s*(?:dimension\s*{_BOUNDS}|allocatable))*(?:\s*::\s*|\s+))"
-    r"(?P<variables>[A-Za-z][^=!'\"&;:]*(?:\([^=!'\"&;]*)?)(?P<comment>\s*(?:![^$].*)?)",
-    re.IGNORECASE,
-)

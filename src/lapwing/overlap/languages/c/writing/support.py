@@ -1,7 +1,7 @@
 """What a changed file in C or C++ needs: slots, and the procedures that work on them.
 
 Members, parameters and local variables begin with ``lw_``, here and in all other C text that is made
-(emission/strip_mining.py, software_pipelining/): the program's macros may have any plain word as their name.
+(strip_mining.py, transforms/software_pipelining/): the program's macros may have any plain word as their name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from string import Template
 
 from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part
-from lapwing.overlap.languages.support_requirements import (
+from lapwing.overlap.languages.shared.support_requirements import (
     PROGRESS_COMMENT,
     SLOTS_COMMENT,
     SupportRequirements,

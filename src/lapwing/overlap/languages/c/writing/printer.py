@@ -1,4 +1,4 @@
-"""Writing C: indentation, comments, declarations, and names not yet taken."""
+"""Writing C: blocks' indentation, comments, declarations, and names not yet taken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from lapwing.overlap.ir.statements import Block
+from lapwing.overlap.source.indentation import indentation, indentation_step
 from lapwing.overlap.source.spans import Source
 
 _POINTER_TO_ROW = re.compile(r"(.*)\(\*\)(.*)", re.DOTALL)
@@ -20,14 +21,6 @@ _KEYWORDS = frozenset(
     operator or private protected public register restrict return short signed sizeof static struct switch template this throw
     true try typedef typename union unsigned using virtual void volatile while xor""".split()
 )
-
-
-def indentation(source: Source, offset: int) -> str:
-    """The blanks before the first word of the line that holds ``offset``, as they are written."""
-    start = source.data.rfind(b"\n", 0, offset) + 1
-    found = re.compile(rb"[ \t]*").match(source.data, start)
-    assert found is not None  # the pattern matches nothing, too
-    return found.group().decode("latin-1")
 
 
 def block_indentation(source: Source, block: Block) -> str:
@@ -52,25 +45,6 @@ def indented(text: str, step: str) -> str:
         if not goes_on:
             lines[number] = step * (blanks // 4) + " " * (blanks % 4) + line[blanks:]
     return "\n".join(lines)
-
-
-def indentation_step(source: Source) -> str:
-    """What one level of a file is indented by: a tab, or the usual number of blanks (4 where nothing tells)."""
-    lines = source.data.split(b"\n")
-    if sum(line.startswith(b"\t") for line in lines) > sum(line.startswith(b"  ") for line in lines):
-        return "\t"
-    steps: Counter[int] = Counter()
-    before = 0
-    for line in lines:
-        text = line.lstrip(b" ")
-        if not text.strip() or text.startswith((b"*", b"#", b"/")):
-            continue
-        depth = len(line) - len(text)
-        if depth > before:
-            steps[depth - before] += 1
-        before = depth
-    plausible = {step: count for step, count in steps.items() if step in (2, 3, 4, 8)}
-    return " " * max(plausible, key=lambda step: plausible[step], default=4)
 
 
 def starts_line(source: Source, offset: int) -> bool:

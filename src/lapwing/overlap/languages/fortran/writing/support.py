@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from string import Template
 
 from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part
-from lapwing.overlap.languages.fortran.collectives import FortranCollectives, handle_types
-from lapwing.overlap.languages.fortran.printer import comment_line, statement_lines
-from lapwing.overlap.languages.support_requirements import SLOTS_COMMENT, SupportRequirements
+from lapwing.overlap.languages.fortran.writing.collectives import FortranCollectives, handle_types
+from lapwing.overlap.languages.fortran.writing.printer import comment_line, statement_lines
+from lapwing.overlap.languages.shared.support_requirements import SLOTS_COMMENT, SupportRequirements
 
 
 def fortran_support(needs: SupportRequirements, collectives: FortranCollectives, form: str, step: int = 3) -> str:

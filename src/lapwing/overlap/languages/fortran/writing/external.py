@@ -1,12 +1,12 @@
-"""Fortran: names of procedures declared where IMPLICIT NONE (EXTERNAL) wants that."""
+"""Names of procedures declared where IMPLICIT NONE (EXTERNAL) wants that."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from lapwing.overlap.emission.renderer import Edit
-from lapwing.overlap.languages.fortran.printer import statement_lines
+from lapwing.overlap.languages.fortran.writing.printer import statement_lines
+from lapwing.overlap.source.replacements import Edit
 from lapwing.overlap.source.spans import Source
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from lapwing.overlap.ir.program import Procedure, Program
-from lapwing.overlap.source.spelling import macros, spellings
+from lapwing.overlap.languages.c.parsing.spelling import spellings
+from lapwing.overlap.source.spelling import macros
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _OWN_NAMES = frozenset({b"__func__", b"__FUNCTION__", b"__PRETTY_FUNCTION__", b"__builtin_FUNCTION"})
@@ -18,7 +19,7 @@ class OwnNames:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        texts = [*spellings(program.sources, program.included)]
+        texts = [*spellings(program)]
         self._callers_name = any(map(_CALLERS_NAME.search, texts))
         self._words = _with_macros([macro for text in texts for macro in macros(text)])
 

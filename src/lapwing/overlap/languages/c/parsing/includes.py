@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lapwing.overlap.languages.c.text import Directive, Region, Text
+from lapwing.overlap.languages.c.parsing.text import Directive, Region, Text
 
 _CLOSING = {b"{": b"}", b"(": b")", b"[": b"]"}
 
