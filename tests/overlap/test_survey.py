@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _surveyed import read, surveyed
-from test_regions import ACROSS, FIGURE_1, PIPELINE
+from _surveyed import ACROSS, FIGURE_1, PIPELINE, read, surveyed
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.ir.program import Program

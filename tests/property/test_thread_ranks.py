@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 from limits import scaled
 from needs import LIBURING
-from randomness import IN_WORKERS, first_seed, wanted
+from processes import WITH_HELPERS
+from randomness import first_seed, wanted
 
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 from lapwing.runtime.binding import native
 
-WORKER = Path(__file__).with_name("thread_worker.py")
+WORKER = Path(__file__).parent / "nests" / "thread_worker.py"
 RACE = 66  # the exit status ThreadSanitizer gives a process
 SECONDS = 280
 SEARCHES = 4  # for what a broken protocol does wrong
@@ -185,7 +186,7 @@ def run(
     directory: Path, examples: int, kind: str, place: str, seconds: int, seed: int | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(WORKER), str(directory), str(examples), str(seed or first_seed()), kind, place]
-    own = {**(environment(directory) if kind == "sanitized" else os.environ), **IN_WORKERS}
+    own = {**(environment(directory) if kind == "sanitized" else os.environ), **WITH_HELPERS}
     return subprocess.run(
         command, env={**own, **more}, capture_output=True, text=True, timeout=scaled(seconds), check=False
     )  # fmt: skip

@@ -186,8 +186,8 @@ def command(
 ) -> int:
     from lapwing.cli.actions.overlap import Wishes, overlap
     from lapwing.overlap.driver import Request
+    from lapwing.overlap.languages.selection import find_sources
     from lapwing.overlap.report.outcome import MOTIONS, Options
-    from lapwing.overlap.source.selection import find_sources
 
     outputs = {"--diff": diff, "-o": folder is not None, "--in-place": in_place, "--explain": explain is not None}
     chosen = [name for name, wanted in outputs.items() if wanted]

@@ -12,13 +12,15 @@ from pathlib import Path
 
 from lapwing.errors import RefusedError
 from lapwing.overlap.ir.program import Program
-from lapwing.overlap.languages.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
+from lapwing.overlap.languages.registry import READERS, reader_of
+from lapwing.overlap.languages.shared.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
 from lapwing.overlap.report.outcome import Options, Outcome
-from lapwing.overlap.source.selection import FORTRAN
+from lapwing.overlap.source.compile_commands import read_commands
 from lapwing.overlap.source.spans import Problem
 
 # The line that support text begins with.
-_SUPPORT = re.compile(rf"^[ \t]*(?:/\*|!) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})".encode(), re.MULTILINE)
+_OPENING = "|".join(re.escape(language.comment_opening) for language in READERS)
+_SUPPORT = re.compile(rf"^[ \t]*(?:{_OPENING}) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})".encode(), re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,11 @@ def _without_collection() -> Iterator[None]:
 
 def _read(request: Request) -> Iterator[Program]:
     """The files of each language as one program."""
-    fortran = [path for path in request.files if path.suffix.lower() in FORTRAN]
-    others = [path for path in request.files if path not in fortran]
-    if fortran:
-        from lapwing.overlap.languages.fortran.reading.program import read_fortran
-
-        yield read_fortran(fortran, request.includes, dict(request.defines), request.undefines)
-    if others:
-        from lapwing.overlap.languages.c.reading import read_c
-
-        yield read_c(others, request.includes, dict(request.defines), request.compile_commands, request.undefines)
+    for language in READERS:
+        files = [path for path in request.files if reader_of(path) is language]
+        if files:
+            defines = dict(request.defines)
+            yield language.read(files, request.includes, defines, request.undefines, request.compile_commands)
 
 
 def _check_original(program: Program) -> None:
@@ -118,8 +115,6 @@ def _check_one_main(program: Program, request: Request) -> None:
     """
     mains = {program.sources[span.source].path.resolve(): span for span in reversed(program.mains)}
     if len(mains) > 1 and request.compile_commands is not None:
-        from lapwing.overlap.languages.c.toolchain import read_commands
-
         listed = read_commands(request.compile_commands)
         mains = {path: span for path, span in mains.items() if path in listed} or mains
     if len(mains) < 2:

@@ -15,10 +15,7 @@ from lapwing.overlap.analysis.motion_barriers import MotionBarriers
 from lapwing.overlap.analysis.ranks.uniformity import Uniformity
 from lapwing.overlap.dataflow.call_graph import Target, is_static
 from lapwing.overlap.emission import undefined_macros
-from lapwing.overlap.emission.emitter import Emitter, renamed
-from lapwing.overlap.emission.external import external_statements
-from lapwing.overlap.emission.renderer import Edit, Renderer, apply_edits
-from lapwing.overlap.emission.unused_declarations import named_by_macros, without_unused_c, without_unused_fortran
+from lapwing.overlap.emission.renderer import Renderer
 from lapwing.overlap.ir.expressions import Name
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, has_messages, message_of
@@ -33,14 +30,13 @@ from lapwing.overlap.ir.split_phase import (
     StripMinedLoop,
 )
 from lapwing.overlap.ir.statements import Block, Call, Statement
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.languages.c.includes import after_includes
-from lapwing.overlap.languages.c.redeclarations import redeclared
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.registry import language_of, language_outside
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.patch import FileChange, with_line_ends
-from lapwing.overlap.source.spans import Source, Span
+from lapwing.overlap.source.replacements import Edit, apply_edits
+from lapwing.overlap.source.spans import Span
 from lapwing.overlap.survey import survey, without_source
 from lapwing.overlap.transforms.code_motion import CodeMotion, Move
 from lapwing.overlap.transforms.context import Context, Note, procedures_with_messages
@@ -435,9 +431,10 @@ class _Rewriter:
                 edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
             else:
                 text = renderer.block(now.body)
-                if source.language != "fortran" and not self.insertions:
-                    before = named_words(source.data[original.body.span.start : original.body.span.end])
-                    text = without_unused_c(text, source, now.body, self._named_by_macros, before)
+                if not self.insertions:
+                    language = language_of(source)
+                    before = language.count_words(source.data[original.body.span.start : original.body.span.end])
+                    text = language.without_unused(text, source, now.body, self._words_of_macros, before)
                 edits.setdefault(number, []).append(Edit(original.body.span.start, original.body.span.end, text))
         for inserted in self.insertions:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
@@ -467,12 +464,13 @@ class _Rewriter:
             ]
 
     @cached_property
-    def _named_by_macros(self) -> Collection[str] | None:
-        return named_by_macros(self.read)
+    def _words_of_macros(self) -> Collection[str] | None:
+        return language_outside(self.read).words_of_macros(self.read)
 
     def _emitter(self, number: int) -> Emitter:
         needs = SupportRequirements(self._stem(number), drained_here=self._finalizing == {number})
-        return Emitter(self.read.sources[number], needs, self._stem)
+        source = self.read.sources[number]
+        return language_of(source).emitter(source, needs, self._stem)
 
     def _stem(self, number: int) -> str:
         """The file's name as an identifier, with its number where two files have the same one, or what it names is something
@@ -486,7 +484,7 @@ class _Rewriter:
         return [re.sub(r"\W", "_", source.path.stem.lower())[:_LONGEST_STEM] for source in self.read.sources]
 
     def _halved_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[DividedProcedure]) -> Edit:
-        source = renderer.source
+        source, language = renderer.source, language_of(renderer.source)
         # From the line's beginning: fixed form means something by its columns.
         start, end = source.data.rfind(b"\n", 0, original.span.start) + 1, original.span.end
         head = source.data[start : original.body.span.start].decode("latin-1")
@@ -494,11 +492,10 @@ class _Rewriter:
         texts = []
         for part, body in self._with_halves(original, divisions):
             inner = renderer.block(body)
-            if source.language != "fortran":
-                inner = without_unused_c(inner, source, body, self._named_by_macros)
-            text = _fitting(renamed(head, original.name, part.name), source) + inner
+            inner = language.without_unused(inner, source, body, self._words_of_macros)
+            text = language.renamed_head(renamed(head, original.name, part.name), source) + inner
             text += _ended(foot, original.name, part.name)
-            texts.append(without_unused_fortran(text, source) if source.language == "fortran" else text)
+            texts.append(language.part_without_unused(text, source))
         return Edit(start, end, "\n\n".join(texts))
 
     def _with_halves(
@@ -528,8 +525,8 @@ class _Rewriter:
         if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
             return True
         # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
-        named = named_words(self.read.sources[whole.source].data)[whole.name]
-        return named != self._calls[whole.source, whole.name] + 1
+        source = self.read.sources[whole.source]
+        return language_of(source).is_named_elsewhere(source, whole.name, self._calls[whole.source, whole.name])
 
     @cached_property
     def _calls(self) -> Counter[tuple[int, str]]:
@@ -548,9 +545,11 @@ class _Rewriter:
         return frozenset(name for body in bodies for statement in body.walk() for name in called_in(statement))
 
     def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
-        """C: every file that calls a half that does not stand before declares it before the first function that does."""
+        """Every file that calls a half that does not stand before declares it, if it must, before the first function that
+        does."""
         for number, source in enumerate(self.read.sources):
-            if source.language == "fortran" or number not in edits:
+            language = language_of(source)
+            if not language.declares_parts or number not in edits:
                 continue
             callers: dict[str, list[int]] = {}  # by the halves that they call
             for key in self._written():
@@ -568,7 +567,7 @@ class _Rewriter:
                 whole = self.context.analysis.origin(half)
                 if half.source == number and whole.span.start < first:
                     continue  # it stands before them all
-                head = redeclared(self.read, whole, number, first)
+                head = language.declaration(self.read, whole, number, first)
                 assert head is not None, key  # outlining/split_procedure.py asked
                 heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, half.name)};\n"
             edits[number] += [Edit(first, first, text) for first, text in heads.items()]
@@ -606,8 +605,7 @@ class _Rewriter:
         source = self.read.sources[number]
         emitter = emitters.get(number)
         mine = list(edits[number])
-        if source.language == "fortran":
-            mine += external_statements(source, [edit.text for edit in mine])
+        mine += language_of(source).declarations_of_calls(source, [edit.text for edit in mine])
         place = self._place_of_support(number, mine)
         support = emitter.support(place) if emitter is not None else ""
         if support:
@@ -617,29 +615,18 @@ class _Rewriter:
 
     def _place_of_support(self, number: int, edits: Sequence[Edit]) -> int:
         source = self.read.sources[number]
-        if source.language == "fortran":
-            return len(source.data)
         starts = [edit.start for edit in edits] or [
             p.span.start for p in self.read.procedures.values() if p.source == number and has_messages(p)
         ]
-        return after_includes(source.data, min(starts, default=0), toolchain.is_cpp(source.path))
+        return language_of(source).place_of_support(source, min(starts, default=0))
 
 
-def _fitting(head: str, source: Source) -> str:
-    """A procedure's head whose new name may have made its first line too long, continued after the parenthesis."""
-    limit = 72 if source.form == "fixed" else 132
-    lines = head.split("\n")
-    for number, line in enumerate(lines):
-        name, parenthesis, rest = line.partition("(")
-        if (
-            source.language == "fortran"
-            and len(line) > limit
-            and parenthesis
-            and not line.lstrip().startswith(("!", "*"))
-        ):
-            lines[number] = f"{name}(\n     &{rest}" if source.form == "fixed" else f"{name}( &\n      {rest}"
-            break
-    return "\n".join(lines)
+def renamed(text: str, old: str, new: str) -> str:
+    """The procedure's name ``old`` in its head as ``new``: the word before the arguments, else the first that is it."""
+    name = rf"\b{re.escape(old)}\b"
+    called = re.search(rf"{name}(?=\s*\()", text, re.IGNORECASE)
+    found = called or re.search(name, text, re.IGNORECASE)
+    return text if found is None else text[: found.start()] + new + text[found.end() :]
 
 
 def _ended(foot: str, old: str, new: str) -> str:

@@ -23,6 +23,7 @@ from lapwing.overlap.dataflow.call_graph import CallGraph, Target
 from lapwing.overlap.ir.expressions import Constant, Unread
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Loop, Opaque, Statement, While
+from lapwing.overlap.languages.registry import language_of
 from lapwing.overlap.report.outcome import Action, Communication, Place, Refusal
 from lapwing.overlap.source.spans import Source, Span
 from lapwing.overlap.transforms.context import Context, Note
@@ -320,24 +321,14 @@ def _loop_of(consumer: Stop | None, site: Site, places: Places) -> str:
 
 
 _NAME = re.compile(r"\bP?MPI_\w+(?=\s*\()", re.IGNORECASE)
-_BLANKED = {
-    "c": re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL),
-    "fortran": re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|![^\n]*"),
-}
-_FIXED_COMMENT = re.compile(r"^[cC*][^\n]*", re.MULTILINE)
 
 
 def _names(source: Source, span: Span) -> Iterator[tuple[str, int]]:
     """MPI's names that are called in a stretch of source, comments and texts left out, with their offsets."""
 
-    def blank(match: re.Match[str]) -> str:
-        return " " * len(match[0])
-
     begin = source.data.rfind(b"\n", 0, span.start) + 1
     text = source.data[begin : span.end].decode("latin-1")
-    if source.form == "fixed":
-        text = _FIXED_COMMENT.sub(blank, text)
-    text = _BLANKED[source.language].sub(blank, text)
+    text = language_of(source).blanked(text, source.form)
     for match in _NAME.finditer(text):
         if begin + match.start() >= span.start:
             yield match[0], begin + match.start()

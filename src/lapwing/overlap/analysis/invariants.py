@@ -11,6 +11,7 @@ from collections.abc import Sequence, Set
 from lapwing.overlap.ir.expressions import Cast, Expression, Name, Number, Operation, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Declare, Jump, Statement, definitions, is_unread
+from lapwing.overlap.languages.registry import language_of_procedure
 
 _ARITHMETIC = frozenset({"+", "-", "*", "neg"})
 
@@ -19,7 +20,7 @@ def invariants(program: Program) -> dict[str, Expression | None]:
     """By their keys: the value, where it is given in a declaration and made by arithmetic of others of them; else None."""
     found: dict[str, Expression | None] = {}
     for procedure in program.procedures.values():
-        if program.sources[procedure.source].language != "fortran":
+        if not language_of_procedure(program, procedure).declares_on_entry:
             found |= _of_procedure(procedure)
     return found
 

@@ -37,8 +37,8 @@ from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, done_on_entry, shaping
 from lapwing.overlap.ir.split_phase import SplitPhaseOperation
 from lapwing.overlap.ir.statements import Assign, Block, Call, Loop, Statement
-from lapwing.overlap.languages.c.own_names import OwnNames
-from lapwing.overlap.source.spelling import spellings
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.languages.spelling import spellings
 
 _MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
 _MOST_ACCESSES = 500  # beyond it, sections of a variable are merged into the whole
@@ -81,6 +81,7 @@ class Analysis:
         self.terms.memory_of = self._memory_of_member
         self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
+        self._names_itself: dict[str, Callable[[Procedure], bool]] = {}
         self._open: set[str] = set()
         self._written: dict[int, tuple[Block, frozenset[str], bool, str]] = {}  # the last is the procedure, as in:
         self._plain: dict[int, tuple[Statement, Effects, str]] = {}
@@ -204,8 +205,8 @@ class Analysis:
         """What a call of the procedure, or of a part of one, does before its first statement."""
         origin = self.origin(procedure)
         if origin.key not in self._first:
-            fortran = self.program.sources[origin.source].language == "fortran"
-            self._first[origin.key] = done_on_entry(origin) if fortran else ()
+            on_entry = language_of_procedure(self.program, origin).declares_on_entry
+            self._first[origin.key] = done_on_entry(origin) if on_entry else ()
         return self.walk(self._first[origin.key], procedure)
 
     def scalar(self, symbol: Symbol, *, writes: bool) -> Access:
@@ -219,7 +220,7 @@ class Analysis:
 
     def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
         """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""
-        if self.program.sources[procedure.source].language != "fortran":
+        if not language_of_procedure(self.program, procedure).by_reference:
             return self.aliases.pointees(argument, self.origin(procedure))
         return self.aliases.everywhere(self.aliases.objects(argument, self.origin(procedure)))
 
@@ -244,7 +245,7 @@ class Analysis:
         """C: keys of the memory that a member of a struct lies in, and of what may be that; None if it may be any, or changes
         unseen. Remembered."""
         if member.base not in self._members:
-            memory = self.aliases.objects(member, self._any_in_c)
+            memory = self.aliases.objects(member, self._any_with_addresses)
             symbols = [m.symbol for m in memory if m.symbol is not None]
             hidden = any(s.volatile or s.overlay is not None for s in symbols)
             lost = any(m.symbol is None and m.heap is None for m in memory)
@@ -253,10 +254,9 @@ class Analysis:
         return self._members[member.base]
 
     @cached_property
-    def _any_in_c(self) -> Procedure:
-        """Members that have a type are C's."""
-        c = (p for p in self._read.procedures.values() if self._read.sources[p.source].language != "fortran")
-        return next(c)
+    def _any_with_addresses(self) -> Procedure:
+        """Members that have a type are those of a language with addresses."""
+        return next(p for p in self._read.procedures.values() if language_of_procedure(self._read, p).has_addresses)
 
     @cached_property
     def _keeps_addresses(self) -> bool:
@@ -339,10 +339,13 @@ class Analysis:
         """Whether the program may see what was sent first: it receives from anyone, or asks what has come or is complete."""
         return self.wildcards.any or self._names_any(_ASKING)
 
-    @cached_property
-    def own_names(self) -> OwnNames:
-        """Of the program as it was read."""
-        return OwnNames(self._read)
+    def names_itself(self, procedure: Procedure) -> bool:
+        """Whether the text of the procedure, as it was read, says the procedure's own name."""
+        origin = self.origin(procedure)
+        language = language_of_procedure(self._read, origin)
+        if language.linkage not in self._names_itself:
+            self._names_itself[language.linkage] = language.names_itself(self._read)
+        return self._names_itself[language.linkage](origin)
 
     @cached_property
     def disconnects(self) -> bool:

@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, replace
 
 from lapwing.overlap.analysis.dependence import meet
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.dataflow.call_graph import is_cpp
 from lapwing.overlap.ir.expressions import (
     Assignment,
     Cast,
@@ -46,17 +45,18 @@ from lapwing.overlap.ir.expressions import (
     Unread,
 )
 from lapwing.overlap.ir.program import Procedure
-from lapwing.overlap.ir.rewriter import is_intrinsic, rewrite
+from lapwing.overlap.ir.rewriter import rewrite
 from lapwing.overlap.ir.statements import Assign, Block, Call, Compound, Declare, Evaluate, If, Loop, Statement
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.languages.shared.extremes import Extreme
 
 _SORTS = {">": "largest", ">=": "largest", "<": "least", "<=": "least"}
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-_CHOOSING = {"max": "largest", "fmax": "largest", "fmaxf": "largest", "min": "least", "fmin": "least", "fminf": "least"}
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "!", "&&", "||"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "neg"})
 _WHOLE = _ARITHMETIC | {"%", "<<", ">>", "&", "|", "^", "~"}
-_DOUBLE, _FLOAT, _INT = 8, 4, 4  # bytes
+_INT = 4  # bytes
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class _Updates:
     found: dict[int, tuple[Statement, _Update]] = field(default_factory=dict)
 
     @property
-    def _fortran(self) -> bool:
-        return self.analysis.program.sources[self.procedure.source].language == "fortran"
+    def _language(self) -> Language:
+        return language_of_procedure(self.analysis.program, self.procedure)
 
     def look(self, block: Block, before: Sequence[Statement]) -> None:
         """``before``: what is certainly done before the block in the same turn, in order."""
@@ -148,8 +148,8 @@ class _Updates:
         match value:
             case Operation("?:", (Operation(operator, (one, other)), chosen, Name(same))) if same == symbol:
                 return self._kept(operator, one, other, symbol, chosen, before) if operator in _SORTS else None
-            case Invocation(str(name), (one, other)) if _plain_name(name) in _CHOOSING:
-                return self._chosen(_plain_name(name), one, other, symbol, before)
+            case Invocation(str(name), (one, other)) if extreme := self._language.extreme(_plain_name(name)):
+                return self._chosen(extreme, _plain_name(name), one, other, symbol, before)
             case Number() | Text():
                 constant = self._constant(value)
                 return None if constant is None else _Update(symbol, f"given {constant}", ())
@@ -191,7 +191,13 @@ class _Updates:
         return _Update(symbol, sort, (value,), exact)
 
     def _chosen(
-        self, name: str, one: Expression, other: Expression, symbol: Symbol, before: Sequence[Statement]
+        self,
+        extreme: Extreme,
+        name: str,
+        one: Expression,
+        other: Expression,
+        symbol: Symbol,
+        before: Sequence[Statement],
     ) -> _Update | None:
         """Of ``symbol = max(one, other)``."""
         own = Name(symbol)
@@ -201,14 +207,14 @@ class _Updates:
         kind = symbol.type
         if not self._is_function(name):
             return None
-        if name in ("max", "min"):
-            if not self._fortran or not self._keeps_digits(value, symbol):
+        if extreme.bytes is None:
+            if not self._keeps_digits(value, symbol):
                 return None
-            return _Update(symbol, _CHOOSING[name], (value,), exact=kind.base == "integer")
-        if self._fortran or kind.base != "real" or kind.bytes != (_FLOAT if name.endswith("f") else _DOUBLE):
+            return _Update(symbol, extreme.sort, (value,), exact=kind.base == "integer")
+        if kind.base != "real" or kind.bytes != extreme.bytes:
             return None
         exact = self._has_no_sign(value, before) and self._begins_as_number(symbol)
-        return _Update(symbol, f"{_CHOOSING[name]} by {name}", (value,), exact)
+        return _Update(symbol, f"{extreme.sort} by {name}", (value,), exact)
 
     def _begins_as_number(self, symbol: Symbol) -> bool:
         """Whether the variable is given a number written out before the nest, in the same list of statements."""
@@ -238,14 +244,12 @@ class _Updates:
         )
 
     def _depends_on_arguments(self, name: str) -> bool:
-        found = summaries.lookup(name, self.analysis.program.sources[self.procedure.source].language)
+        found = self._language.library(name)
         return found is not None and found.pure
 
     def _is_function(self, name: str) -> bool:
         """Whether the name means the library's function, or the intrinsic one."""
-        if self._fortran:
-            return is_intrinsic(name.lower(), self.analysis.program, self.procedure)
-        return self.analysis.program.resolve(name, self.procedure) is None
+        return self._language.is_library_name(name, self.analysis.program, self.procedure)
 
     def _keeps_digits(self, value: Expression, symbol: Symbol) -> bool:
         """Whether the variable holds any value of the expression as it is, and is compared with it as it is."""
@@ -284,20 +288,7 @@ class _Updates:
         return one if same and one.bytes is not None and one.bytes >= _INT else None
 
     def _type_of_result(self, name: str, arguments: Sequence[Expression]) -> Type | None:
-        if not arguments:
-            return None
-        if self._fortran:
-            return self._type(arguments[0]) if name in ("abs", "dabs", "sqrt", "dsqrt") else None
-        if name in ("fabsf", "sqrtf"):
-            return Type("real", _FLOAT, "float")
-        if name not in ("fabs", "sqrt"):
-            return None
-        double = Type("real", _DOUBLE, "double")
-        if not is_cpp(self.analysis.program, self.procedure):
-            return double
-        kind = self._type(arguments[0])
-        narrow = kind is not None and kind.base == "real" and (kind.bytes or _DOUBLE + 1) <= _DOUBLE
-        return double if narrow else None
+        return self._language.type_of_result(name, self._type(arguments[0])) if arguments else None
 
     def _has_no_sign(self, value: Expression, before: Sequence[Statement]) -> bool:
         """Whether the sign bit of the floating-point number is certainly clear, if it is not a NaN."""
@@ -317,10 +308,8 @@ class _Updates:
         return False
 
     def _gives_no_sign(self, name: str, arguments: Sequence[Expression], before: Sequence[Statement]) -> bool:
-        if name in ("fabs", "fabsf") and not self._fortran:
+        if self._language.clears_sign(name, self._is_floating(arguments[0])):
             return True
-        if name in ("abs", "dabs") and self._fortran:
-            return self._is_floating(arguments[0])
         return name in ("sqrt", "sqrtf", "dsqrt") and self._has_no_sign(arguments[0], before)
 
     def _was_given_no_sign(self, symbol: Symbol, before: Sequence[Statement]) -> bool:

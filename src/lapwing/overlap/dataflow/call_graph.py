@@ -25,7 +25,9 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Call, Jump, Loop, Opaque, Statement, While
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of, language_of_procedure, language_outside
+from lapwing.overlap.languages.shared.words import Word
 
 
 class Target(enum.Enum):
@@ -200,8 +202,7 @@ class CallGraph:
     def _called_back(self, site: CallSite) -> frozenset[str]:
         """The procedures of the program that a function which is not in it may call."""
         if site.target is Target.KNOWN and site.name is not None:
-            language = language_of(self.program, self.program.procedures[site.procedure])
-            function = summaries.lookup(site.name, language)
+            function = language_of_procedure(self.program, self.program.procedures[site.procedure]).library(site.name)
             return self.address_taken if function is not None and function.calls else frozenset()
         if site.target is not Target.UNKNOWN:
             return frozenset()
@@ -283,14 +284,6 @@ def _reached(keys: Iterable[str], following: Callable[[str], frozenset[str]]) ->
     return frozenset(found)
 
 
-def language_of(program: Program, procedure: Procedure) -> str:
-    return program.sources[procedure.source].language
-
-
-def is_cpp(program: Program, procedure: Procedure) -> bool:
-    return program.sources[procedure.source].path.suffix in _CPP_SUFFIXES
-
-
 def is_external(procedure: Procedure) -> bool:
     """Whether code in other files can name a procedure: all but C's static ones and Fortran's internal ones."""
     return not procedure.key.startswith("procedure ") and not is_static(procedure.key)
@@ -358,15 +351,15 @@ class _Resolver:
         callee = self.key(name, caller) if caller is not None else next(iter(self.possible(name)), None)
         if callee is not None:
             return Target.PROCEDURE, callee, False
-        language = language_of(self.program, caller) if caller is not None else "c"
-        if summaries.lookup(name, language) is not None:
+        language = language_outside(self.program) if caller is None else language_of_procedure(self.program, caller)
+        if language.library(name) is not None:
             return Target.KNOWN, None, False
         return (Target.MPI if mpi.is_mpi_name(name) else Target.UNKNOWN), None, False
 
     def mentioned(self, text: str, caller: Procedure) -> Hidden:
         """What a text in a procedure names."""
-        language = language_of(self.program, caller)
-        words = _words(text, language)
+        language = language_of_procedure(self.program, caller)
+        words = language.words(text)
         names = {word.name for word in words}
         symbols = frozenset(symbol for symbol in caller.symbols.values() if symbol.name in names)
         procedures = {name: keys for name in names if (keys := self.called(name, caller))}
@@ -415,70 +408,29 @@ class _Reading:
         text = _DIRECTIVE.sub("", text)
         found = self._resolver.mentioned(text, self._procedure)
         # C++ calls functions that no name shows; a preprocessor line, or a file that is missing, may hold anything.
-        more = is_cpp(self._resolver.program, self._procedure) or "#" in text or not text.strip()
+        language = language_of_procedure(self._resolver.program, self._procedure)
+        more = language.has_hidden_calls or "#" in text or not text.strip()
         return replace(found, unknown=found.unknown or more)
 
 
-_CPP_SUFFIXES = {".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"}
-_KEYWORDS = {
-    "c": frozenset("if while for switch return sizeof case do else goto break continue default NULL EOF FILE".split()),
-    "fortran": frozenset(
-        """if elseif while select case do where forall write read print open close inquire allocate deallocate nullify
-        integer real logical character complex type class dimension format data result bind rank associate concurrent
-        stop call then else end exit cycle return""".split()
-    ),
-}
-_TEXT = {
-    "c": re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL),
-    "fortran": re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|![^\n]*"),
-}
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(.*)$", re.MULTILINE)
 _NUMERIC = re.compile(r"[ \t]+[(\d][\d.()+\-*/ \t\r]*|[ \t\r]*")
 # Lines of the preprocessor's that cannot hide a statement.
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:pragma|if|ifdef|ifndef|elif|else|endif)\b.*$", re.MULTILINE)
-_IDENTIFIER = re.compile(r"(?P<before>\.|->|%)?\s*\b(?P<name>[A-Za-z_]\w*)\b(?P<after>\s*\()?")
-_CALL = re.compile(r"\bcall\s+([a-z_]\w*)")
 
 
 def _macros_that_are_numbers(program: Program) -> frozenset[str]:
-    """C's macros that all definitions in the sources make a number, or nothing."""
-    sources = [source for source in program.sources if source.language != "fortran"]
-    found = [define for source in sources for define in _DEFINE.findall(source.data.decode("latin-1"))]
+    """Macros that all definitions in the sources make a number, or nothing."""
+    found = [
+        define
+        for source in program.sources
+        for define in language_of(source).macro_definitions(source.data.decode("latin-1"))
+    ]
     return frozenset(name for name, _ in found) - {name for name, body in found if not _NUMERIC.fullmatch(body)}
 
 
-@dataclass(frozen=True)
-class _Word:
-    name: str
-    member: bool
-    called: bool
-
-
-def _unexplained(word: _Word, language: str) -> bool:
+def _unexplained(word: Word, language: Language) -> bool:
     """Whether a name that is none of the program's may be a function or a macro of anybody's."""
-    if word.member or word.name in _KEYWORDS[language] or mpi.is_mpi_name(word.name):
-        return False
-    if summaries.lookup(word.name, language) is not None:
-        return False
-    # C's macros are written in capitals, and one may stand for anything.
-    return word.called or (language == "c" and word.name.isupper())
-
-
-def _words(text: str, language: str) -> list[_Word]:
-    text = _TEXT[language].sub(" ", text)
-    calls: set[str] = set()
-    if language == "fortran":
-        text = text.lower()
-        calls = set(_CALL.findall(text))
-    return [
-        _Word(
-            match["name"],
-            # Fortran's dots are operators' (.and.); what stands behind one is no component.
-            match["before"] == "%" if language == "fortran" else match["before"] is not None,
-            match["after"] is not None or match["name"] in calls,
-        )
-        for match in _IDENTIFIER.finditer(text)
-    ]
+    return word.may_call and not mpi.is_mpi_name(word.name) and language.library(word.name) is None
 
 
 def _components(

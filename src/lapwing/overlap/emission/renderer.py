@@ -9,12 +9,9 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter, expression_text
-from lapwing.overlap.emission.strip_mining import closing, heads
 from lapwing.overlap.ir.expressions import Operation
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import counts_plainly
@@ -32,29 +29,11 @@ from lapwing.overlap.ir.split_phase import (
     home,
 )
 from lapwing.overlap.ir.statements import Assign, Block, Compound, If, Loop, Statement
-from lapwing.overlap.languages.c.printer import indentation, indentation_step
-from lapwing.overlap.languages.fortran.printer import comment_line, statement_lines
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.shared.strip_mining import closing
+from lapwing.overlap.source.indentation import indentation, indentation_step
 from lapwing.overlap.source.spans import Source, Span
-
-
-@dataclass(frozen=True)
-class Edit:
-    """Bytes ``start`` to ``end`` become ``text``."""
-
-    start: int
-    end: int
-    text: str
-
-
-def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """The file with all edits made; edits at the same place come in the order given. They must not overlap."""
-    pieces, at = [], 0
-    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
-        if edit.start < at:
-            raise ValueError(f"edits overlap at byte {edit.start}")
-        pieces += [data[at : edit.start], edit.text.encode("latin-1", "replace")]
-        at = edit.end
-    return b"".join([*pieces, data[at:]])
 
 
 class Renderer:
@@ -66,6 +45,7 @@ class Renderer:
         """``procedure``: as it was read. ``remarks``: comments for its statements."""
         self.source = source
         self._emitter = emitter
+        self._layout = language_of(source).layout(source)
         self._remarks = remarks or {}
         self._data = source.data
         self._starts = source.line_starts
@@ -100,7 +80,7 @@ class Renderer:
         """Past the rest of the line that opens the block, if nothing stands on it."""
         end = self._data.find(b"\n", block.span.start, block.span.end)
         empty = end >= 0 and not self._data[block.span.start : end].strip()
-        return end + 1 if empty and block.form == "lines" and self.source.language != "fortran" else block.span.start
+        return end + 1 if empty and block.form == "lines" and self._layout.has_braces else block.span.start
 
     def text(self, start: int, end: int) -> str:
         return self._data[start:end].decode("latin-1")
@@ -141,7 +121,7 @@ class Renderer:
 
     def _note_silent(self, statements: Sequence[Statement]) -> None:
         """Of phases that follow one another and set the same error code, which none of them reads, the last one sets it."""
-        if self.source.language != "fortran" or _DIRECTIVE.search(self._data):
+        if not self._emitter.sets_error_codes or _DIRECTIVE.search(self._data):
             return
         reset, names = "", set[str]()  # by the phases that follow, without other statements between
         written = [self._emitter.phase(s) if isinstance(s, SplitPhaseOperation) else () for s in statements]
@@ -196,7 +176,7 @@ class Renderer:
         if len(block.statements) == 1 and not _is_made(block.statements[0]):
             return self.statement(block.statements[0], 0)
         outer = self._column(old.span.start)
-        indent = outer + self._step
+        indent = outer + self._layout.step
         alone = not self.text(self._line_start(old.span.start), old.span.start).strip()
         if alone and "\n" in self.text(old.span.start, old.span.end):
             indent = outer  # the other lines of a long statement stay there: compilers warn of one that seems to go on
@@ -206,9 +186,7 @@ class Renderer:
             if not _is_made(statement):
                 text = self.lines([text.strip()], indent).rstrip("\n")
             inner.append(text + "\n")
-        if self.source.language == "fortran":
-            return "then\n" + "".join(inner) + self.lines(["end if"], outer).rstrip("\n")
-        return "{\n" + "".join(inner) + self._blanks(outer) + "}"
+        return self._layout.enclosed("".join(inner), outer)
 
     def statement(self, statement: Statement, indent: int) -> str:
         if isinstance(statement, PartialLoop):
@@ -303,16 +281,17 @@ class Renderer:
         """The loop's text with another head, in a loop over its strips."""
         start, end = self._start_of(self._chunk(loop), loop), self._chunk(loop)[1]
         line, column = self._line_start(loop.span.start), self._column(loop.span.start)
-        body, fortran = loop.body.span, self.source.language == "fortran"
-        head = self.text(loop.span.start, body.start)
-        changed = heads(self.source, loop, head)
+        body = loop.body.span
+        changed = self._emitter.strips(loop, self.text(loop.span.start, body.start))
         assert changed is not None  # progress/calls.py asked
         text = self.comment("lapwing: in strips, so that MPI can go on with what is under way", column)
         text += self.lines([*changed.outer, changed.inner], column)
-        if not fortran:
-            text = text.rstrip("\n") + head[closing(head) + 1 :]
-        text += self.block(loop.body).removeprefix("\n" if fortran else "") + self.text(body.end, loop.span.end) + "\n"
-        text += self.lines([*self._emitter.progress(), "end do" if fortran else "}"], column)
+        if changed.rest is not None:
+            text = text.rstrip("\n") + changed.rest + self.block(loop.body)
+        else:
+            text += self.block(loop.body).removeprefix("\n")
+        text += self.text(body.end, loop.span.end) + "\n"
+        text += self.lines([*self._emitter.progress(), changed.end], column)
         if start <= line and not self.text(line, loop.span.start).strip():
             return self.text(start, line) + text.rstrip("\n") + self.text(loop.span.end, end)
         return self.text(start, loop.span.start) + text.strip() + self.text(loop.span.end, end)
@@ -324,7 +303,7 @@ class Renderer:
         innermost = not any(isinstance(s, Loop) for s in last.loop.body.walk())
         limited = last.low is not None or last.high is not None
         fits = limited or (innermost and counts_plainly(last.loop))
-        return not loop.inside and fits and self.source.language == "fortran"
+        return not loop.inside and fits and language_of(self.source).splits_shell
 
     def _two_loops(self, loop: PartialLoop) -> Iterable[str]:
         level = loop.box[-1]
@@ -341,7 +320,7 @@ class Renderer:
         """What stands from ``at`` to the loop's body, with the loop's present bounds."""
         head = self._emitter.header(level)
         span, body = level.loop.span, level.loop.body.span
-        if self.source.language == "fortran":
+        if not self._layout.has_braces:
             line = max(at, self._line_start(span.start))
             return self.text(at, line) + self.lines([head], span.start - self._line_start(span.start))
         old = self.text(span.start, body.start)
@@ -382,46 +361,20 @@ class Renderer:
                 comment = "lapwing: messages that still travel must arrive before MPI ends"
                 return self.comment(comment, indent) + self.lines(self._emitter.drain(statement), indent)
             case If(condition=Operation(operator="!=", arguments=(left, right)), then=then):
-                sides = [expression_text(self.source, e) for e in (left, right)]
+                head, end = self._emitter.unless_equal(left, right)
                 inner = "".join(self.statement(s, indent + 3) for s in then.statements)
-                if self.source.language == "fortran":
-                    head, end = f"if ({sides[0]} .ne. {sides[1]}) then", "end if"
-                else:
-                    head, end = f"if ({sides[0]} != {sides[1]}) {{", "}"
                 return self.lines([head], indent) + inner + self.lines([end], indent)
             case Assign(target=target, value=value):
-                end = "" if self.source.language == "fortran" else ";"
-                sides = [expression_text(self.source, e) for e in (target, value)]
-                return self.lines([f"{sides[0]} = {sides[1]}{end}"], indent)
+                return self.lines([self._emitter.assignment(target, value)], indent)
             case Compound(body=body):
                 return "".join(self.statement(s, indent) for s in body.statements)
         raise TypeError(f"{type(statement).__name__} cannot be written")
 
     def lines(self, lines: Sequence[str], indent: int) -> str:
-        pieces = []
-        for line in lines:
-            deeper = len(line) - len(line.lstrip(" "))
-            if self.source.language == "fortran":
-                pieces.append(statement_lines(line.strip(), indent + deeper, self.source.form or "free"))
-            else:
-                pieces.append(self._blanks(indent + deeper) + line.strip() + "\n" if line.strip() else "\n")
-        return "".join(p if p.endswith("\n") else p + "\n" for p in pieces)
+        return self._layout.lines(lines, indent)
 
     def comment(self, text: str, indent: int) -> str:
-        if self.source.language == "fortran":
-            line = comment_line(text, indent, self.source.form or "free")
-        else:
-            line = f"{self._blanks(indent)}/* {text} */"
-        return line if line.endswith("\n") else line + "\n"
-
-    def _blanks(self, columns: int) -> str:
-        """The beginning of C's line, as the file has them: of tabs, or of blanks."""
-        tabs = columns // _TAB if self._in_tabs else 0
-        return "\t" * tabs + " " * (columns - _TAB * tabs)
-
-    @cached_property
-    def _in_tabs(self) -> bool:
-        return self.source.language != "fortran" and indentation_step(self.source) == "\t"
+        return self._layout.comment(text, indent)
 
     # ---- places -------------------------------------------------------------------------------------------------------
 
@@ -436,25 +389,14 @@ class Renderer:
         return indentation(self.source, offset)
 
     def _column(self, offset: int) -> int:
-        start = self._line_start(offset)
-        line = self.text(start, offset)
-        if self.source.language != "fortran":
-            line = line.expandtabs(_TAB)
-        body = line[6:] if self.source.form == "fixed" and len(line) > 6 else line
-        lead = len(line) - len(body)
-        return lead + len(body) - len(body.lstrip(" \t"))
+        return self._layout.column(self.text(self._line_start(offset), offset))
 
     def _indent_of_block(self, block: Block) -> int:
         for statement in block.statements:
             line = self.text(self._line_start(statement.span.start), statement.span.start)
             if statement.label is None and not line.strip():
                 return len(line.expandtabs(_TAB))
-        return self._column(block.span.start) + self._step
-
-    @cached_property
-    def _step(self) -> int:
-        """The columns of one level."""
-        return 3 if self.source.language == "fortran" else len(indentation_step(self.source).expandtabs(_TAB))
+        return self._column(block.span.start) + self._layout.step
 
 
 _TAB = 8  # columns

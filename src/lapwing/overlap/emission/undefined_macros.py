@@ -10,16 +10,16 @@ the lines.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.spelling import spellings
 from lapwing.overlap.source.spans import Source
-from lapwing.overlap.source.spelling import macros, spellings
+from lapwing.overlap.source.spelling import macros
 
 _WIDTH = 120
-_DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -42,8 +42,10 @@ def checks(program: Program, changed: Collection[int]) -> Mapping[int, Checks]:
     defined = [name for name in program.undefined if name in own]
     others = [name for name in program.undefined if name not in own]
     plain = Checks(_check(program.undefined))
-    in_c = Checks(_check(defined), _check(others))
-    return {number: plain if program.sources[number].language == "fortran" else in_c for number in files}
+    in_two = Checks(_check(defined), _check(others))
+    return {
+        number: in_two if language_of(program.sources[number]).support_after_includes else plain for number in files
+    }
 
 
 def beginning(source: Source) -> int:
@@ -52,7 +54,7 @@ def beginning(source: Source) -> int:
 
 
 def _is_preprocessed(source: Source) -> bool:
-    return source.language != "fortran" or _DIRECTIVE.search(source.data) is not None
+    return language_of(source).is_preprocessed(source)
 
 
 def _check(names: Iterable[str]) -> str:

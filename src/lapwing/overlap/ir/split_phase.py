@@ -134,7 +134,7 @@ class PartialLoop(Loop):
 
 @dataclass(frozen=True)
 class StripMinedLoop(Loop):
-    """A long innermost loop whose turns run in strips, with a progress call after each (emission/strip_mining.py)."""
+    """A long innermost loop whose turns run in strips, with a progress call after each (languages/shared/strip_mining.py)."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import has_messages, message_of
 from lapwing.overlap.ir.statements import Call, Statement, definitions
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.report.outcome import Options
 from lapwing.overlap.source.spans import Span
 
@@ -83,9 +84,11 @@ class Context:
         """By their keys, the variables that statements give nothing but basic types, and these."""
         program = self.analysis.program
         values: dict[str, set[str | None]] = {}
-        everything = (s for procedure in program.procedures.values() for s in procedure.body.walk())
         by_statements = (
-            (symbol.key, value) for s in everything for symbol, value in chain(definitions(s), _handed_out(s))
+            (symbol.key, value)
+            for procedure in program.procedures.values()
+            for s in procedure.body.walk()
+            for symbol, value in chain(definitions(s), _handed_out(s, language_of_procedure(program, procedure)))
         )
         for key, value in chain(program.initial.items(), by_statements):
             values.setdefault(key, set()).add(value.name if isinstance(value, Constant) else None)
@@ -117,22 +120,22 @@ def _ends_mpi(name: str) -> bool:
     return message is not None and message.name == "MPI_Finalize"
 
 
-def is_repeatable(call: Call, language: str) -> bool:
+def is_repeatable(call: Call, language: Language) -> bool:
     """Whether its arguments may be computed twice, or at another place of the program's text: no calls, no assignments."""
 
     def plain(expression: Expression) -> bool:
         if isinstance(expression, Invocation):
-            found = None if expression.name is None else summaries.lookup(expression.name, language)
+            found = None if expression.name is None else language.library(expression.name)
             return found is not None and found.pure
         return not isinstance(expression, Assignment | Unread)
 
     return all(plain(e) for e in call.every_expression())
 
 
-def _handed_out(statement: Statement) -> Iterator[tuple[Symbol, None]]:
+def _handed_out(statement: Statement, language: Language) -> Iterator[tuple[Symbol, None]]:
     """The variables that are arguments of a call that may write them."""
     message = message_of(statement)
-    parameters = () if message is None else mpi.fortran_parameters(message)
+    parameters = () if message is None else language.parameters(message)
     for number, argument in enumerate(statement.arguments if isinstance(statement, Call) else ()):
         if isinstance(argument, Name):
             symbol = argument.symbol

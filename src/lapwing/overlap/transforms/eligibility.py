@@ -11,8 +11,8 @@ from lapwing.overlap.ir.expressions import Constant
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.rewriter import called_in, message_of
 from lapwing.overlap.ir.statements import Statement
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.source.spelling import spellings
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.spelling import spellings
 from lapwing.overlap.transforms.context import Context
 
 
@@ -66,9 +66,7 @@ class Eligibility:
     def _headers(self) -> frozenset[int]:
         """C's headers. Every file that includes one would have its own slots, and all would define the same drain."""
         headers = frozenset(
-            number
-            for number, source in enumerate(self.read.sources)
-            if source.language == "c" and toolchain.is_header(source.path)
+            number for number, source in enumerate(self.read.sources) if language_of(source).is_header(source.path)
         )
         self._refuse_messages(
             self._statements_of(headers),
@@ -154,13 +152,13 @@ class Eligibility:
         return None if found is None else found[0].decode("latin-1")
 
     def _has_second_names(self) -> bool:
-        """C programs with a variable that is another one under a second name, which only the linker knows."""
+        """Programs with a variable that is another one under a second name, which only the linker knows."""
         second = [
             symbol.name
             for symbol in self.read.globals.values()
             if symbol.overlay is not None
             and symbol.where is not None
-            and self.read.sources[symbol.where.source].language == "c"
+            and language_of(self.read.sources[symbol.where.source]).has_second_names
         ]
         if not second:
             return False

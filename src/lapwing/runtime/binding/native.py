@@ -21,7 +21,7 @@ GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of
-# skewed loops over loops of their own although they depend on each other (tests/test_compiler.py), so that is off.
+# skewed loops over loops of their own although they depend on each other (tests/codegen/test_compilers.py), so that is off.
 TILE_FLAGS = (
     "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-lm",

@@ -225,24 +225,24 @@ class ActualFormalMapping:
         """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
         if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
             return None
-        fortran = self.state.language() == "fortran"
+        language = self.state.language()
         pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
         offsets = []
         for number, (inner, outer) in enumerate(pairs):
-            if dummy.allocatable or (dummy.pointer and fortran):
+            if dummy.allocatable or (dummy.pointer and not language.has_addresses):
                 offsets.append(Linear.number(0))  # it has the bounds of what it is given
                 continue
             low_in = self._bound_value(inner.lower, callee=True)
             low_out = self._bound_value(outer.lower, callee=False)
-            if low_in is None and inner.lower is None and fortran:
-                low_in = Linear.number(1)  # assumed shape begins at 1
+            if low_in is None and inner.lower is None and language.has_assumed_shape:
+                low_in = Linear.number(language.index_base)  # of an assumed shape
             if low_in is None or low_out is None:
                 return None
-            last = number == (len(pairs) - 1 if fortran else 0)
+            last = number == (len(pairs) - 1 if language.column_major else 0)
             if not last:
                 high_in = self._bound_value(inner.upper, callee=True)
                 high_out = self._bound_value(outer.upper, callee=False)
-                assumed_shape = inner.upper is None and fortran
+                assumed_shape = inner.upper is None and language.has_assumed_shape
                 if not assumed_shape and (
                     high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
                 ):

@@ -20,6 +20,7 @@ from lapwing.overlap.ir.expressions import (
     Symbol,
     without_casts,
 )
+from lapwing.overlap.languages.language import Language
 
 Declared = Callable[[Expression | None], Linear | None]
 _ONE = Linear.number(1)
@@ -31,7 +32,7 @@ def section_of(
     arguments: Sequence[Expression],
     environment: Environment,
     declared: Declared,
-    fortran: bool,
+    language: Language,
 ) -> tuple[Symbol, Section] | None:
     """The array and its elements that argument ``number`` of the call hands to MPI, where that is certain: a basic type as long
     as an element, and elements that lie one after another along the contiguous dimension, whole lines of it, or a section.
@@ -55,11 +56,11 @@ def section_of(
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
     if count is None or size is None or size != symbol.element.bytes:
         return None
-    if fortran and any(isinstance(index, Slice) for index in indices):
+    if any(isinstance(index, Slice) for index in indices):
         # A section is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11).
         return symbol, Section(tuple(map(environment.subscript, indices)))
     order = list(range(len(dimensions)))
-    if not fortran:
+    if not language.column_major:
         order.reverse()
     starts = _starts(dimensions, indices, environment, declared)
     return None if starts is None else _run(symbol, dimensions, starts, order, count, declared)

@@ -21,8 +21,7 @@ from lapwing.overlap.ir.value_kinds import shape_of
 
 def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
     """An MPI call of the program."""
-    fortran = state.language() == "fortran"
-    parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+    parameters = state.language().parameters(message)
     if message.kind is mpi.Kind.COMPLETION or message.name in ("MPI_Start", "MPI_Startall"):
         # First: the call itself changes the requests.
         state.found += _in_flight(state, message, arguments)
@@ -32,7 +31,7 @@ def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression],
             state.barrier = f"{message.name} has more arguments than expected"
             continue
         if not _buffer_argument(state, message, number, arguments, parameter):
-            _message_argument(state, argument, parameter, fortran)
+            _message_argument(state, argument, parameter)
         _touch_beyond(state, message, number, arguments, parameter)
     if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
         _remember_started(state, message, arguments)
@@ -61,7 +60,7 @@ def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression],
 
 
 def _read_buffer(state: State, argument: Expression) -> None:
-    if state.language() == "fortran":
+    if state.language().by_reference:
         base = argument.base if isinstance(argument, Element) else argument
         state.touch(base, None, writes=False, must=False)
     else:
@@ -74,7 +73,7 @@ def _buffer_argument(
     """A buffer of which it is certain what elements it is."""
     if parameter.role not in _BUFFER_ROLES or state.sectionless:
         return False
-    found = section_of(message, number, arguments, state.environment, state.declared, state.language() == "fortran")
+    found = section_of(message, number, arguments, state.environment, state.declared, state.language())
     if found is None:
         return False
     symbol, section = found
@@ -112,9 +111,7 @@ def _remember_started(state: State, message: mpi.MpiCall, arguments: Sequence[Ex
     for buffer in message.buffers:
         if buffer.argument >= len(arguments):
             continue
-        found = section_of(
-            message, buffer.argument, arguments, state.environment, state.declared, state.language() == "fortran"
-        )
+        found = section_of(message, buffer.argument, arguments, state.environment, state.declared, state.language())
         memory = state.analysis.memory_of(arguments[buffer.argument], state.procedure)
         symbol, section = (None, None) if found is None else (found[0], state.bound(found[1]))
         through = symbol is not None and symbol.pointer
@@ -160,15 +157,14 @@ def of_part(state: State, phase: SplitPhaseOperation) -> None:
         wait = mpi.lookup(phase.wait.name or "")
         assert wait is not None
         for number, argument in enumerate(phase.wait.arguments):
-            parameters = mpi.fortran_parameters(wait) if state.language() == "fortran" else wait.parameters
+            parameters = state.language().parameters(wait)
             if number < len(parameters) and parameters[number].role not in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
-                _message_argument(state, argument, parameters[number], state.language() == "fortran")
+                _message_argument(state, argument, parameters[number])
     if phase.part is not Part.SEND:
         # One communication's parts keep their order, and its next one waits for its end.
         slot = frozenset({Memory(f"slot {state.procedure.source}:{phase.slot}")})
         state.found.append(Access(None, None, True, False, False, slot, state.where))
-    fortran = state.language() == "fortran"
-    parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+    parameters = state.language().parameters(message)
     for number, argument in enumerate(arguments):
         if number >= len(parameters):
             break
@@ -178,7 +174,7 @@ def of_part(state: State, phase: SplitPhaseOperation) -> None:
             parameter = replace(parameter, reads=True)
         if _concerns(phase, parameter):
             if not _buffer_argument(state, message, number, arguments, parameter):
-                _message_argument(state, argument, parameter, fortran)
+                _message_argument(state, argument, parameter)
             _touch_beyond(state, message, number, arguments, parameter)
     if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
         state.target(phase.call.result, must=True)
@@ -237,11 +233,11 @@ def _is_in_turn(state: State, message: mpi.MpiCall) -> bool:
     return (releases or message.kind in _SENDING) and state.analysis.shows_order
 
 
-def _message_argument(state: State, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
+def _message_argument(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
     inner = without_casts(argument)
     if isinstance(inner, Constant | Number | Text):
         return
-    if fortran:
+    if state.language().by_reference:
         if parameter.writes and is_place(argument):
             _target_or_part(state, argument, parameter)
         if parameter.reads or not parameter.writes:

@@ -25,6 +25,8 @@ from lapwing.overlap.ir.expressions import (
     without_casts,
 )
 from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.source.spans import Span
 
 _VOLATILE = "volatile variables"
@@ -51,8 +53,8 @@ class State(ABC):
         # Found already in the statement: most of what it reads are subscripts, again and again.
         self._scalars: set[tuple[int, bool]] = set()
 
-    def language(self) -> str:
-        return self.analysis.program.sources[self.procedure.source].language
+    def language(self) -> Language:
+        return language_of_procedure(self.analysis.program, self.procedure)
 
     def section(self, element: Element) -> Section | None:
         if self.sectionless or not isinstance(element.base, Name):

@@ -53,7 +53,7 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.libraries.summaries import LibrarySummary
 from lapwing.overlap.source.spans import Span
 
 
@@ -180,8 +180,8 @@ class Transfer(State):
         lower, upper = self.environment.ends(loop)
         step = self.environment.linear(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
-        if self.language() != "fortran" and (everything or self._kept_in((loop.upper, loop.step)) & keys):
-            upper = None  # C evaluates its bound at every turn
+        if self.language().rechecks_bounds and (everything or self._kept_in((loop.upper, loop.step)) & keys):
+            upper = None
         self.environment.forget(keys - {loop.variable.key}, everything)
         terms = self.environment.terms
         own = terms.of_turn(loop, (lower, upper, step))
@@ -400,7 +400,7 @@ class Transfer(State):
         if message is not None:
             messages.of_call(self, message, arguments, call)
             return
-        library = summaries.lookup(name, self.language()) if name is not None else None
+        library = self.language().library(name) if name is not None else None
         if library is None:
             self.barrier = self.barrier or f"{name} is not in the sources"
             for argument in arguments:
@@ -409,10 +409,10 @@ class Transfer(State):
             return
         self._library(library, arguments)
 
-    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> None:
+    def _library(self, library: LibrarySummary, arguments: Sequence[Expression]) -> None:
         read, written = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
-            if self.language() == "fortran":
+            if self.language().by_reference:
                 if number in written:
                     self.target(argument, must=False)
                 elif library.inquiry and isinstance(argument, Name):
@@ -437,7 +437,7 @@ class Transfer(State):
         if library.ends:
             self.barrier = self.barrier or f"{library.name} ends the program"
 
-    def _asked(self, argument: Name, library: summaries.LibrarySummary) -> None:
+    def _asked(self, argument: Name, library: LibrarySummary) -> None:
         """Fortran: an inquiry about a variable."""
         if not library.reads_nothing_of(argument):
             self._shape(argument)
@@ -485,17 +485,17 @@ class Transfer(State):
 
     def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
-        fortran = self.language() == "fortran"
+        by_reference = self.language().by_reference
         for number, argument in enumerate(arguments):
             by_value = number < len(callee.parameters) and callee.parameters[number].by_value
-            if fortran and is_place(argument) and not by_value:
+            if by_reference and is_place(argument) and not by_value:
                 self.subexpressions(argument)
-            elif fortran:
+            elif by_reference:
                 self.value(argument)
             else:
                 self._argument_by_value(argument)
         does = call_effects(self, callee, arguments, self.where)
-        if fortran:
+        if self.language().has_assumed_shape:
             self._hand_shapes(callee, arguments, does.accesses)
         self.found += does.accesses
         self.operations += does.operations
@@ -537,7 +537,7 @@ class Transfer(State):
         return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
 
 
-def _is_of_standard_stream(library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> bool:
+def _is_of_standard_stream(library: LibrarySummary, arguments: Sequence[Expression]) -> bool:
     """Whether the call works on a stream that is no file of other ranks', too."""
     if library.stream is None or library.stream >= len(arguments):
         return False

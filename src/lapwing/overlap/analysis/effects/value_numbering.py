@@ -245,7 +245,7 @@ class Environment:
             return self.linear(symbol.value) if plain else None
         if symbol.type.base not in ("integer", "logical") or symbol.dimensions is not None or symbol.volatile:
             return None
-        if symbol.overlay is not None or _is_fortran_pointer(symbol):
+        if symbol.overlay is not None or _stands_for_target(symbol):
             return None  # it may have been assigned under another name
         if symbol.key in self.terms.unchanging:
             return self._unchanging(symbol)
@@ -417,7 +417,7 @@ class Environment:
         return text, depends | memory
 
     def _stale(self, symbol: Symbol) -> bool:
-        shared = symbol.overlay is not None or symbol.volatile or symbol.target or _is_fortran_pointer(symbol)
+        shared = symbol.overlay is not None or symbol.volatile or symbol.target or _stands_for_target(symbol)
         return self.lost or symbol.key in self.changed or shared
 
     def _joined(
@@ -504,8 +504,8 @@ def _named(kind: Type) -> str:
     return f"{'unsigned ' if kind.unsigned else ''}{kind.base} {kind.bytes}"
 
 
-def _is_fortran_pointer(symbol: Symbol) -> bool:
-    """Its name stands for what it points to; C's for an address."""
+def _stands_for_target(symbol: Symbol) -> bool:
+    """Whether its name stands for what it points to, and not for an address."""
     return symbol.pointer and symbol.type.base != "pointer"
 
 

@@ -17,16 +17,7 @@ from typing import Generic, TypeVar
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.inclusion import UNKNOWN_NODE, Constraints
 from lapwing.overlap.analysis.memory.no_alias import NoAlias
-from lapwing.overlap.dataflow.call_graph import (
-    CallGraph,
-    CallSite,
-    Hidden,
-    Target,
-    arguments_of,
-    is_cpp,
-    is_static,
-    language_of,
-)
+from lapwing.overlap.dataflow.call_graph import CallGraph, CallSite, Hidden, Target, arguments_of, is_static
 from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -51,7 +42,8 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Allocate, Assign, Call, Declare, Jump, Statement
 from lapwing.overlap.ir.value_kinds import Kind, Shape, shape_of, shape_of_symbol
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.registry import language_of_procedure, language_outside
+from lapwing.overlap.libraries.summaries import LibrarySummary
 from lapwing.overlap.source.spans import Span
 
 _LOST = frozenset({UNKNOWN, ANYTHING})
@@ -187,18 +179,17 @@ class _Model:
         self.memories: dict[int, Memory] = {UNKNOWN_NODE: UNKNOWN}
         self.references: dict[str, int] = {}
         self.returned: dict[str, int] = {}
-        self.languages = {key: language_of(program, p) for key, p in program.procedures.items()}
-        self.cpp = {key: is_cpp(program, p) for key, p in program.procedures.items()}
-        self.mixed = len(set(self.languages.values())) > 1
+        self.languages = {key: language_of_procedure(program, p) for key, p in program.procedures.items()}
+        self.mixed = len({language.linkage for language in self.languages.values()}) > 1
         self.dummies: frozenset[str] = frozenset(
             symbol.key
             for key, procedure in program.procedures.items()
-            if self.languages[key] == "fortran"
+            if self.languages[key].by_reference
             for symbol in procedure.parameters
         )
         self.given: dict[str, list[Expression]] = {}  # values given to a variable by its name
         self.changeable: set[str] = set()  # variables whose address something has
-        self._fortran_targets = self._find_fortran_targets()
+        self._targets = self._find_targets()
         self.lost = self.object(ANYTHING)
         for target in (self.lost, UNKNOWN_NODE):
             self.constraints.point(self.lost, target)
@@ -228,22 +219,22 @@ class _Model:
             return self.object(Memory(f"heap {span.source}:{span.start}", heap=span))
         return self.object(Memory(f"heap in {procedure.key if procedure is not None else 'initial values'}"))
 
-    def fortran_targets(self, type_: Type | None) -> frozenset[int]:
+    def targets(self, type_: Type | None) -> frozenset[int]:
         """What a Fortran pointer to this type may point to; without a type: a component that may be a pointer."""
-        found = {self.variable(s) for s in self._fortran_targets if type_ is None or _may_share(s.type, type_)}
+        found = {self.variable(s) for s in self._targets if type_ is None or _may_share(s.type, type_)}
         bases = self._pointer_bases if type_ is None else {type_.base, *(self._pointer_bases & {"struct", "other"})}
         found |= {self.object(Memory(f"allocated through pointers to {base}")) for base in bases}
         if self._pointer_bases and (self.mixed or self.callgraph.external_code):
             found.add(UNKNOWN_NODE)
         return frozenset(found)
 
-    def _find_fortran_targets(self) -> list[Symbol]:
+    def _find_targets(self) -> list[Symbol]:
         symbols: dict[str, Symbol] = {}
         for key, procedure in self.program.procedures.items():
-            if self.languages[key] == "fortran":
+            if not self.languages[key].has_addresses:
                 symbols |= {symbol.key: symbol for symbol in (*procedure.symbols.values(), *procedure.parameters)}
         self._pointer_bases = {symbol.type.base for symbol in symbols.values() if symbol.pointer}
-        self.fortran_symbols = symbols
+        self.without_addresses = symbols
         return [symbol for symbol in symbols.values() if symbol.target and not symbol.pointer]
 
     def visible_outside(self, symbol: Symbol) -> bool:
@@ -276,8 +267,7 @@ class _Denotation(ABC, Generic[V]):
     def __init__(self, model: _Model, procedure: Procedure | None) -> None:
         self.model = model
         self.procedure = procedure
-        self.fortran = procedure is not None and model.languages[procedure.key] == "fortran"
-        self.cpp = procedure is not None and model.cpp[procedure.key]
+        self.language = language_outside(model.program) if procedure is None else model.languages[procedure.key]
 
     @abstractmethod
     def fixed(self, objects: Iterable[int]) -> V:
@@ -298,15 +288,15 @@ class _Denotation(ABC, Generic[V]):
     def is_empty(self, value: V) -> bool: ...
 
     def objects(self, expression: Expression) -> V:
-        return self._fortran_objects(expression) if self.fortran else self._c_objects(expression)
+        return self._objects(expression) if self.language.has_addresses else self._named(expression)
 
     def value(self, expression: Expression, *, pointer: bool) -> V:
         """What an expression's value may point to. ``pointer``: it is used as a pointer, whatever its type says."""
-        return self._fortran_objects(expression) if self.fortran else self._c_value(expression, pointer)
+        return self._value(expression, pointer) if self.language.has_addresses else self._named(expression)
 
     def pointer(self, expression: Expression) -> V:
         """What the value of a C expression that is certainly a pointer may point to: ANYTHING if that is not modelled."""
-        found = self._c_value(expression, True)
+        found = self._value(expression, True)
         if self.is_empty(found) and not self._leads_nowhere(expression):
             return self.fixed([self.model.lost])
         return found
@@ -318,36 +308,36 @@ class _Denotation(ABC, Generic[V]):
             return self.model.callgraph.resolve(expression.name, self.procedure)[0] is Target.MPI
         return isinstance(expression, Number | Text | Constant)
 
-    # Fortran
+    # where names mean the memory itself
 
-    def _fortran_objects(self, expression: Expression) -> V:
+    def _named(self, expression: Expression) -> V:
         match expression:
             case Name(symbol):
                 if symbol.pointer:
-                    return self.fixed(self.model.fortran_targets(symbol.type))
+                    return self.fixed(self.model.targets(symbol.type))
                 return self.fixed([self.model.variable(symbol)])
             case Element(base, _):
-                return self._fortran_objects(base)
+                return self._named(base)
             case Member(base, _):
-                return self.union(self._fortran_objects(base), self.fixed(self.model.fortran_targets(None)))
+                return self.union(self._named(base), self.fixed(self.model.targets(None)))
             case Unread():
                 return self._unread(expression)
             case Invocation(name, _):
-                return self._fortran_result(name)
+                return self._named_result(name)
         return self.fixed(())
 
-    def _fortran_result(self, name: str | None) -> V:
+    def _named_result(self, name: str | None) -> V:
         target, callee, _ = self.model.callgraph.resolve(name, self.procedure)
         if target is Target.UNKNOWN:
             return self.fixed((UNKNOWN_NODE,))
         result = self.model.program.procedures[callee].result if callee is not None else None
         if result is not None and result.pointer:
-            return self.fixed(self.model.fortran_targets(result.type))
+            return self.fixed(self.model.targets(result.type))
         return self.fixed(())
 
-    # C
+    # where values are addresses
 
-    def _c_objects(self, expression: Expression) -> V:
+    def _objects(self, expression: Expression) -> V:
         match expression:
             case Name(symbol):
                 if _is_reference(symbol):
@@ -356,24 +346,24 @@ class _Denotation(ABC, Generic[V]):
             case Element(base, indices):
                 return self._indexed(base, len(indices))
             case Deref(pointer):
-                return self._c_value(pointer, True)
+                return self._value(pointer, True)
             case Member(base, _):
-                return self._c_objects(base)
+                return self._objects(base)
             case Cast(_, value):
-                return self._c_objects(value)
+                return self._objects(value)
             case Assignment(target, _, _, _):
-                return self._c_objects(target)
+                return self._objects(target)
             case Operation("?:" | ",", arguments):
-                return self.union(*(self._c_objects(argument) for argument in arguments))
+                return self.union(*(self._objects(argument) for argument in arguments))
             case Invocation():
-                return self._returned(expression, self._c_objects)
+                return self._returned(expression, self._objects)
             case Unread():
                 return self._unread(expression)
         return self.fixed(())
 
     def _indexed(self, base: Expression, count: int) -> V:
         shape = shape_of(base)
-        found = self._c_value(base, True)
+        found = self._value(base, True)
         for _ in range(count - 1):
             shape = shape.step()
             found = self._stepped(found, shape)
@@ -387,21 +377,21 @@ class _Denotation(ABC, Generic[V]):
             return self.contents(objects)
         return self.union(objects, self.contents(objects))
 
-    def _c_value(self, expression: Expression, pointer: bool) -> V:
+    def _value(self, expression: Expression, pointer: bool) -> V:
         match expression:
             case Name() | Element() | Deref() | Member():
-                return self._c_stored(expression, pointer)
+                return self._stored(expression, pointer)
             case AddressOf(inner):
-                return self._c_objects(inner)
+                return self._objects(inner)
             case Cast(_, value):
-                return self._c_value(value, pointer)
+                return self._value(value, pointer)
             case Assignment(target, _, _, _):
-                return self._c_value(target, pointer)
+                return self._value(target, pointer)
             case Operation("{}", arguments) if pointer:  # an array without a name
                 memory = self.fixed([self.model.heap(expression.span, self.procedure)])
-                return self.union(memory, *(self._c_value(argument, False) for argument in arguments))
+                return self.union(memory, *(self._value(argument, False) for argument in arguments))
             case Operation(operator, arguments):
-                return self._c_operation(operator, arguments, pointer)
+                return self._operation(operator, arguments, pointer)
             case Invocation():
                 return self.result(expression)
             case Unread():
@@ -410,11 +400,11 @@ class _Denotation(ABC, Generic[V]):
                 return self.fixed((UNKNOWN_NODE,))
         return self.fixed(())
 
-    def _c_stored(self, expression: Expression, pointer: bool) -> V:
+    def _stored(self, expression: Expression, pointer: bool) -> V:
         shape = shape_of(expression)
         if shape.kind is Kind.NUMBER and not pointer:
             return self.fixed(())
-        objects = self._c_objects(expression)
+        objects = self._objects(expression)
         if shape.kind is Kind.ARRAY:
             return objects
         if isinstance(expression, Name) and not _is_reference(expression.symbol):
@@ -424,24 +414,24 @@ class _Denotation(ABC, Generic[V]):
             return self.union(objects, self.contents(objects))
         return self.contents(objects)
 
-    def _c_operation(self, operator: str, arguments: tuple[Expression, ...], pointer: bool) -> V:
+    def _operation(self, operator: str, arguments: tuple[Expression, ...], pointer: bool) -> V:
         if operator == ",":
-            return self._c_value(arguments[-1], pointer)
+            return self._value(arguments[-1], pointer)
         if operator == "?:":
             if any(shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY) for argument in arguments[1:]):
                 return self.union(*map(self.pointer, arguments[1:]))
-            return self.union(*(self._c_value(argument, pointer) for argument in arguments[1:]))
+            return self.union(*(self._value(argument, pointer) for argument in arguments[1:]))
         if operator in ("<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"):
             return self.fixed(())
         bases = tuple(argument for argument in arguments if shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY))
         if operator != "{}" and any(not isinstance(without_casts(base), Number) for base in bases):
             # A pointer and a number: the number is an offset.
             arguments = tuple(argument for argument in arguments if not shape_of(argument).plain)
-        return self.union(*(self._c_value(argument, False) for argument in arguments))
+        return self.union(*(self._value(argument, False) for argument in arguments))
 
     def result(self, call: Call | Invocation) -> V:
         """What the value of a C call may point to."""
-        return self._returned(call, lambda argument: self._c_value(argument, True))
+        return self._returned(call, lambda argument: self._value(argument, True))
 
     def _returned(self, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
         """What a C call's value may point to, or where the object lies that it is; ``chosen`` says the same of an argument."""
@@ -450,15 +440,13 @@ class _Denotation(ABC, Generic[V]):
             return self.contents_of(self.model.result(callee))
         if target is Target.UNKNOWN:
             return self.fixed((UNKNOWN_NODE,))
-        function = summaries.lookup(call.name, "c") if target is Target.KNOWN and call.name is not None else None
+        function = self.language.library(call.name) if target is Target.KNOWN and call.name is not None else None
         return self._known_result(function, call, chosen) if function is not None else self.fixed(())
 
-    def _known_result(
-        self, function: summaries.LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]
-    ) -> V:
+    def _known_result(self, function: LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
         parts = [chosen(call.arguments[number]) for number in function.chooses if number < len(call.arguments)]
         if function.returns is not None and function.returns < len(call.arguments):
-            parts.append(self._c_value(call.arguments[function.returns], True))
+            parts.append(self._value(call.arguments[function.returns], True))
         if function.allocates and function.fills is None:
             parts.append(self.fixed([self.model.heap(call.span, self.procedure)]))
         if function.lends:
@@ -562,6 +550,8 @@ class _Collector:
         self._initial_values()
 
     def _initial_values(self) -> None:
+        if not self.model.program.initial:
+            return
         writer = _Writer(self.model, None)
         for symbol in self._outlasting():
             value = self.model.program.initial.get(symbol.key)
@@ -579,7 +569,7 @@ class _Collector:
                 if self.model.visible_outside(symbol):
                     self._escape_variable(symbol)
         if self.model.mixed:
-            for symbol in self.model.fortran_symbols.values():
+            for symbol in self.model.without_addresses.values():
                 if symbol.target:
                     self._escape_variable(symbol)
 
@@ -591,11 +581,11 @@ class _Collector:
         yield from symbols.values()
 
     def _called_from_outside(self, procedure: Procedure) -> None:
-        fortran = self.model.languages[procedure.key] == "fortran"
+        has_addresses = self.model.languages[procedure.key].has_addresses
         for dummy in procedure.parameters:
-            if (fortran and not dummy.by_value) or (not fortran and _is_reference(dummy)):
+            if _is_reference(dummy) if has_addresses else not dummy.by_value:
                 self.constraints.point(self.model.reference(dummy), UNKNOWN_NODE)
-            if not fortran and not shape_of_symbol(dummy).plain:
+            if has_addresses and not shape_of_symbol(dummy).plain:
                 self.constraints.point(self.model.variable(dummy), UNKNOWN_NODE)
         self.constraints.escape(self.model.result(procedure.key))
 
@@ -647,14 +637,14 @@ class _Collector:
     def _return(self, value: Expression, writer: _Writer, procedure: Procedure) -> None:
         result = self.model.result(procedure.key)
         self._copy(result, writer.value(value, pointer=False))
-        if writer.cpp:
+        if writer.language.has_references:
             # The function may return a reference.
             self._copy(result, writer.objects(value))
 
     def _give(self, target: Expression, value: Expression, writer: _Writer, operator: str | None = None) -> None:
         if isinstance(target, Name) and not (_leaves_allocation(value) and operator is None):
             self.model.given.setdefault(target.symbol.key, []).append(value)
-        if writer.fortran or operator not in (None, "+", "-", "&", "|", "^"):
+        if not writer.language.has_addresses or operator not in (None, "+", "-", "&", "|", "^"):
             return
         shape = shape_of(target)
         if shape.kind is not Kind.NUMBER and not (operator is not None and shape_of(value).plain):
@@ -686,7 +676,7 @@ class _Collector:
 
     def _call(self, site: CallSite, writer: _Writer) -> None:
         call = site.call
-        if isinstance(call, Call) and call.result is not None and not writer.fortran:
+        if isinstance(call, Call) and call.result is not None and writer.language.has_addresses:
             value = Invocation(call.name, call.arguments, span=call.span)
             if isinstance(call.result, Name):
                 self.model.given.setdefault(call.result.symbol.key, []).append(value)
@@ -703,12 +693,12 @@ class _Collector:
             self._call_known(call, writer)
 
     def _bind(self, call: Call | Invocation, callee: Procedure, writer: _Writer) -> None:
-        to_fortran = self.model.languages[callee.key] == "fortran"
+        by_reference = self.model.languages[callee.key].by_reference
         for dummy, argument in arguments_of(call, callee):
-            if to_fortran:
-                self._bind_fortran(dummy, argument, writer)
-            elif writer.fortran:
-                self._bind_fortran_to_c(dummy, argument, writer)
+            if by_reference:
+                self._bind_by_reference(dummy, argument, writer)
+            elif writer.language.by_reference:
+                self._bind_other_language(dummy, argument, writer)
             elif _is_reference(dummy):
                 self._copy(self.model.reference(dummy), writer.objects(argument))
                 self._changeable(argument)
@@ -718,18 +708,18 @@ class _Collector:
                     self._copy(self.model.variable(dummy), writer.given(shape, argument))
         self._hand_over(call.arguments[len(callee.parameters) :], writer)
 
-    def _bind_fortran(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
+    def _bind_by_reference(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
         if dummy.by_value:
             return
         stands_for = self.model.reference(dummy)
         self._copy(stands_for, writer.value(argument, pointer=True))
-        if writer.fortran:
+        if writer.language.by_reference:
             for symbol in _dummies_in(argument, self.model):
                 self.constraints.copy(stands_for, self.model.reference(symbol))
         if dummy.allocatable or dummy.pointer:
             self._changeable(argument)
 
-    def _bind_fortran_to_c(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
+    def _bind_other_language(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
         # By reference, or by value a C_PTR, which may point to any TARGET: those have escaped.
         self._hand_over((argument,), writer)
         node = self.model.reference(dummy) if _is_reference(dummy) else self.model.variable(dummy)
@@ -742,7 +732,7 @@ class _Collector:
         """To code that is in no source."""
         for argument in arguments:
             self._escape(writer.value(argument, pointer=False))
-            if writer.fortran or writer.cpp:
+            if writer.language.by_reference or writer.language.has_references:
                 self._escape(writer.objects(argument))  # by reference
                 self._changeable(argument)
             self._escape_dummies(argument)
@@ -762,14 +752,16 @@ class _Collector:
             if parameter.role is mpi.Role.MEMORY and name not in _FORGOTTEN_BY_MPI:
                 self._hand_over((argument,), writer)
         given = _POINTERS_FROM_MPI.get(name)
-        if given is not None and given < len(call.arguments) and not writer.fortran:
+        if given is not None and given < len(call.arguments) and writer.language.has_addresses:
             fresh = [self.model.heap(call.span, writer.procedure)] if name == "MPI_ALLOC_MEM" else [UNKNOWN_NODE]
             self._store_behind(writer.value(call.arguments[given], pointer=True), writer.fixed(fresh))
 
     def _call_known(self, call: Call | Invocation, writer: _Writer) -> None:
-        function = summaries.lookup(call.name or "", "fortran" if writer.fortran else "c")
-        if function is None or writer.fortran:
-            self._call_known_fortran(call, function)
+        function = writer.language.library(call.name or "")
+        if function is None:
+            return
+        if not writer.language.has_addresses:
+            self._reshape(call, function)
             return
         arguments = call.arguments
         for to, origin in function.copies:
@@ -786,8 +778,9 @@ class _Collector:
         if function.calls:
             self._hand_over(arguments, writer)
 
-    def _call_known_fortran(self, call: Call | Invocation, function: summaries.LibrarySummary | None) -> None:
-        if function is not None and function.state == "heap":
+    def _reshape(self, call: Call | Invocation, function: LibrarySummary) -> None:
+        """What a library's procedure allocates, or frees, is its arguments."""
+        if function.state == "heap":
             for argument in _all_arguments(call):
                 self._changeable(argument)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.aliases import Aliases
-from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of, language_of
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of
 from lapwing.overlap.ir.accesses import UNKNOWN, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -35,7 +35,8 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import done_on_entry
 from lapwing.overlap.ir.statements import Allocate, Assign, Call, Declare, InputOutput, Loop, Opaque, Statement
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.libraries.summaries import LibrarySummary
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class ModRef:
         if key not in self._summaries:
             self._open.add(key)
             found: dict[MemoryReference, None] = {}
-            fortran = language_of(self.program, procedure) == "fortran"
-            for statement in done_on_entry(procedure) if fortran else ():
+            on_entry = language_of_procedure(self.program, procedure).declares_on_entry
+            for statement in done_on_entry(procedure) if on_entry else ():
                 found |= dict.fromkeys(_Reader(self, procedure).statement(statement))
             for statement in procedure.body.walk():
                 found |= dict.fromkeys(self.of(statement, procedure))
@@ -99,7 +100,7 @@ class ModRef:
         inner = bare(argument)
         if isinstance(inner, Constant | Number | Text):
             return None
-        if language_of(self.program, procedure) == "fortran":
+        if language_of_procedure(self.program, procedure).by_reference:
             base = base_of(inner)
             memory = self._objects(inner, procedure)
             return MemoryReference(base, False, memory, writes) if memory else None
@@ -147,7 +148,9 @@ class ModRef:
         for dummy, argument in arguments_of(call, callee):
             handed = self.handed(argument, caller, writes=touch.writes)
             if handed is not None and self.meet(handed, touch):
-                through = dummy.by_value or (dummy.pointer and language_of(self.program, callee) != "fortran")
+                through = dummy.by_value or (
+                    dummy.pointer and language_of_procedure(self.program, callee).has_addresses
+                )
                 found.append(MemoryReference(dummy, through, handed.memory | {Memory(dummy.key, dummy)}, touch.writes))
         return tuple(found)
 
@@ -200,7 +203,7 @@ class _Reader:
         self._touches = touches
         self._calls = calls
         self._procedure = procedure
-        self._fortran = language_of(touches.program, procedure) == "fortran"
+        self._language = language_of_procedure(touches.program, procedure)
         self._found: list[MemoryReference] = []
 
     def statement(self, statement: Statement) -> list[MemoryReference]:
@@ -243,18 +246,18 @@ class _Reader:
     def _unread(self, statement: Opaque) -> None:
         self._found.append(_ANYTHING)
         text = self._touches.program.sources[statement.span.source].text(statement.span)
-        words = set(_words(text.lower() if self._fortran else text))
+        words = set(_words(text if self._language.case_sensitive else text.lower()))
         for name, symbol in self._procedure.symbols.items():
             if name in words:
                 self._touch(Name(symbol), writes=True)
-                if symbol.pointer and not self._fortran:
+                if symbol.pointer and self._language.has_addresses:
                     self._hand(Name(symbol), writes=True)
 
     # ---- expressions --------------------------------------------------------------------------------------------------
 
     def _touch(self, place: Expression, *, writes: bool) -> None:
         symbol = place.symbol if isinstance(place, Name) else base_of(place)
-        through = symbol is not None and not isinstance(place, Name) and symbol.pointer and not self._fortran
+        through = symbol is not None and not isinstance(place, Name) and symbol.pointer and self._language.has_addresses
         self._found.append(MemoryReference(symbol, through, self._touches._objects(place, self._procedure), writes))
 
     def _hand(self, argument: Expression, *, writes: bool) -> None:
@@ -286,7 +289,7 @@ class _Reader:
             case Deref(pointer=pointer):
                 self._read(pointer)
             case Name(symbol=symbol):
-                if symbol.pointer and not self._fortran:
+                if symbol.pointer and self._language.has_addresses:
                     self._touch(place, writes=False)
             case _:
                 self._read(place)
@@ -294,7 +297,7 @@ class _Reader:
     def _read(self, expression: Expression) -> None:
         match expression:
             case Name(symbol=symbol):
-                address = symbol.dimensions is not None and not symbol.pointer and not self._fortran
+                address = symbol.dimensions is not None and not symbol.pointer and self._language.has_addresses
                 if symbol.storage is not Storage.CONSTANT and not address:
                     self._touch(expression, writes=False)
             case Element() | Member() | Deref():
@@ -323,7 +326,7 @@ class _Reader:
         callee = touches.program.procedures[key] if target is Target.PROCEDURE and key is not None else None
         values = {id(a) for dummy, a in arguments_of(call, callee) if dummy.by_value} if callee is not None else set()
         for argument in arguments:
-            if id(argument) in values and self._fortran:
+            if id(argument) in values and self._language.by_reference:
                 self._read(argument)
             else:
                 self._argument(argument)
@@ -337,7 +340,7 @@ class _Reader:
         if message is not None:
             self._message(message, arguments)
             return
-        library = summaries.lookup(name, "fortran" if self._fortran else "c") if name is not None else None
+        library = self._language.library(name) if name is not None else None
         if target is Target.KNOWN and library is not None:
             self._library(library, arguments)
             return
@@ -348,24 +351,24 @@ class _Reader:
     def _argument(self, argument: Expression) -> None:
         """An argument's own value; in Fortran a place is not read for being handed over."""
         inner = bare(argument)
-        if self._fortran and isinstance(inner, Name | Element | Member):
+        if self._language.by_reference and isinstance(inner, Name | Element | Member):
             self._way_to(inner)
         else:
             self._read(inner)
 
     def _message(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
-        parameters = mpi.fortran_parameters(message) if self._fortran else message.parameters
+        parameters = self._language.parameters(message)
         for argument, parameter in zip(arguments, parameters, strict=False):
-            if self._fortran or _is_address(bare(argument)):
+            if self._language.by_reference or _is_address(bare(argument)):
                 if parameter.reads:
                     self._hand(argument, writes=False)
                 if parameter.writes:
                     self._hand(argument, writes=True)
 
-    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> None:
+    def _library(self, library: LibrarySummary, arguments: Sequence[Expression]) -> None:
         reads, writes = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
-            if self._fortran:
+            if self._language.by_reference:
                 if number in writes:
                     self._hand(argument, writes=True)
                 elif not library.reads_nothing_of(bare(argument)):

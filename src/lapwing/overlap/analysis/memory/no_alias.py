@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of, is_cpp, is_static, language_of
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of, is_static
 from lapwing.overlap.ir.accesses import Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -27,7 +27,8 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Assign, Call, Declare, Jump, Statement, definitions, is_unread
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 
 _EXCHANGE = 3  # statements: t = a; a = b; b = t;
 _MEMORY_OF_MPI = 2  # the argument of MPI_Alloc_mem that is the pointer's address
@@ -78,7 +79,7 @@ class NoAlias:
         """Pointers that are arguments and keep the values they are given, with their procedures."""
         return {
             symbol.key: procedure
-            for procedure in self._c_procedures()
+            for procedure in self._procedures()
             for symbol in procedure.parameters
             if symbol.by_value and _leads_to_elements(symbol) and symbol.key not in self._written(procedure)
         }
@@ -89,7 +90,7 @@ class NoAlias:
         pair = (one.key, other.key)
         if not calls or pair in self._asked or callee.key in self._graph.address_taken:
             return False
-        if is_cpp(self._program, callee) and callee.key != callee.name and not is_static(callee.key):
+        if self._language(callee).has_hidden_calls and callee.key != callee.name and not is_static(callee.key):
             return False  # a method, which may be called as another class's
         if self._graph.external_code and not is_static(callee.key):
             return False
@@ -131,7 +132,7 @@ class NoAlias:
     def _found(self) -> tuple[dict[str, str], dict[str, tuple[Symbol, ...]]]:
         owners: dict[str, str] = {}
         exchanged: dict[str, tuple[Symbol, ...]] = {}
-        for procedure in self._c_procedures():
+        for procedure in self._procedures():
             pointers = [s for s in _symbols(procedure) if s.storage is Storage.LOCAL and _leads_to_elements(s)]
             if len(pointers) < 2:
                 continue
@@ -175,7 +176,7 @@ class NoAlias:
         target, callee, through = self._graph.resolve(value.name, procedure)
         if callee is not None:
             return not through and self._returns_fresh(self._program.procedures[callee])
-        function = summaries.lookup(value.name, "c") if target is Target.KNOWN else None
+        function = self._language(procedure).library(value.name) if target is Target.KNOWN else None
         return function is not None and function.allocates and function.fills is None and function.returns is None
 
     def _filled(self, statement: Statement, procedure: Procedure) -> Symbol | None:
@@ -192,7 +193,7 @@ class NoAlias:
         target, _, _ = self._graph.resolve(name, procedure)
         if target is Target.MPI:
             return _MEMORY_OF_MPI if name.removeprefix("P") == "MPI_Alloc_mem" else None
-        function = summaries.lookup(name, "c") if target is Target.KNOWN else None
+        function = self._language(procedure).library(name) if target is Target.KNOWN else None
         return function.fills if function is not None and function.allocates else None
 
     def _returns_fresh(self, procedure: Procedure) -> bool:
@@ -203,7 +204,7 @@ class NoAlias:
         return self._fresh[procedure.key]
 
     def _find_fresh(self, procedure: Procedure) -> bool:
-        if language_of(self._program, procedure) == "fortran" or not self._is_followed(procedure):
+        if not self._language(procedure).has_addresses or not self._is_followed(procedure):
             return False
         values = [s.value for s in procedure.body.walk() if isinstance(s, Jump) and s.kind == "return"]
         returned = {v.symbol for v in map(_plain, values) if isinstance(v, Name)}
@@ -235,7 +236,9 @@ class NoAlias:
                 return self._tells(value, pointers, procedure)
             case Invocation(name, arguments):
                 target, callee, _ = self._graph.resolve(name, procedure)
-                function = summaries.lookup(name, "c") if name is not None and target is Target.KNOWN else None
+                function = (
+                    self._language(procedure).library(name) if name is not None and target is Target.KNOWN else None
+                )
                 harmless = callee is None and function is not None and not (function.stores or function.calls)
                 rest = [a for a in arguments if not (harmless and isinstance(without_casts(a), Name))]
                 return any(self._tells(a, pointers, procedure) for a in rest)
@@ -245,8 +248,12 @@ class NoAlias:
 
     # ---- both ---------------------------------------------------------------------------------------------------------
 
-    def _c_procedures(self) -> Iterator[Procedure]:
-        return (p for p in self._program.procedures.values() if language_of(self._program, p) != "fortran")
+    def _language(self, procedure: Procedure) -> Language:
+        return language_of_procedure(self._program, procedure)
+
+    def _procedures(self) -> Iterator[Procedure]:
+        """Those whose pointers are addresses."""
+        return (p for p in self._program.procedures.values() if self._language(p).has_addresses)
 
     def _written(self, procedure: Procedure) -> set[str]:
         """Keys of the variables that the procedure gives values to; all, where that is not known."""

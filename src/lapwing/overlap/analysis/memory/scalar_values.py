@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.mod_ref import ModRef
-from lapwing.overlap.dataflow.call_graph import arguments_of, language_of
+from lapwing.overlap.dataflow.call_graph import arguments_of
 from lapwing.overlap.ir.accesses import Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -28,6 +28,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.statements import Assign, Call, Declare, Statement
+from lapwing.overlap.languages.registry import language_of, language_of_procedure
 
 _MOST = 16
 _MOST_DEEP = 50
@@ -141,19 +142,21 @@ class Values:
     def _begins_with_zero(self, symbol: Symbol) -> bool:
         """C's variables that live as long as the program do; Fortran's have no value."""
         given = symbol.storage not in _KEPT or symbol.key in self._program.initial
-        return not given and symbol.type.base == "integer" and not self._is_fortran(symbol)
+        return not given and symbol.type.base == "integer" and self._has_initial_value(symbol)
 
     def _initialised(self, symbol: Symbol) -> bool:
         """Whether the declaration may give it a value, which the program model does not hold."""
         if symbol.where is None:
             return True
-        if self._is_fortran(symbol) and symbol.storage is Storage.SAVED:
+        if not self._has_initial_value(symbol) and symbol.storage is Storage.SAVED:
             return True
         data = self._program.sources[symbol.where.source].data
         return _INITIALISED.match(data, symbol.where.start) is not None
 
-    def _is_fortran(self, symbol: Symbol) -> bool:
-        return symbol.where is not None and self._program.sources[symbol.where.source].language == "fortran"
+    def _has_initial_value(self, symbol: Symbol) -> bool:
+        """Whether the model, if nothing else, says what a variable begins with that lives as long as the program."""
+        where = symbol.where
+        return where is None or language_of(self._program.sources[where.source]).models_initial_values
 
     # ---- reading ------------------------------------------------------------------------------------------------------
 
@@ -204,10 +207,10 @@ class Values:
 
     def _bind(self, call: Call | Invocation, callee: Procedure) -> set[str]:
         understood: set[str] = set()
-        fortran = language_of(self._program, callee) == "fortran"
+        by_reference = language_of_procedure(self._program, callee).by_reference
         for dummy, argument in arguments_of(call, callee):
             self._give(dummy, argument)
-            if fortran and isinstance(argument, Name) and not dummy.by_value:
+            if by_reference and isinstance(argument, Name) and not dummy.by_value:
                 # What the callee gives its argument, it gives the variable.
                 self._give(argument.symbol, Name(dummy))
                 understood.add(argument.symbol.key)

@@ -26,7 +26,8 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Assign, Call, Statement
 from lapwing.overlap.ir.value_kinds import shape_of
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 
 MemoryOf = Callable[[Expression, Procedure], frozenset[Memory]]
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -54,8 +55,8 @@ class _Copies:
     def found(self) -> bool:
         return bool(self.requests) and any(map(self._copies, self.program.procedures.values()))
 
-    def _is_fortran(self, procedure: Procedure) -> bool:
-        return self.program.sources[procedure.source].language == "fortran"
+    def _language(self, procedure: Procedure) -> Language:
+        return language_of_procedure(self.program, procedure)
 
     # ---- requests -------------------------------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ class _Copies:
             for site in sites:
                 if site.target is Target.MPI:
                     yield from (f for argument in _request_arguments(site.call) for f in _fields_of(argument))
-                elif site.target is Target.PROCEDURE or self._is_fortran(procedure):
+                elif site.target is Target.PROCEDURE or self._language(procedure).by_reference:
                     yield from self._fields_given(site.call, self._parameters(site.callee))
             for statement in procedure.body.walk():
                 if not isinstance(statement, Call):
@@ -135,7 +136,7 @@ class _Copies:
 
     def _read(self, expression: Expression, procedure: Procedure) -> Iterator[Expression]:
         match expression:
-            case Name(symbol=symbol) if symbol.dimensions is not None and not self._is_fortran(procedure):
+            case Name(symbol=symbol) if symbol.dimensions is not None and self._language(procedure).has_addresses:
                 return  # an array's address
             case Name() | Element() | Member() | Deref():
                 yield expression
@@ -170,18 +171,18 @@ class _Copies:
 
     def _read_by_call(self, call: Call | Invocation, procedure: Procedure) -> Iterator[Expression]:
         target, callee, _ = self.graph.resolve(call.name, procedure)
-        fortran = self._is_fortran(procedure)
+        language = self._language(procedure)
         requests = {id(argument) for argument in (_request_arguments(call) if target is Target.MPI else ())}
-        library = summaries.lookup(call.name or "", "fortran" if fortran else "c") if target is Target.KNOWN else None
+        library = language.library(call.name or "") if target is Target.KNOWN else None
         parameters = self._parameters(callee)
-        looked_at = () if library is None or fortran else library.arguments_read(call.arguments)
+        looked_at = () if library is None or not language.has_addresses else library.arguments_read(call.arguments)
         for number, argument in enumerate(_all_arguments(call)):
             by_reference = number < len(parameters) and _is_by_reference(parameters[number])
             if id(argument) in requests or by_reference or (library is not None and library.inquiry):
                 yield from self._read_to_find(argument, procedure)
             else:
                 yield from self._read(argument, procedure)
-            if not fortran and (target is Target.UNKNOWN or number in looked_at):
+            if language.has_addresses and (target is Target.UNKNOWN or number in looked_at):
                 yield from _pointee(argument)
 
 

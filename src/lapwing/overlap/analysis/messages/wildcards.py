@@ -12,8 +12,9 @@ from lapwing.overlap.dataflow.call_graph import CallGraph, Target
 from lapwing.overlap.ir.expressions import Constant, Expression, Invocation, Name, Number, Operation, without_casts
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.statements import Call
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.source.spelling import joined, spellings
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of, language_outside
+from lapwing.overlap.languages.spelling import spellings
 
 
 class Wildcards:
@@ -54,8 +55,12 @@ class Wildcards:
     @cached_property
     def _named(self) -> int:
         """How often the program's text names a wildcard."""
-        in_sources = sum(max(_times_named(text, s.language) for text in joined(s)) for s in self._program.sources)
-        return in_sources + sum(_times_named(text, "c") for text in self._program.included)
+        found = 0
+        for source in self._program.sources:
+            language = language_of(source)
+            found += max(_times_named(text, language) for text in language.joined(source))
+        headers = language_outside(self._program)
+        return found + sum(_times_named(text, headers) for text in self._program.included)
 
     def _arguments(self) -> Iterable[Expression]:
         sites = (site for found in self._graph.sites.values() for site in found if site.target is Target.MPI)
@@ -90,22 +95,11 @@ def _is_reckoned(argument: Expression) -> bool:
     return isinstance(argument, Operation) and argument.operator in _ARITHMETIC
 
 
-def _times_named(text: bytes, language: str) -> int:
-    if not _WILDCARD.search(text):
-        return 0
-    if language == "c":
-        return sum(count for word, count in named_words(text).items() if word.startswith(_COMMON))
-    lines = [_COMMENT.sub(rb"\1", line) for line in text.splitlines()]
-    # What a USE statement lists keeps its name there, if it is not given another.
-    return sum(len((_RENAMED if _USE.match(line) else _WILDCARD).findall(line)) for line in lines)
+def _times_named(text: bytes, language: Language) -> int:
+    return language.names_of_wildcards(text) if _WILDCARD.search(text) else 0
 
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-_COMMON = "MPI_ANY"  # what macros may put the rest to
 _WILDCARD = re.compile(rb"MPI_ANY", re.IGNORECASE)
-_RENAMED = re.compile(rb"=>[ \t]*MPI_ANY", re.IGNORECASE)
 # The status of a request that stands for nothing has wildcards in it.
 _STATUS = re.compile(rb"\bMPI_(?:SOURCE|TAG)\b", re.IGNORECASE)
-_USE = re.compile(rb"[ \t]*use\b", re.IGNORECASE)
-# Fortran's, where no quote stands before it; of OpenMP's lines, compilers read what follows.
-_COMMENT = re.compile(rb"^([^'\"!]*)!(?!\$).*")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.dataflow.call_graph import is_static, language_of
+from lapwing.overlap.dataflow.call_graph import is_static
 from lapwing.overlap.ir.expressions import (
     AddressOf,
     Assignment,
@@ -23,6 +23,7 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import message_of
 from lapwing.overlap.ir.statements import Assign, Call, Declare, Opaque, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 
 WORLD, SELF = "MPI_COMM_WORLD", "MPI_COMM_SELF"
 _MOST_CALLERS = 8
@@ -168,7 +169,7 @@ class Communicators:
         """Someone else is given a variable itself, or its value."""
         name = handed.object if isinstance(handed, AddressOf) else handed
         assert isinstance(name, Name)
-        fortran = language_of(self._program, procedure) == "fortran"
+        by_reference = language_of_procedure(self._program, procedure).by_reference
         callee = None if call is None else self._program.resolve(call.name, procedure)
         if callee is not None and call is not None:
             summary = self._analysis.summary(callee)
@@ -179,7 +180,7 @@ class Communicators:
                 safe = dummy is not None and dummy.key not in written and summary.barrier is None
                 if argument is handed and not by_value and not safe:
                     self._lost.add(name.symbol.key)
-        elif (isinstance(handed, AddressOf) or (fortran and call is not None)) and not _harmless(call, handed):
+        elif (isinstance(handed, AddressOf) or (by_reference and call is not None)) and not _harmless(call, handed):
             self._lost.add(name.symbol.key)
 
 

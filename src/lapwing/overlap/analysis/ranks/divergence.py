@@ -19,7 +19,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.ranks.communicators import WORLD, Communicators, same_values
-from lapwing.overlap.dataflow.call_graph import Target, is_external, language_of
+from lapwing.overlap.dataflow.call_graph import Target, is_external
 from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -58,7 +58,9 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of, language_of_procedure
+from lapwing.overlap.libraries.summaries import LibrarySummary
 from lapwing.overlap.source.spans import Span
 
 
@@ -97,7 +99,7 @@ class _Frame:
     """One run through a procedure. ``loops``: those around, innermost last. ``left``: why some ranks may have left already."""
 
     procedure: Procedure
-    fortran: bool
+    language: Language
     labels: dict[str, int]  # labels that jumps go forward to, by where they stand
     reads: _Reads
     loops: list[Statement] = field(default_factory=list)
@@ -309,7 +311,7 @@ class RankDivergence:
         kept = self._state, self._control, getattr(self, "_frame", None)
         labels, loose = self._memories.jumps_of(procedure)
         reads = self._memories.reads.setdefault(key, {})
-        frame = _Frame(procedure, language_of(self._program, procedure) == "fortran", labels, reads, loose=loose)
+        frame = _Frame(procedure, language_of_procedure(self._program, procedure), labels, reads, loose=loose)
         self._frame = frame
         entry = self._heads.setdefault(id(procedure), set()) if frame.loose else set()
         self._state = entry | self._entries[key]
@@ -565,17 +567,14 @@ class RankDivergence:
                     return None
                 case Invocation(name=name):
                     target = self._graph.resolve(name, self._frame.procedure)[0]
-                    library = (
-                        summaries.lookup(name, self._language())
-                        if name is not None and target is Target.KNOWN
-                        else None
-                    )
+                    language = self._frame.language
+                    library = language.library(name) if name is not None and target is Target.KNOWN else None
                     if library is None or not library.pure or library.reads or library.writes:
                         return None
                 case Name(symbol=symbol):
                     if self._is_command_line(symbol):
                         return None
-                    address = symbol.dimensions is not None and not self._frame.fortran
+                    address = symbol.dimensions is not None and self._frame.language.has_addresses
                     if symbol.storage is not Storage.CONSTANT and not address:
                         found.update(dict.fromkeys(self._keys(part), symbol.name))
                 case Element() | Member() | Deref():
@@ -584,15 +583,12 @@ class RankDivergence:
                     found.update(dict.fromkeys(self._keys(part), name))
         return tuple(found.items())
 
-    def _language(self) -> str:
-        return language_of(self._program, self._frame.procedure)
-
     def _value_with_effects(self, expression: Expression) -> str | None:
         match expression:
             case Number() | Text() | Constant():
                 return None
             case Name(symbol=symbol):
-                address = symbol.dimensions is not None and not self._frame.fortran
+                address = symbol.dimensions is not None and self._frame.language.has_addresses
                 if symbol.storage is Storage.CONSTANT or address or self._is_command_line(symbol):
                     return None
                 return symbol.name if self._differs(expression) else None
@@ -658,9 +654,11 @@ class RankDivergence:
 
     def _keys(self, place: Expression, *, pointed: bool = False) -> frozenset[str]:
         """Keys of the memory a place is, or a pointer's value points to."""
-        if isinstance(place, Name) and not pointed and not (place.symbol.pointer and self._frame.fortran):
+        if isinstance(place, Name) and not pointed and (self._frame.language.has_addresses or not place.symbol.pointer):
             reference = (
-                place.symbol.storage is Storage.ARGUMENT and not place.symbol.by_value and not self._frame.fortran
+                place.symbol.storage is Storage.ARGUMENT
+                and not place.symbol.by_value
+                and not self._frame.language.by_reference
             )
             if not reference:
                 if place.symbol.key not in self._known:
@@ -716,7 +714,7 @@ class RankDivergence:
             all_of_it
             and symbol.overlay is None
             and not symbol.volatile
-            and not (self._frame.fortran and symbol.pointer)
+            and (self._frame.language.has_addresses or not symbol.pointer)
         ):
             self._state -= keys
 
@@ -746,14 +744,14 @@ class RankDivergence:
             if message is not None:
                 return self._message(message, call, arguments)
         if target is Target.KNOWN and name is not None:
-            library = summaries.lookup(name, self._language())
+            library = self._frame.language.library(name)
             if library is not None and not library.calls:
                 return self._library(library, arguments)
             if library is not None and self._calls_without_mpi(library, arguments):
                 return self._unknown(call, name, arguments, pointer, may_communicate=False)
         return self._unknown(call, name, arguments, pointer)
 
-    def _calls_without_mpi(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> bool:
+    def _calls_without_mpi(self, library: LibrarySummary, arguments: Sequence[Expression]) -> bool:
         """Whether the functions that the library's is given to call are the program's own, and run no call of MPI."""
         given = [without_casts(arguments[number]) for number in library.calls if number < len(arguments)]
         functions = [argument.object if isinstance(argument, AddressOf) else argument for argument in given]
@@ -761,10 +759,10 @@ class RankDivergence:
         found = [self._graph.resolve(name, self._frame.procedure)[1] for name in named]
         return len(found) == len(library.calls) and all(key in self._graph.without_mpi for key in found)
 
-    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> str | None:
+    def _library(self, library: LibrarySummary, arguments: Sequence[Expression]) -> str | None:
         found = [None if library.reads_nothing_of(a) else self._value(a) for a in arguments]
         reads = library.arguments_read(arguments)
-        if not self._frame.fortran:
+        if self._frame.language.has_addresses:
             found += [self._pointed(arguments[n]) for n in reads]
         what = next((w for w in found if w), None)
         if library.name in _SAME_EVERYWHERE or library.name in ("sprintf", "snprintf", "sscanf"):
@@ -772,7 +770,7 @@ class RankDivergence:
         elif library.io or library.state not in (None, "heap", "signgam"):
             what = f"what {library.name} gives"
         for number in library.arguments_written(arguments):
-            self._write(arguments[number], what, pointed=not self._frame.fortran)
+            self._write(arguments[number], what, pointed=self._frame.language.has_addresses)
         return what
 
     def _pointed(self, argument: Expression) -> str | None:
@@ -800,7 +798,7 @@ class RankDivergence:
         what = f"what {name or 'a function'} gives"
         for argument in arguments:
             self._value(argument)
-            if self._frame.fortran:
+            if self._frame.language.by_reference:
                 self._write(argument, what)
             else:
                 self._mark(self._keys(argument, pointed=True) if _may_point(argument) else ())
@@ -812,7 +810,7 @@ class RankDivergence:
         return what
 
     def _procedure(self, callee: Procedure, arguments: Sequence[Expression]) -> str | None:
-        fortran = language_of(self._program, callee) == "fortran"
+        by_reference = language_of_procedure(self._program, callee).by_reference
         caller = self._frame.procedure
         # Without what the callee cannot come to: states would hold the whole program's variables in every procedure.
         others = {key for key in self._state - self._alone if self._may_come_to(key, callee.key)}
@@ -828,7 +826,7 @@ class RankDivergence:
                 places.append((dummy, argument))
             if what is not None:
                 entry.add(dummy.key)
-                if not fortran and not dummy.by_value:
+                if not by_reference and not dummy.by_value:
                     continue
         for argument in arguments[len(callee.parameters) :]:
             self._value(argument)
@@ -837,7 +835,7 @@ class RankDivergence:
             self._waiting.discard(callee.key)
             self._run(callee)
         exits = self._exits.get(callee.key, set())  # one that calls itself is walked again when it has an end
-        self._after(callee, exits, places, fortran)
+        self._after(callee, exits, places, by_reference)
         result = {_result_key(callee)} if callee.result is None else {callee.result.key, _result_key(callee)}
         return f"what {callee.name} gives" if result & exits else None
 
@@ -947,7 +945,7 @@ class RankDivergence:
             self._waiting.add(callee.key)
 
     def _after(
-        self, callee: Procedure, exits: State, places: Sequence[tuple[Symbol, Expression]], fortran: bool
+        self, callee: Procedure, exits: State, places: Sequence[tuple[Symbol, Expression]], by_reference: bool
     ) -> None:
         """What the callee wrote is as it left it."""
         dummies, own = self._memories.own_of(callee)
@@ -966,7 +964,7 @@ class RankDivergence:
             self._mark(differing)
         for dummy, argument in places:
             if dummy.key in written:
-                whole = None if dummy.dimensions is None and fortran else False
+                whole = None if dummy.dimensions is None and by_reference else False
                 self._write(argument, dummy.name if dummy.key in exits else None, whole=whole)
 
     def _shared(self, keys: Iterable[str]) -> set[str]:
@@ -975,12 +973,12 @@ class RankDivergence:
     # ---- MPI ----------------------------------------------------------------------------------------------------------
 
     def _message(self, message: mpi.MpiCall, call: Call | Invocation, arguments: Sequence[Expression]) -> str | None:
-        fortran = self._frame.fortran
-        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        by_reference = self._frame.language.by_reference
+        parameters = self._frame.language.parameters(message)
         inputs = [
             self._value(argument)
             for argument, parameter in zip(arguments, parameters, strict=False)
-            if not (fortran and parameter.writes)
+            if not (by_reference and parameter.writes)
         ]
         place = mpi.index_of(message, mpi.Role.COMM)
         communicator = arguments[place] if place is not None and place < len(arguments) else None
@@ -999,12 +997,12 @@ class RankDivergence:
         shared = communicator is None or same_values(sent, self._among, self._parents)
         same = shared and (message.name in _FOR_ALL or (message.name in _SAME_EVERYWHERE and not any(inputs)))
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=False)):
-            if not parameter.writes or (isinstance(argument, Constant) and not fortran):
+            if not parameter.writes or (isinstance(argument, Constant) and not by_reference):
                 continue
             constant = parameter.role in _ALWAYS_THE_SAME
             what = None if same or constant else f"what {message.name} gives"
             whole = self._fills(message, number, arguments) if parameter.role in _BUFFER_ROLES else None
-            self._write(argument, what, whole=whole, pointed=not fortran)
+            self._write(argument, what, whole=whole, pointed=not by_reference)
         if any(parameter.writes for parameter in parameters) and message.name == "MPI_Wtime":
             return "the clock"
         return None if message.ierror else f"what {message.name} gives"
@@ -1115,11 +1113,12 @@ def _overlays(program: Program) -> dict[str, frozenset[str]]:
 
 
 def _alone(program: Program) -> frozenset[str]:
-    """Keys of the variables that nobody comes to who cannot name them. In C arrays are handed on without an address operator."""
-    fortran = all(source.language == "fortran" for source in program.sources)
+    """Keys of the variables that nobody comes to who cannot name them. Where an array's name is its address, arrays are handed on
+    without an address operator."""
+    has_addresses = any(language_of(source).has_addresses for source in program.sources)
     symbols = [s for p in program.procedures.values() for s in p.symbols.values()]
     return frozenset(
-        s.key for s in (*symbols, *program.globals.values()) if s.alone and (fortran or s.dimensions is None)
+        s.key for s in (*symbols, *program.globals.values()) if s.alone and (not has_addresses or s.dimensions is None)
     )
 
 

@@ -22,7 +22,6 @@ from lapwing.overlap.analysis.effects.value_numbering import Environment, is_pur
 from lapwing.overlap.analysis.iteration_order import carries_no_dependence, counters, written_in
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.reductions import Reductions, reductions
-from lapwing.overlap.emission.emitter import c_ends
 from lapwing.overlap.ir.accesses import Access
 from lapwing.overlap.ir.expressions import (
     Element,
@@ -40,13 +39,11 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import (
     counts_plainly,
     is_default_integer,
-    is_intrinsic,
     is_seen_by_its_name,
-    is_spelled_signed,
-    types_in,
 )
 from lapwing.overlap.ir.split_phase import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.ir.statements import Evaluate, If, Jump, Loop, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.code_motion import Apart
 
 _WIDEST = 3  # planes left for the boundary on each side
@@ -54,7 +51,6 @@ _DEEPEST = 4  # planes between the interior and memory it keeps away from: what 
 _LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
 _MOST_BOXES = 8  # of limits that are tried
 _FAR = 1_000_000  # planes outside, for a try
-_INTRINSICS = ("max", "min", "merge")  # that the heads of divided loops call
 _ROW = 8  # turns that make a row
 _CUBE = 16  # turns a side of a small nest
 _LEAST_SHARE = 0.5  # of it that must be interior; what its shell does costs more than if it were done with the rest
@@ -192,7 +188,7 @@ def interior(
     summed = reductions(analysis, loop, procedure)
     needed -= summed.keys
     names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
-    if inside_last or analysis.program.sources[procedure.source].language == "fortran":
+    if inside_last or language_of_procedure(analysis.program, procedure).splits_shell:
         # An interior, and a shell in two loops, may leave another number in their variables than the whole.
         counting = [level.loop.variable for level in box]
         names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
@@ -251,34 +247,19 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     nest: list[Loop] = []
     if not analysis.is_as_read(loop, procedure):
         return nest  # both parts take the text of the whole
-    c = analysis.program.sources[procedure.source].language != "fortran"
-    if not c and not all(is_intrinsic(name, analysis.program, procedure) for name in _INTRINSICS):
+    source, language = analysis.program.sources[procedure.source], language_of_procedure(analysis.program, procedure)
+    if not language.can_bound(analysis.program, procedure):
         return nest
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
-        if _may_wrap(loop) if c else not is_seen_by_its_name(loop.variable, procedure):
+        if not language.has_countable_ends(source, loop, procedure, _WIDEST):
             break
         if nest and in_the_way(analysis, loop, procedure) is not None:
-            break
-        source = analysis.program.sources[procedure.source]
-        if source.language != "fortran" and c_ends(source, loop) is None:
             break
         nest.append(loop)
         if len(loop.body.statements) != 1 or not isinstance(loop.body.statements[0], Loop):
             break
         loop = loop.body.statements[0]
     return nest
-
-
-def _may_wrap(loop: Loop) -> bool:
-    """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
-    ends = (loop.lower, loop.upper)
-    if loop.wraps and not all(isinstance(e, Number) and e.value >= 0 for e in ends):
-        return True
-    high = loop.upper if loop.step == Number(1) else loop.lower
-    # A number may stand for a macro or a sizeof, of any type.
-    near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
-    kinds = [kind for e in loop.expressions() for kind in types_in(e)]
-    return near or not all(kind is not None and is_spelled_signed(kind) for kind in (loop.variable.type, *kinds))
 
 
 # ---- the largest box ----------------------------------------------------------------------------------------------------
@@ -556,9 +537,11 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
 
 
 def _has_signed_bounds(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
-    """C: whether the bounds' texts are of signed variables and plain numbers, which compare with limits as numbers do."""
-    source = analysis.program.sources[procedure.source]
-    spelled = None if source.language == "fortran" else c_ends(source, loop)
+    """Whether the bounds' texts, if any are taken over, are of signed variables and plain numbers, which compare with limits as
+    numbers do."""
+    spelled = language_of_procedure(analysis.program, procedure).spelled_ends(
+        analysis.program.sources[procedure.source], loop
+    )
     names = {e.symbol.name for e in loop.every_expression() if isinstance(e, Name)}
     return all(word in names or word.isdigit() for text in spelled or () for word in re.findall(r"\w+", text))
 
@@ -597,13 +580,11 @@ def _spelled(
 ) -> list[Expression]:
     """Expressions that have the term's value in the nest, or may have it."""
     changing = analysis.written(nest[0].body, procedure)[0] | {nest[0].variable.key}
-    c = analysis.program.sources[procedure.source].language != "fortran"
+    language = language_of_procedure(analysis.program, procedure)
 
     def stays(expression: Expression) -> bool:
         symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
-        return all(
-            is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s.type)) for s in symbols
-        )
+        return all(is_default_integer(s) and s.key not in changing and language.is_signed(s.type) for s in symbols)
 
     found: list[Expression] = [
         Name(symbol)

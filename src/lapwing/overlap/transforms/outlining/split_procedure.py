@@ -27,14 +27,11 @@ from lapwing.overlap.analysis.dependence import Conflict, conflict
 from lapwing.overlap.analysis.effects.effects import Effects, is_only_read
 from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.analysis.motion_barriers import MotionBarriers
-from lapwing.overlap.dataflow.call_graph import is_cpp
-from lapwing.overlap.emission.external import wants_external
 from lapwing.overlap.ir.expressions import AddressOf, Cast, Element, Expression, Name, Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import (
     called_in,
     declared_in,
-    has_explicit_shape,
     hidden_name,
     is_for_its_block,
     message_of,
@@ -44,7 +41,8 @@ from lapwing.overlap.ir.rewriter import (
 )
 from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Declare, Evaluate, Jump, Loop, Nothing, Opaque, Statement
-from lapwing.overlap.languages.c.redeclarations import redeclared
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.code_motion import Apart, CodeMotion, Ends, Halves
 from lapwing.overlap.transforms.context import Context
@@ -108,18 +106,9 @@ class SplitProcedures:
         return self._calls(self._with_numbers(call, callee, values), parts, caller)
 
     def _refuse_hidden(self, call: Call, callee: Procedure) -> None:
-        fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
-        self._refuse_messages(
-            callee,
-            "parts of its procedure can be named where it is called",
-            f"not all that stands beside {callee.name} can be named here"
-            if fortran
-            else f"{callee.name} is not declared before all functions here, or by words that mean something else by now",
-            "use its module without ONLY, and do not make all of it private"
-            if fortran
-            else "declare it at the top of the file, or in a header",
-            call.span,
-        )
+        obligation = "parts of its procedure can be named where it is called"
+        found, advice = language_of_procedure(self.context.analysis.program, callee).unseen_parts(callee.name)
+        self._refuse_messages(callee, obligation, found, advice, call.span)
 
     def _refuse_messages(self, callee: Procedure, obligation: str, found: str, advice: str, where: Span) -> None:
         for statement in callee.body.walk():
@@ -186,8 +175,8 @@ class SplitProcedures:
         returns = any(j.value is not None for j in jumps)
         if callee.source in self.left or self._is_declared_elsewhere(callee):
             return False
-        if callee.inline and not is_cpp(self.context.analysis.program, callee):
-            return False  # C: nothing says that there will be definitions of the parts
+        if callee.inline and language_of_procedure(self.context.analysis.program, callee).inline_may_be_undefined:
+            return False  # nothing says that there will be definitions of the parts
         if self.context.analysis.graph.recursive(self.context.analysis.origin(callee).key):
             return False
         fenced = MotionBarriers(self.context.analysis.program, callee).any
@@ -214,38 +203,24 @@ class SplitProcedures:
         return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
 
     def _may_be_renamed(self, callee: Procedure) -> bool:
-        """Whether a procedure with this head can have any name, of which its text makes no use; Fortran: and needs no interface
-        where it has no host."""
-        source = self.context.analysis.program.sources[callee.source]
+        """Whether a procedure with this head can have any name, of which its text makes no use."""
+        analysis = self.context.analysis
+        source = analysis.program.sources[callee.source]
         head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
-        if source.language != "fortran":
-            # Not K&R's, whose parameters are declared between the parentheses and the brace; and each has a name.
-            ends = head.rstrip().removesuffix("{").rstrip().endswith((")", "noexcept", "const", "override"))
-            named = self.context.analysis.own_names.in_text_of(self.context.analysis.origin(callee))
-            return ends and all(p.name for p in callee.parameters) and not named
-        return not _TIED_NAME.search(head) and (
-            callee.host is not None or not any(map(_wants_interface, callee.parameters))
-        )
+        language = language_of_procedure(analysis.program, callee)
+        return language.can_take_other_name(callee, head) and not analysis.names_itself(callee)
 
     def _sees_halves(self, caller: Procedure, callee: Procedure) -> bool:
         """Whether the halves, which stand where the callee does, can be named where the caller does."""
         analysis = self.context.analysis
-        sources = analysis.program.sources
-        if sources[callee.source].language != "fortran":
-            place = analysis.origin(caller).span.start
-            return redeclared(analysis.program, analysis.origin(callee), caller.source, place) is not None
-        if callee.host is None:
-            return not wants_external(sources[caller.source])
-        return callee.host in caller.open_hosts
+        language = language_of_procedure(analysis.program, callee)
+        original, place = analysis.origin(callee), analysis.origin(caller).span.start
+        return language.sees_parts(analysis.program, caller, callee, original, place)
 
     def _is_declared_elsewhere(self, callee: Procedure) -> bool:
-        """C++: whether a class or a namespace holds the procedure, its name is overloaded, or its parameters have default values:
-        a declaration made from its head would be another one's, or not allowed."""
-        if not is_cpp(self.context.analysis.program, callee):
-            return False
-        source = self.context.analysis.program.sources[callee.source]
-        head = source.data[callee.span.start : callee.body.span.start]
-        return callee.key not in (callee.name, f"{source.path.name}::{callee.name}") or b"=" in head
+        """Whether a declaration made from its head would be another one's, or not allowed."""
+        program = self.context.analysis.program
+        return language_of_procedure(program, callee).is_declared_elsewhere(callee, program.sources[callee.source])
 
     def _register(self, callee: Procedure, halves: Halves) -> DividedProcedure | None:
         """The two procedures, if no local variable is carried over."""
@@ -331,8 +306,7 @@ class SplitProcedures:
         """The arguments that are memory which a communication reads and writes until it is complete."""
         message = mpi.lookup(call.name or "")
         assert message is not None
-        fortran = self.context.analysis.program.sources[callee.source].language == "fortran"
-        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        parameters = language_of_procedure(self.context.analysis.program, callee).parameters(message)
         return [a for parameter, a in zip(parameters, call.arguments, strict=False) if parameter.role in _KEPT]
 
     def _named(
@@ -366,8 +340,8 @@ class SplitProcedures:
         first = DividedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
         last = DividedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
         analysis = self.context.analysis
-        fortran = analysis.program.sources[caller.source].language == "fortran"
-        if not all(_is_not_copied(call.arguments[n], fortran) for n in self.lent[parts.first.name]):
+        language = language_of_procedure(analysis.program, caller)
+        if not all(_is_not_copied(call.arguments[n], language) for n in self.lent[parts.first.name]):
             self._refuse_messages(
                 parts.whole,
                 "its buffer is contiguous memory",
@@ -377,7 +351,7 @@ class SplitProcedures:
             )
             return None
         given = zip_longest(call.arguments, parts.whole.parameters[: len(call.arguments)])
-        again = [Evaluate(e, span=call.span) for a, dummy in given for e in _evaluated(a, dummy, fortran)]
+        again = [Evaluate(e, span=call.span) for a, dummy in given for e in _evaluated(a, dummy, language)]
         done, *looked_up = analysis.walk([first, *again], caller)
         if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
             return None
@@ -519,19 +493,12 @@ def _dummies(procedure: Procedure, arguments: Sequence[Expression]) -> frozenset
     return frozenset(n for n, dummy in enumerate(procedure.parameters) if Name(dummy) in bases)
 
 
-def _is_not_copied(argument: Expression, fortran: bool) -> bool:
+def _is_not_copied(argument: Expression, language: Language) -> bool:
     """Whether a procedure certainly gets the argument's own memory."""
-    if not fortran:
+    if not language.copies_arguments:
         return True
     constant = isinstance(argument, Name) and argument.symbol.storage is Storage.CONSTANT
-    return is_contiguous(argument, fortran) and not constant
-
-
-def _wants_interface(dummy: Symbol) -> bool:
-    """Whether Fortran lets only procedures with an interface have such a dummy argument."""
-    shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
-    special = dummy.optional or dummy.pointer or dummy.allocatable or dummy.target or dummy.by_value or dummy.volatile
-    return shaped or special or dummy.type.base in ("struct", "other")
+    return is_contiguous(argument, language) and not constant
 
 
 def _may_be_two(call: Call) -> bool:
@@ -544,27 +511,28 @@ def _is_plain(symbol: Symbol) -> bool:
     return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
 
 
-def _evaluated(argument: Expression, dummy: Symbol | None, fortran: bool) -> tuple[Expression, ...]:
+def _evaluated(argument: Expression, dummy: Symbol | None, language: Language) -> tuple[Expression, ...]:
     """What is computed to hand on the argument; of memory only its address is handed on."""
-    if fortran and dummy is not None and (dummy.by_value or (_is_pointer(argument) and not dummy.pointer)):
+    by_reference = language.by_reference
+    if by_reference and dummy is not None and (dummy.by_value or (_is_pointer(argument) and not dummy.pointer)):
         return (argument,)
-    return _computed(argument, fortran)
+    return _computed(argument, by_reference)
 
 
 def _is_pointer(argument: Expression) -> bool:
     return isinstance(argument, Name) and argument.symbol.pointer
 
 
-def _computed(argument: Expression, fortran: bool) -> tuple[Expression, ...]:
+def _computed(argument: Expression, by_reference: bool) -> tuple[Expression, ...]:
     if isinstance(argument, Cast):
-        return _computed(argument.value, fortran)
+        return _computed(argument.value, by_reference)
     if isinstance(argument, AddressOf):
         return _computed(argument.object, True)
     if isinstance(argument, Name) and (
-        fortran or (argument.symbol.dimensions is not None and not argument.symbol.pointer)
+        by_reference or (argument.symbol.dimensions is not None and not argument.symbol.pointer)
     ):
         return ()
-    if isinstance(argument, Element) and isinstance(argument.base, Name) and fortran:
+    if isinstance(argument, Element) and isinstance(argument.base, Name) and by_reference:
         base = (argument.base,) if argument.base.symbol.pointer else ()
         return (*base, *argument.indices)
     return (argument,)
@@ -575,5 +543,3 @@ _LONGEST = 50  # of 63 characters that a name may have
 _RETURN = re.compile(r"(?i)\b(?:return|entry)\b")
 _OWN_MEMORY = frozenset({"alloca", "__builtin_alloca", "__builtin_alloca_with_align", "_alloca"})
 _FORMAT = re.compile(r"(?i)\s*\d+\s*format\s*\(")
-# Heads that say what a linker calls the procedure, or that its interface is elsewhere.
-_TIED_NAME = re.compile(r"(?i)\bbind\s*\(|\bmodule\s+(?:recursive\s+)?subroutine\b")

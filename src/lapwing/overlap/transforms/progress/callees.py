@@ -11,15 +11,15 @@ something else. Where its file does not use MPI itself, it calls the progress pr
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from lapwing.overlap.dataflow.call_graph import Target
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.statements import Loop, While
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.registry import language_of
 from lapwing.overlap.source.spans import Source, Span
-from lapwing.overlap.source.spelling import joined, macros
 from lapwing.overlap.transforms.context import Context
 from lapwing.overlap.transforms.progress.in_flight import UnderWay
 
@@ -74,7 +74,7 @@ class CalledMeanwhile:
         found = {site.source for site in _sites(under_way)} - self.left
         # A file of another folder may be one that other programs are built of, too.
         near = (n for n in found if sources[n].path.parent == own.path.parent)
-        return min((n for n in near if (sources[n].language == "fortran") is (own.language == "fortran")), default=None)
+        return min((n for n in near if language_of(sources[n]).linkage == language_of(own).linkage), default=None)
 
     def refuse_lending(self, procedure: Procedure, under_way: UnderWay) -> None:
         """No file that could help the procedure's own, which does not use MPI, is near."""
@@ -96,22 +96,23 @@ class CalledMeanwhile:
         """Procedures that a region for threads may call though its text does not name them: for operators and assignments, as
         part of a type, or in a macro; and those that they call."""
         program = self.context.analysis.program
-        named: dict[str, frozenset[str]] = {"fortran": frozenset(), "c": frozenset()}
+        named: dict[str, set[str]] = defaultdict(set)
         for source in program.sources:
-            pieces = _pieces_without_name(source)
-            named[source.language] |= {word.lower() for piece in pieces for word in _WORD.findall(piece)}
+            language = language_of(source)
+            pieces = language.called_without_name(source)
+            named[language.linkage].update(word.lower() for piece in pieces for word in _WORD.findall(piece))
         return self.context.analysis.graph.with_callees(
             key
             for key, procedure in program.procedures.items()
-            if procedure.name.lower() in named[program.sources[procedure.source].language]
+            if procedure.name.lower() in named[language_of(program.sources[procedure.source]).linkage]
         )
 
     def _in_the_way(self, procedure: Procedure, under_way: UnderWay) -> Found | None:
         analysis, name = self.context.analysis, procedure.name
         source = analysis.program.sources[procedure.source]
-        if procedure.source in self.left or _is_header(source):
+        if procedure.source in self.left or language_of(source).is_header(source.path):
             return ("its file is compiled by itself, and changed", f"{name} stands in one that stays", "move it")
-        if is_pure(procedure, source):
+        if language_of(source).is_pure(procedure, source):
             return ("its procedure may call MPI", f"{name} is PURE or the like", "make it an ordinary procedure")
         others = analysis.graph.in_threads | analysis.graph.from_elsewhere | self._called_without_name
         if procedure.key in others or _is_tied(procedure, source):
@@ -123,18 +124,6 @@ class CalledMeanwhile:
         if not self.uses_mpi(procedure) and self.lender(procedure, under_way) is None:
             return _nobody_lends(procedure)
         return None
-
-
-def is_pure(procedure: Procedure, source: Source) -> bool:
-    """Whether the language lets the procedure call nothing that changes anything else."""
-    if source.language != "fortran":
-        return _CONSTANT.search(_head(procedure, source)) is not None
-    if procedure.kind == "program":
-        return False
-    text = _COMMENT["fixed" if source.form == "fixed" else "free"].sub(" ", source.text(procedure.span))
-    before = _KIND.match(text)
-    # ``module procedure`` has its attributes elsewhere.
-    return before is None or bool({"pure", "elemental", "module"}.intersection(re.findall(r"\w+", before[1].lower())))
 
 
 def _nobody_lends(procedure: Procedure) -> Found:
@@ -150,41 +139,11 @@ def _has_loops(procedure: Procedure) -> bool:
     return any(isinstance(s, Loop | While) for s in procedure.body.walk())
 
 
-def _is_header(source: Source) -> bool:
-    return source.language == "c" and toolchain.is_header(source.path)
-
-
 def _is_tied(procedure: Procedure, source: Source) -> bool:
     """Whether other languages or devices may run the procedure, or all files that define it must define the same."""
-    head = _head(procedure, source)
-    if _FOR_DEVICES.search(source.data) is not None:
-        return True
-    if source.language == "fortran":
-        return _BOUND.search(head) is not None
-    return _INLINE.search(head) is not None and _STATIC.search(head) is None
+    head = source.text(Span(procedure.source, procedure.span.start, procedure.body.span.start))
+    return _FOR_DEVICES.search(source.data) is not None or language_of(source).is_shared(head)
 
 
-def _pieces_without_name(source: Source) -> list[str]:
-    """Where a procedure is given another name, or none, by which it may be called."""
-    text = joined(source)[0]
-    if source.language != "fortran":
-        return [body.decode("latin-1") for _, body in macros(text)]
-    return _WITHOUT_NAME.findall(text.decode("latin-1"))
-
-
-def _head(procedure: Procedure, source: Source) -> str:
-    return source.text(Span(procedure.source, procedure.span.start, procedure.body.span.start))
-
-
-_KIND = re.compile(r"(?is)(.*?)\b(?:subroutine|function|procedure)\b")
-_COMMENT = {"free": re.compile(r"!.*"), "fixed": re.compile(r"(?m)^[cC*!].*|!.*|^     [^ 0]|\n")}
-_WITHOUT_NAME = re.compile(
-    r"(?ims)^[ \t]*interface[ \t]+(?:operator|assignment|read|write)\b.*?^[ \t]*end[ \t]*interface\b"
-    r"|^[ \t]*(?:(?:procedure|generic|final)\b[^\n]*(?:::|=>)|final\b)[^\n]*"
-)
 _WORD = re.compile(r"\w+")
-_CONSTANT = re.compile(r"\bconst(?:expr|eval)\b|__attribute__\s*\(\(.*?\b(?:__)?(?:pure|const)(?:__)?\b")
 _FOR_DEVICES = re.compile(rb"(?i)\bomp\s+declare\b|\bacc\s+routine\b|\b__(?:global|device)__\b")
-_BOUND = re.compile(r"(?i)\bbind\s*\(")
-_INLINE = re.compile(r"\b(?:__)?inline(?:__)?\b")
-_STATIC = re.compile(r"\bstatic\b")

@@ -4,12 +4,12 @@ before:  start … ; for (s …) for (i …) work ; end
 after:   start … ; for (s …) { for (i …) work ; progress } ; end
 
 Most MPI libraries move a transfer only while the program is inside some call of theirs. The progress call looks whether there is
-a message (MPI_Iprobe takes none away), and it does so at most every few ten microseconds (emission/emitter.py).
+a message (MPI_Iprobe takes none away), and it does so at most every few ten microseconds (the support text of languages/).
 
 So it is with the loops of procedures that are called between start and end and do not communicate (callees.py).
 
-An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips (emission/strip_mining.py), but in
-procedures that may be called for very little, too.
+An innermost loop's turns are too short, and compilers vectorise it: a long one runs in strips
+(languages/shared/strip_mining.py), but in procedures that may be called for very little, too.
 
 Obligations. A transfer that was moved may be under way, for what the program itself overlaps is its author's business; the loop
 calls no MPI itself; no directive makes threads run it (front ends give those as Opaque), nor the procedure it is in, unless that
@@ -23,7 +23,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.overlap.analysis.recomputable import is_fixed, is_simple, written_keys
-from lapwing.overlap.emission import strip_mining
 from lapwing.overlap.ir.expressions import Dimension, Element, Name, Number, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import called_in, message_of, with_blocks, with_statements
@@ -48,9 +47,11 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
+from lapwing.overlap.languages.registry import language_of, language_of_procedure
+from lapwing.overlap.languages.shared import strip_mining
 from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.context import Context
-from lapwing.overlap.transforms.progress.callees import MOTION, CalledMeanwhile, is_pure
+from lapwing.overlap.transforms.progress.callees import MOTION, CalledMeanwhile
 from lapwing.overlap.transforms.progress.in_flight import Events, Key, UnderWay, happens
 
 _FEW_TURNS = 8
@@ -88,7 +89,7 @@ class ProgressCalls:
         if not self.context.allowed(MOTION) or not self.context.options.progress_calls:
             return block
         source = self.context.analysis.program.sources[self.procedure.source]
-        if is_pure(self.procedure, source) or self._may_run_in_threads():
+        if language_of(source).is_pure(self.procedure, source) or self._may_run_in_threads():
             return block
         changed = self._block(block, dict(under_way))
         for site in sorted(self._found, key=lambda span: (span.source, span.start)):
@@ -182,7 +183,9 @@ class ProgressCalls:
             return loop
         if any(s.label is not None or (isinstance(s, Jump) and s.kind != "continue") for s in loop.walk()):
             return loop
-        if not strip_mining.can_strip(analysis.program, self.procedure, loop):
+        if not language_of_procedure(analysis.program, self.procedure).can_strip(
+            analysis.program, self.procedure, loop
+        ):
             return loop
         self._found |= {span for spans in under_way.values() for span in spans}
         return StripMinedLoop(

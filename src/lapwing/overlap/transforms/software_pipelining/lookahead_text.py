@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter, expression_text
 from lapwing.overlap.ir.expressions import Name, Symbol
 from lapwing.overlap.ir.rewriter import message_of
 from lapwing.overlap.ir.split_phase import SplitPhaseOperation
-from lapwing.overlap.languages.c.printer import declaration
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
 
 Write = Callable[[str, list[str], list[str]], str]
@@ -26,10 +26,16 @@ class LookaheadText:
     """Names and texts of one procedure's transfer, an MPI_Alltoallv."""
 
     def __init__(
-        self, ahead: Lookahead, procedure: str, shadows: Mapping[str, str], fresh: Callable[[str], str]
+        self,
+        ahead: Lookahead,
+        procedure: str,
+        shadows: Mapping[str, str],
+        fresh: Callable[[str], str],
+        language: Language,
     ) -> None:
         """``procedure``: its name. ``shadows``: their names by the keys of their variables. ``fresh``: makes a name new."""
         self.received = ahead.received
+        self._language = language
         self._rows = ahead.rows
         self._only = ahead.only
         self._shadows = shadows
@@ -78,7 +84,7 @@ class LookaheadText:
         assert message is not None
         buffers = (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER)
         return [
-            instead.get(place) or expression_text(emitter.source, argument)
+            instead.get(place) or emitter.text(argument)
             for place, (argument, parameter) in enumerate(zip(start.call.arguments, message.parameters, strict=True))
             if parameter.role not in buffers
         ]
@@ -90,14 +96,14 @@ class LookaheadText:
     def declarations(self, sizes: Callable[[Symbol], Sequence[str]]) -> list[str]:
         """``sizes``: an array's."""
         lines = [
-            f"static {declaration(self.received.type.text, self.other)}\n",
+            f"static {self._language.variable(self.received.type.text, self.other)}\n",
             f"static int {self.started}, {self._same};\n",
             f"static size_t {self.bytes};\n",
             f"static long {self._high}, {self._brought};\n",
         ]
         for row in self._rows:
             name = self.sent_rows[row.symbol.key]
-            lines.append(f"static {declaration(row.symbol.type.text, name, sizes(row.symbol))}\n")
+            lines.append(f"static {self._language.variable(row.symbol.type.text, name, sizes(row.symbol))}\n")
         return lines
 
     def functions(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
@@ -166,7 +172,7 @@ class LookaheadText:
             "else",
             f"    {self._high} = {self._brought};",
         ]
-        other = declaration(self.received.type.text, "lw_other").replace(";", f" = {name};")
+        other = self._language.variable(self.received.type.text, "lw_other").replace(";", f" = {name};")
         given = _ABOUT_BROUGHT if self._only else "void"
         return write(f"static void {self._arrive}({given})", [other, *(["long lw_end;"] if self._only else [])], lines)
 

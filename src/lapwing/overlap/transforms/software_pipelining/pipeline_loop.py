@@ -25,13 +25,13 @@ from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.messages.sites import sites_of
 from lapwing.overlap.analysis.recomputable import is_fixed, is_simple, written_keys
-from lapwing.overlap.dataflow.call_graph import language_of
 from lapwing.overlap.ir.accesses import Access, Memory
 from lapwing.overlap.ir.expressions import Cast, Expression, Name, Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, declared_in, is_for_its_block, message_of, rewrite
 from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Block, Call, Declare, Jump, Loop, Nothing, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.context import Context
 from lapwing.overlap.transforms.progress.calls import done_meanwhile
@@ -116,7 +116,7 @@ class _Pipeliner:
     def _turns(self) -> Iterator[Iteration]:
         program = self.analysis.program
         for caller in program.procedures.values():
-            if language_of(program, caller) != "c" or caller.source in self.unread:
+            if not language_of_procedure(program, caller).pipelines_loops or caller.source in self.unread:
                 continue
             for loop in caller.body.walk():
                 if not isinstance(loop, Loop):
@@ -128,7 +128,7 @@ class _Pipeliner:
                         continue
                     if callee.source in self.unread:
                         continue
-                    if language_of(program, callee) == "c" and callee.key != caller.key:
+                    if language_of_procedure(program, callee).pipelines_loops and callee.key != caller.key:
                         yield Iteration(caller, loop, call, callee, transfer)
 
     def _pipeline(self, turn: Iteration) -> None:
@@ -296,7 +296,7 @@ class _Pipeliner:
     def _check_callee(self, turn: Iteration) -> None:
         """Every call comes to the transfer, with the arguments it was given."""
         callee = turn.callee
-        if self.analysis.own_names.in_text_of(callee):
+        if self.analysis.names_itself(callee):
             raise Refused(
                 "a procedure's text means the same in another", "its own name, as __func__", "write it out", callee.span
             )

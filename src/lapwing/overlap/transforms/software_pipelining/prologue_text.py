@@ -7,15 +7,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter
-from lapwing.overlap.emission.renderer import Edit, Renderer
+from lapwing.overlap.emission.renderer import Renderer
 from lapwing.overlap.ir.expressions import Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Call, Declare, Loop, Statement
-from lapwing.overlap.languages.c.printer import declaration, fresh_name, indentation_step
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
+from lapwing.overlap.source.indentation import indentation_step
+from lapwing.overlap.source.replacements import Edit
 from lapwing.overlap.source.spans import Source
 from lapwing.overlap.transforms.software_pipelining.double_buffers import Allocation, DoubleBuffer, Taken
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
@@ -74,11 +76,12 @@ class PrologueText:
         self._stem_of = stem_of
         self._shared = shared
         self._source = program.sources[self._procedure.source]
+        self._language = language_of(self._source)
         self._step = indentation_step(self._source)
         name = self._procedure.name
 
         def fresh(wanted: str) -> str:
-            found = fresh_name(wanted, taken)
+            found = self._language.new_name(wanted, taken)
             taken.add(found)
             return found
 
@@ -95,7 +98,7 @@ class PrologueText:
             self._outgoing_name = fresh(f"{name}_outgoing")
             self._other_name = fresh(f"{self._sent.symbol.name}_sent")
         self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in shadows if _is_copied_memory(s)}
-        self._ahead = LookaheadText(ahead, name, self._names, fresh) if ahead is not None else None
+        self._ahead = LookaheadText(ahead, name, self._names, fresh, self._language) if ahead is not None else None
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
             for s in shadows
@@ -190,7 +193,8 @@ class PrologueText:
         """Lines after the transfer's end; none if the next one does not start there."""
         if self._ahead is None or self._sent is None:
             return ()
-        emitter = Emitter(self._source, SupportRequirements(self._stem_of(self._procedure.source)), self._stem_of)
+        needs = SupportRequirements(self._stem_of(self._procedure.source))
+        emitter = self._language.emitter(self._source, needs, self._stem_of)
         sent = self._names[self._sent.symbol.key]
         return self._ahead.starting(start, self._done_name, sent, emitter, self._step)
 
@@ -224,9 +228,9 @@ class PrologueText:
             if shadow.sent:
                 lines += self._two_shadows(shadow)
             elif symbol.pointer:
-                lines.append(f"static {declaration(symbol.type.text, name)}\n")
+                lines.append(f"static {self._language.variable(symbol.type.text, name)}\n")
             else:
-                lines.append(f"static {declaration(symbol.type.text, name, _sizes(symbol))}\n")
+                lines.append(f"static {self._language.variable(symbol.type.text, name, _sizes(symbol))}\n")
             if symbol.key in self._bytes:
                 lines.append(f"static size_t {self._bytes[symbol.key]};\n")
         if self._sent is not None:
@@ -236,10 +240,10 @@ class PrologueText:
     def _two_shadows(self, shadow: DoubleBuffer) -> list[str]:
         symbol, names = shadow.symbol, (self._names[shadow.symbol.key], self._other_name)
         if symbol.pointer:
-            return [f"static {declaration(symbol.type.text, name)}\n" for name in names]
+            return [f"static {self._language.variable(symbol.type.text, name)}\n" for name in names]
         rooms = f"{names[0]}_rooms"
         return [
-            f"static {declaration(symbol.type.text, rooms, ('2', *_sizes(symbol)))}\n",
+            f"static {self._language.variable(symbol.type.text, rooms, ('2', *_sizes(symbol)))}\n",
             *(f"static {symbol.type.text} *{name} = {rooms}[{number}];\n" for number, name in enumerate(names)),
         ]
 
@@ -249,7 +253,10 @@ class PrologueText:
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
         opening = head.index("(", re.search(rf"\b{re.escape(procedure.name)}\b", head).end())  # type: ignore[union-attr]
         kept = "".join(
-            f"static {declaration(*self._kept_type(s, side))}\n" for s in self._shadows for side in (0, 1) if s.ranges
+            f"static {self._language.variable(*self._kept_type(s, side))}\n"
+            for s in self._shadows
+            for side in (0, 1)
+            if s.ranges
         )
         statements: list[Statement] = []
         declared = False
@@ -265,7 +272,8 @@ class PrologueText:
             statements.append(written)
             if shadow is not None:
                 statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
-        renderer = _Renaming(source, procedure, Emitter(source, needs, self._stem_of), self._renames())
+        emitter = self._language.emitter(source, needs, self._stem_of)
+        renderer = _Renaming(source, procedure, emitter, self._renames())
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
         take = self._take() if self._shadows else ""
@@ -357,7 +365,7 @@ class PrologueText:
             f"{name} = {self._other_name};",
             f"{self._other_name} = lw_other;",
         ]
-        variables = ["size_t lw_i, lw_n, lw_count;", declaration(kind, "lw_other")]
+        variables = ["size_t lw_i, lw_n, lw_count;", self._language.variable(kind, "lw_other")]
         return self._function(f"static void {self._keep_name}(void)", variables, lines)
 
     def _inside(self) -> str:

@@ -21,12 +21,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.ir.expressions import Constant, Element, Expression, Name, Number, Operation, Slice, without_casts
+from lapwing.overlap.ir.expressions import Constant, Expression, Name, Number, Operation, without_casts
 from lapwing.overlap.ir.program import Procedure
-from lapwing.overlap.ir.rewriter import argument_of, has_explicit_shape, message_of
+from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
-from lapwing.overlap.languages.fortran.collectives import buffer_declaration, declared_type
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 
 MOTION = "nonblocking"
@@ -95,7 +96,7 @@ class BlockingCalls:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
             return False
-        if not is_repeatable(call, "fortran" if self._fortran() else "c"):
+        if not is_repeatable(call, self._language()):
             self._refuse(call, *NOT_REPEATABLE)
             return False
         if not is_written_out(call):
@@ -112,7 +113,7 @@ class BlockingCalls:
                 "pass a basic MPI type, or start the transfer with a nonblocking call yourself",
             )
             return False
-        if self._fortran() and declared_type(buffer) is None:
+        if not self._language().can_declare(buffer):
             self._refuse(
                 call,
                 "its buffer's type can be declared elsewhere",
@@ -120,7 +121,7 @@ class BlockingCalls:
                 "pass an array of a basic type, and give the sources of its modules",
             )
             return False
-        if not may_be_copied(buffer, self._fortran()):
+        if not may_be_copied(buffer, self._language()):
             self._refuse(
                 call,
                 "its buffer is contiguous memory",
@@ -158,8 +159,8 @@ class BlockingCalls:
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
         self.context.refuse(call.span, MOTION, obligation, found, advice)
 
-    def _fortran(self) -> bool:
-        return self.context.analysis.program.sources[self.procedure.source].language == "fortran"
+    def _language(self) -> Language:
+        return language_of_procedure(self.context.analysis.program, self.procedure)
 
 
 LABELLED = (
@@ -196,52 +197,23 @@ def is_written_out(call: Call) -> bool:
     return all(plain(e) for e in call.expressions())
 
 
-def is_contiguous(buffer: Expression, fortran: bool) -> bool:
-    """Whether the argument is certainly the memory itself, from its first element on, and no temporary; in Fortran, of a
-    type that a procedure elsewhere can declare, too."""
+def is_contiguous(buffer: Expression, language: Language) -> bool:
+    """Whether the argument is certainly the memory itself, from its first element on, and no temporary, of a type that a
+    procedure elsewhere can declare if it must."""
     buffer = without_casts(buffer)
-    if isinstance(buffer, Constant):
-        return False  # MPI_IN_PLACE, MPI_BOTTOM
-    if not fortran:
-        return True
-    if declared_type(buffer) is None:
-        return False
-    if isinstance(buffer, Element) and isinstance(buffer.base, Name):
-        symbol = buffer.base.symbol
-        whole = not symbol.pointer and (symbol.allocatable or has_explicit_shape(symbol.dimensions))
-        return whole and not any(isinstance(i, Slice) for i in buffer.indices)
-    if isinstance(buffer, Name):
-        symbol = buffer.symbol
-        return not symbol.pointer and (
-            symbol.dimensions is None or symbol.allocatable or has_explicit_shape(symbol.dimensions)
-        )
-    return False
+    # Not MPI_IN_PLACE, nor MPI_BOTTOM.
+    return not isinstance(buffer, Constant) and language.is_contiguous(buffer)
 
 
-def is_array_memory(buffer: Expression, fortran: bool) -> bool:
-    """Whether the argument is contiguous, and in Fortran an array, of which support procedures can declare a dummy argument."""
-    return is_contiguous(buffer, fortran) and (not fortran or buffer_declaration(buffer).endswith("*"))
+def is_array_memory(buffer: Expression, language: Language) -> bool:
+    """Whether the argument is contiguous, and an array for those procedures of the support that take one."""
+    return is_contiguous(buffer, language) and language.is_array(buffer)
 
 
-def may_be_copied(buffer: Expression, fortran: bool) -> bool:
+def may_be_copied(buffer: Expression, language: Language) -> bool:
     """Whether what a message holds can be copied from or to the argument. That it may be a temporary, which the compiler copies
     where a call of Fortran is given a section, does no harm then: whoever copies is such a call itself."""
-    if is_contiguous(buffer, fortran):
-        return True
-    buffer = without_casts(buffer)
-    sliced = isinstance(buffer, Element) and any(isinstance(i, Slice) for i in buffer.indices)
-    base = buffer.base if isinstance(buffer, Element) and sliced else buffer
-    if not fortran or not isinstance(base, Name) or declared_type(base) is None:
-        return False
-    symbol = base.symbol
-    return symbol.dimensions is not None and not symbol.pointer and not _looks_up(buffer)
-
-
-def _looks_up(buffer: Expression) -> bool:
-    """Whether an array says which elements are meant."""
-    indices = buffer.indices if isinstance(buffer, Element) else ()
-    parts = (part for index in indices for part in (index.operands() if isinstance(index, Slice) else (index,)))
-    return any(isinstance(part, Name) and part.symbol.dimensions is not None for part in parts)
+    return is_contiguous(buffer, language) or language.may_be_copied(buffer)
 
 
 def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:

@@ -25,6 +25,8 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import (
     LABELLED,
@@ -97,7 +99,7 @@ class _InProcedure:
         if call.label is not None:
             self._refuse(call, *LABELLED)
             return False
-        if not is_repeatable(call, "fortran" if self._fortran() else "c"):
+        if not is_repeatable(call, self._language()):
             self._refuse(call, *NOT_REPEATABLE)
             return False
         if not is_written_out(call):
@@ -129,7 +131,7 @@ class _InProcedure:
             return inner.name == "MPI_IN_PLACE"
         if isinstance(inner, Name) and inner.symbol.storage is Storage.CONSTANT:
             return False
-        return is_contiguous(buffer, self._fortran())
+        return is_contiguous(buffer, self._language())
 
     def _is_exact(self, call: Call) -> bool:
         """Whether the result is the same in whatever order the ranks' parts are combined."""
@@ -185,8 +187,8 @@ class _InProcedure:
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
         self.whole.context.refuse(call.span, MOTION, obligation, found, advice)
 
-    def _fortran(self) -> bool:
-        return self.whole.context.analysis.program.sources[self.procedure.source].language == "fortran"
+    def _language(self) -> Language:
+        return language_of_procedure(self.whole.context.analysis.program, self.procedure)
 
 
 def _buffers_of(call: Call) -> list[Expression]:

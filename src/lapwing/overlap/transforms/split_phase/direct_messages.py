@@ -33,6 +33,7 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, rewrite
 from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Compound, Evaluate, If, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, too_small
 
 
@@ -111,8 +112,7 @@ class DirectMessages:
     def _is_array(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
         """Whether the buffer is an array's own memory, as far as the language cares."""
         buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        fortran = self.analysis.program.sources[procedure.source].language == "fortran"
-        return buffer is not None and is_array_memory(buffer, fortran)
+        return buffer is not None and is_array_memory(buffer, language_of_procedure(self.analysis.program, procedure))
 
 
 def _receiving(effects: Effects) -> Effects:

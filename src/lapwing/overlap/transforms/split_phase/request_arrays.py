@@ -32,6 +32,8 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, is_hosts, message_of, rewrite, works
 from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Statement
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, is_written_out
 
@@ -85,27 +87,27 @@ def _starts(context: Context, procedure: Procedure, before: Sequence[Statement],
     named = {e.symbol.key for e in statuses.walk() if isinstance(e, Name)}
     if elsewhere & {array.key, *named}:
         return None
-    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    language = language_of_procedure(context.analysis.program, procedure)
     places: dict[int, Call] = {}
     for statement in before:
         place = _place(statement, array)
         if place is not None and isinstance(statement, Call):
-            if place in places or not _may_be_taken_over(context, statement, fortran):
+            if place in places or not _may_be_taken_over(context, statement, language):
                 return None
             places[place] = statement
-    first = 1 if fortran else 0
+    first = language.index_base
     if sorted(places) != list(range(first, first + int(count.value))) or _uses(procedure, array) != len(places) + 1:
         return None
     return tuple(places.values())
 
 
-def _may_be_taken_over(context: Context, call: Call, fortran: bool) -> bool:
+def _may_be_taken_over(context: Context, call: Call, language: Language) -> bool:
     buffer = argument_of(call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
     if buffer is None or call.keywords or call.result is not None or call.label is not None or context.wildcard(call):
         return False
-    if not is_repeatable(call, "fortran" if fortran else "c") or not is_written_out(call):
+    if not is_repeatable(call, language) or not is_written_out(call):
         return False
-    return is_array_memory(buffer, fortran)
+    return is_array_memory(buffer, language)
 
 
 def _is(statement: Statement, name: str) -> bool:

@@ -22,6 +22,7 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, is_hosts, message_of, rewrite, with_blocks, with_statements
 from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Evaluate, If, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_written_out, may_be_copied
 
@@ -44,7 +45,7 @@ def take_over(context: Context, procedure: Procedure) -> Block:
     """The procedure's body with its certain pairs of Irecv and Wait as phases."""
     if not context.allowed(MOTION) or not context.allowed("clone-buffer"):
         return procedure.body
-    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    language = language_of_procedure(context.analysis.program, procedure)
     uses: dict[Symbol, list[_Use]] = {}
     foreign: set[str] = set()
     _collect(procedure.body, (), procedure.body, None, uses, foreign)
@@ -54,7 +55,7 @@ def take_over(context: Context, procedure: Procedure) -> Block:
         seen = symbol.key in foreign or symbol.storage is not Storage.LOCAL or is_hosts(symbol, procedure)
         if seen or symbol.dimensions is not None:
             continue
-        if symbol.overlay is not None or (fortran and symbol.target):
+        if symbol.overlay is not None or (symbol.target and not language.has_addresses):
             continue  # it has other names
         for receive, wait in _pairs(calls):
             if _provable(context, procedure, receive, wait):
@@ -134,14 +135,14 @@ def _pairs(uses: Sequence[_Use]) -> list[tuple[_Use, _Use]]:
 def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use) -> bool:
     call = receive.call
     kind, buffer = argument_of(call, mpi.Role.TYPE), argument_of(call, mpi.Role.RECV_BUFFER)
-    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    language = language_of_procedure(context.analysis.program, procedure)
     if call.label is not None or wait.call.label is not None:
         return False
     if call.keywords or wait.call.keywords or receive.guards != wait.guards or context.wildcard(call):
         return False
-    if not all(is_repeatable(c, "fortran" if fortran else "c") and is_written_out(c) for c in (call, wait.call)):
+    if not all(is_repeatable(c, language) and is_written_out(c) for c in (call, wait.call)):
         return False
-    if kind is None or buffer is None or context.basic_type(kind) is None or not may_be_copied(buffer, fortran):
+    if kind is None or buffer is None or context.basic_type(kind) is None or not may_be_copied(buffer, language):
         return False
     return _are_lasting(
         [condition for condition, _ in receive.guards], context.analysis, procedure, receive.call, wait.call

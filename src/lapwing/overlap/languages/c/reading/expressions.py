@@ -24,6 +24,7 @@ from lapwing.overlap.ir.expressions import (
     Unread,
 )
 from lapwing.overlap.ir.expressions import Text as Literal
+from lapwing.overlap.languages.c.parsing.text import Text
 from lapwing.overlap.languages.c.reading.constants import MPI_CONSTANT, MpiConstants
 from lapwing.overlap.languages.c.reading.libclang import (
     BINARY_OPERATORS,
@@ -37,7 +38,6 @@ from lapwing.overlap.languages.c.reading.libclang import (
     Uses,
 )
 from lapwing.overlap.languages.c.reading.symbols import Declarations, base_of_kind, is_reference, mark_target
-from lapwing.overlap.languages.c.text import Text
 from lapwing.overlap.libraries import summaries
 from lapwing.overlap.source.spans import Span
 

@@ -45,11 +45,11 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
+from lapwing.overlap.languages.c.parsing.text import EFFECTIVE, INCLUDES, Directive, Region, Text
 from lapwing.overlap.languages.c.reading.expressions import Expressions, mark_targets
 from lapwing.overlap.languages.c.reading.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.languages.c.reading.loops import PointedKinds, counted
 from lapwing.overlap.languages.c.reading.symbols import Declarations, give_bounds, is_reference
-from lapwing.overlap.languages.c.text import EFFECTIVE, INCLUDES, Directive, Region, Text
 from lapwing.overlap.source.predefined_macros import is_predefined
 from lapwing.overlap.source.spans import Span
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Dimension, Expression, Number, Operation, Storage, Symbol, Type
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 from lapwing.overlap.languages.c.reading.libclang import (
     ClangType,
     Cursor,

@@ -1,0 +1,1 @@
+"""What the implementations of both languages share."""

@@ -1,0 +1,190 @@
+"""What printing statements has in common in all languages: which support they need, and a nest's interior."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from lapwing.overlap import mpi
+from lapwing.overlap.ir.expressions import Expression, Number
+from lapwing.overlap.ir.rewriter import argument_of
+from lapwing.overlap.ir.split_phase import DividedCall, Drain, Level, Part, SplitPhaseOperation, plus
+from lapwing.overlap.ir.statements import Loop
+from lapwing.overlap.languages.shared.strip_mining import Heads
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements, drain_name, progress_name
+from lapwing.overlap.source.spans import Source
+
+# What the support procedures take, in this order.
+POSTED = (mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
+SENT = (
+    mpi.Role.SEND_BUFFER,
+    mpi.Role.COUNT,
+    mpi.Role.TYPE,
+    mpi.Role.DEST,
+    mpi.Role.SEND_TAG,
+    mpi.Role.COMM,
+)
+
+
+class Emitter(ABC):
+    """Prints statements for one file; remembers what support they need.
+
+    ``stem_of``: of the program's files, by their numbers.
+    """
+
+    receives_by_support: bool
+    """Whether a receive without a copy is a procedure of the support, and not MPI's."""
+    sets_error_codes: bool
+    """Whether what is printed sets the variables that the calls had for their error codes."""
+
+    def __init__(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> None:
+        self.source = source
+        self.needs = needs
+        self._stem_of = stem_of
+
+    # ---- expressions --------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def text(self, expression: Expression) -> str:
+        """The expression as it is written, on one line."""
+
+    @abstractmethod
+    def assignment(self, target: Expression, value: Expression) -> str: ...
+
+    @abstractmethod
+    def unless_equal(self, left: Expression, right: Expression) -> tuple[str, str]:
+        """The head of a conditional whose statements are done where the two differ, and the line that ends it."""
+
+    # ---- calls --------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def call(self, call: DividedCall) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    def _call_support(self, name: str) -> str:
+        """A call of a procedure of this file's support that takes nothing."""
+
+    @abstractmethod
+    def _call_elsewhere(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Calls of what another file's support may hold."""
+
+    def drain(self, drain: Drain) -> tuple[str, ...]:
+        return self._call_elsewhere([drain_name(self._stem_of(number)) for number in drain.sources])
+
+    def progress(self, lender: int | None = None) -> tuple[str, ...]:
+        """``lender``: as in split_phase.Progress."""
+        if lender is not None:
+            return self._call_elsewhere([progress_name(self._stem_of(lender))])
+        self.needs.progresses = True
+        return (self._call_support(progress_name(self.needs.stem)),)
+
+    def phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
+        self.needs.slots = max(self.needs.slots, phase.slot)
+        if phase.copies:
+            self.needs.copying.add(phase.part)
+        elif phase.part is Part.POST and (phase.plain_if_short or self.receives_by_support):
+            self.needs.direct = True
+        if phase.plain_if_short:
+            self.needs.plain.add((phase.part, phase.copies))
+        return self._phase(phase)
+
+    @abstractmethod
+    def _phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]: ...
+
+    def _arguments(self, phase: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
+        texts = []
+        for role in roles:
+            argument = argument_of(phase.call, role)
+            assert argument is not None, (phase.call.name, role)
+            texts.append(self.text(argument))
+        return texts
+
+    @abstractmethod
+    def support(self, place: int) -> str:
+        """Text to be inserted at ``place``. Empty if nothing needs it."""
+
+    # ---- loops --------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def strips(self, loop: Loop, head: str) -> Heads | None:
+        """What the loop's ``head`` (its text up to the body) becomes in strips; None if it has no form that is known here."""
+
+    @abstractmethod
+    def guard(self, box: Sequence[Level]) -> tuple[str, ...]:
+        """The line at the top of the innermost body that leaves out the interior."""
+
+    @abstractmethod
+    def header(self, level: Level) -> str:
+        """The head of the interior's loop, without a brace."""
+
+    @abstractmethod
+    def outside(self, box: Sequence[Level]) -> tuple[str, ...]:
+        """The heads of loops, one after the other, over what the last level leaves out of the interior. In rows that are not the
+        interior's, by the levels before, the first takes all turns. None where a guard is all there is."""
+
+    @abstractmethod
+    def _bounds(self, loop: Loop) -> tuple[str | Expression, str | Expression]:
+        """The variable's first and last value in the loop."""
+
+    @abstractmethod
+    def _sum(self, loop: Loop, text: str, number: int) -> str:
+        """The sum of a bound that is a text and a number."""
+
+    @abstractmethod
+    def _extreme(self, least: bool, *ends: str) -> str:
+        """The smallest (``least``), or the largest, of several ends."""
+
+    def _tests(self, box: Sequence[Level], greater: str, less: str, also: str) -> str:
+        """Whether a turn is the interior's, as far as these levels go. The operators are spelled with blanks."""
+        tests = []
+        for level in box:
+            low, high = self._interior_of(level)
+            if level.below or level.low is not None:
+                tests.append(f"{level.loop.variable.name}{greater}{low}")
+            if level.above or level.high is not None:
+                tests.append(f"{level.loop.variable.name}{less}{high}")
+        return also.join(tests)
+
+    def _interior_of(self, level: Level) -> tuple[str, str]:
+        """The lowest and the highest value of the variable in the interior."""
+        lower, upper = self._lowest_and_highest(level.loop)
+        low = level.low if level.low is not None else lower if isinstance(lower, str) else plus(lower, level.below)
+        high = level.high if level.high is not None else upper if isinstance(upper, str) else plus(upper, -level.above)
+        return (
+            self._sum(level.loop, low, level.below) if isinstance(low, str) else self._text_of(low),
+            self._sum(level.loop, high, -level.above) if isinstance(high, str) else self._text_of(high),
+        )
+
+    def _turns_inside(self, level: Level) -> tuple[str, str]:
+        """The lowest and the highest value of the variable in the interior that are turns of the loop."""
+        low, high = self._interior_of(level)
+        lower, upper = map(self._text_of, self._lowest_and_highest(level.loop))
+        return (
+            self._extreme(False, lower, low) if level.low is not None else low,
+            self._extreme(True, upper, high) if level.high is not None else high,
+        )
+
+    def _text_of(self, end: str | Expression) -> str:
+        return end if isinstance(end, str) else self.text(end)
+
+    def _lowest_and_highest(self, loop: Loop) -> tuple[str | Expression, str | Expression]:
+        first, last = self._bounds(loop)
+        return (last, first) if descends(loop) else (first, last)
+
+
+def descends(loop: Loop) -> bool:
+    return isinstance(loop.step, Number) and loop.step.value < 0
+
+
+def candidates(least: bool, ends: Sequence[str]) -> list[str]:
+    """The ends among which the smallest, or the largest, is to be found: numbers are compared here."""
+    choose = min if least else max
+    numbers = [int(e) for e in ends if re.fullmatch(r"-?\d+", e)]
+    others = list(dict.fromkeys(e for e in ends if not re.fullmatch(r"-?\d+", e)))
+    return [*others, *([str(choose(numbers))] if numbers else [])]
+
+
+def ending(phase: SplitPhaseOperation) -> str:
+    """Of the support procedure's name: whether short messages need no copy."""
+    return "_if_long" if phase.plain_if_short else ""
