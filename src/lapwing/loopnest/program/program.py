@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.parser import too_deep
 from lapwing.loopnest.program.names import own_nodes
+from lapwing.loopnest.program.outlining import Outlined
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.source import FunctionSource
@@ -49,7 +50,8 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
         raise RefusedError(*_reasons(source, found.refused, alone))
     if not found.regions:
         raise alone
-    return Program(source, tuple(found.regions), tuple(found.interpreted), _driver(source, found.regions))
+    outlined = {region.name: (region.statement, region.outlined) for region in found.regions}
+    return Program(source, tuple(found.regions), tuple(found.interpreted), with_calls(source, outlined))
 
 
 def _is_plain(source: FunctionSource) -> bool:
@@ -71,19 +73,19 @@ def _reasons(
         yield from of_first or why
 
 
-def _driver(source: FunctionSource, regions: Sequence[Region]) -> Code:
+def with_calls(source: FunctionSource, outlined: Mapping[str, tuple[ast.stmt, Outlined]]) -> Code:
+    """The function with calls in the place of loops that were outlined, which are given by name."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
-    names = [f"region {region.name}" for region in regions]  # not names that Python allows, so nobody else's
-    calls = {id(copies[id(region.statement)]): _call(region, name) for region, name in zip(regions, names, strict=True)}
-    return Code.of(_Replacing(calls).visit(tree), source.function, names)
+    # Not names that Python allows, so nobody else's.
+    calls = {id(copies[id(loop)]): _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
+    return Code.of(_Replacing(calls).visit(tree), source.function, [f"region {name}" for name in outlined])
 
 
-def _call(region: Region, name: str) -> ast.stmt:
+def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
     """``a, b = region(u, v, n)``"""
-    where, outputs = region.statement, region.outlined.outputs
-    call = ast.Call(ast.Name(name, ast.Load()), list(region.outlined.inputs), [])
-    targets: list[ast.expr] = [ast.Name(output, ast.Store()) for output in outputs]
+    call = ast.Call(ast.Name(name, ast.Load()), copy.deepcopy([*outlined.inputs]), [])
+    targets: list[ast.expr] = [ast.Name(output, ast.Store()) for output in outlined.outputs]
     if not targets:
         return _there(ast.Expr(call), where)
     return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
