@@ -9,8 +9,10 @@ NAMES = ("a", "b", "c", "d")
 
 
 class Writer:
-    """Writes one function ``f(a, b, w)``: numbers a and b, and a list w of 5 numbers. It ends, and raises nothing but ZeroDivisionError
-    and UnboundLocalError."""
+    """Writes one function ``f(a, b, w)``: numbers a and b, and a list w of 5 numbers.
+
+    It ends, and raises nothing but ZeroDivisionError and UnboundLocalError.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
