@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_on_ranks import run_on_ranks
 from lapwing.api.program_plan import ProgramPlan, interpreted_texts, plan_program
+from lapwing.api.run import ranks_of
 from lapwing.errors import RefusedError
 from lapwing.loopnest.program.program import Program
 from lapwing.notices import say
 from lapwing.runtime.arrays.distributed import DistributedArray
-from lapwing.runtime.mpi import communicator
 from lapwing.store.array import StoredArray
 
 
@@ -30,9 +31,11 @@ class ProgramOfNests:
         self._check(nest, arguments)
         self._tell()
         regions = [region.like(nest) for region in self.nests]
-        if communicator.is_alone(nest.comm):
-            return self._run_alone(regions, arguments)
-        raise NotImplementedError
+        ranks = ranks_of(nest, arguments, nest.comm)
+        if ranks is not None:
+            return run_on_ranks(nest, self.program, regions, arguments, ranks)
+        given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
+        return self.program.driver(regions)(**given)
 
     def plan(self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int) -> ProgramPlan:
         """How it would run; see Nest.plan."""
@@ -40,11 +43,6 @@ class ProgramOfNests:
         return plan_program(
             nest, self.program, regions, arguments, ranks, lambda region, values: region.plan(**values, ranks=ranks)
         )
-
-    def _run_alone(self, regions: list[Callable[..., Any]], arguments: Mapping[str, Any]) -> Any:
-        """In this process, on the arrays themselves."""
-        given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        return self.program.driver(regions)(**given)
 
     def _check(self, nest: PlannedNest, arguments: Mapping[str, Any]) -> None:
         stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]

@@ -497,7 +497,7 @@ def _distribute(
         # Only read, and not distributed by any nest so far.
         if source.initial is not None:
             return replace(source.part_to_read([s.box for s in stores]), array=array)
-        source = source.whole
+        source, holders = source.whole, source.holders
 
     own = stores[comm.Get_rank()]
     local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))

@@ -29,12 +29,13 @@ class Lifted:
     """A loop, and what was taken out of it: by the name it has there.
 
     rows: the indices of loops around it whose own values select parts of arrays that it writes, as row i of a matrix;
-    t % 2 selects one of two.
+    t % 2 selects one of two. looks_at: the arrays whose elements are taken out.
     """
 
     statement: ast.For | ast.While
     parameters: dict[str, ast.expr] = field(default_factory=dict)
     rows: set[str] = field(default_factory=set)
+    looks_at: set[str] = field(default_factory=set)
 
 
 def lifted(statement: ast.For, own: set[str], control: Control, taken: set[str]) -> Lifted:
@@ -156,6 +157,7 @@ class _Lifting(ast.NodeTransformer):
         wanted = "_".join([name, *map(ast.unparse, fixed)])
         variable = self._lift(view, wanted, node, key=f"{name} {axes} {[ast.unparse(e) for e in fixed]}")
         if not left:
+            self.found.looks_at.add(name)
             return variable
         # Without the columns of what stood there, since this does not: texts are made of the tree.
         made = ast.Subscript(variable, _joined(left), node.ctx)

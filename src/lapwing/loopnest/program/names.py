@@ -109,6 +109,7 @@ def free_names(node: ast.AST) -> set[str]:
     """
     read: set[str] = set()
     own: set[str] = set()
+    declared: set[str] = set()
 
     def visit(part: ast.AST) -> None:
         match part:
@@ -117,7 +118,7 @@ def free_names(node: ast.AST) -> set[str]:
             case ast.Name(id=name):
                 own.add(name)
             case ast.Global(names=names) | ast.Nonlocal(names=names):
-                read.update(names)
+                declared.update(names)
             case ast.arg(arg=name, annotation=annotation):
                 own.add(name)
                 if annotation is not None:
@@ -145,7 +146,7 @@ def free_names(node: ast.AST) -> set[str]:
 
     visit(node)
     outside = _evaluated_around(node)
-    return (read if isinstance(node, ast.ClassDef) else read - own) | outside
+    return (read if isinstance(node, ast.ClassDef) else read - own) | declared | outside
 
 
 def _evaluated_around(node: ast.AST) -> set[str]:

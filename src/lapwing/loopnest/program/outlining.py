@@ -33,12 +33,13 @@ Statement = TypeVar("Statement", bound=ast.stmt)
 @dataclass(frozen=True)
 class Outlined:
     """A loop as a function. inputs: what the driver passes, an expression a parameter. outputs: the names that the call
-    assigns, in the order in which the function returns them. rows: see invariants.Lifted."""
+    assigns, in the order in which the function returns them. rows, looks_at: see invariants.Lifted."""
 
     source: FunctionSource
     inputs: tuple[ast.expr, ...]
     outputs: tuple[str, ...]
     rows: frozenset[str]
+    looks_at: frozenset[str]
 
 
 def outline(
@@ -82,7 +83,7 @@ def outline(
     source = around.source
     function = Code.of(tree, source.function).function(defaults=False)
     outlined = FunctionSource(function, source.file, source.first, source.lines, tree, sequential)
-    return Outlined(outlined, tuple(parameters.values()), outputs, frozenset(loop.rows))
+    return Outlined(outlined, tuple(parameters.values()), outputs, frozenset(loop.rows), frozenset(loop.looks_at))
 
 
 def _check_names(

@@ -5,26 +5,28 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.function import too_deep
+from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
+from lapwing.loopnest.program.outlining import Outlined
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.source import FunctionSource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """regions: in the order of the text. interpreted: the loops that Python runs."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
     interpreted: tuple[Interpreted, ...]
-    _driver: Code = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -39,6 +41,33 @@ class Program:
         is, several as a tuple, and None where there are none. Errors name the lines that the user wrote."""
         return self._driver.function(*calls)
 
+    def looking_driver(
+        self, calls: Sequence[Callable[..., Any]], look: Callable[..., None], item: Callable[[Any, Any], Any]
+    ) -> Callable[..., Any]:
+        """The same, which tells before it looks at arrays or writes to them (``looks``).
+
+        look: called with values; what is called is among them. item: ``item(u, k)`` stands for ``u[k]`` where that may be a view.
+        """
+        around = self.source.function.__globals__
+
+        def look_at(own: Mapping[str, Any], *names: str) -> None:
+            known = [own[name] if name in own else around[name] for name in names if name in own or name in around]
+            look(*known)
+
+        return self._looking_driver.function(*calls, look_at, item, locals, slice)
+
+    @cached_property
+    def _driver(self) -> Code:
+        return with_calls(self.source, self._outlined)
+
+    @cached_property
+    def _looking_driver(self) -> Code:
+        return with_calls(self.source, self._outlined, looks=True)
+
+    @property
+    def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
+        return {region.name: (region.statement, region.outlined) for region in self.regions}
+
 
 def make_program(source: FunctionSource, alone: RefusedError) -> Program:
     """alone: why the function is no nest. Raises RefusedError, that one where nothing of the function can be compiled."""
@@ -49,7 +78,7 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
         raise RefusedError(*_reasons(source, found.refused, alone))
     if not found.regions:
         raise alone
-    return Program(source, tuple(found.regions), tuple(found.interpreted), _driver(source, found.regions))
+    return Program(source, tuple(found.regions), tuple(found.interpreted))
 
 
 def _is_plain(source: FunctionSource) -> bool:
@@ -71,19 +100,24 @@ def _reasons(
         yield from of_first or why
 
 
-def _driver(source: FunctionSource, regions: Sequence[Region]) -> Code:
+def with_calls(source: FunctionSource, outlined: Mapping[str, tuple[ast.stmt, Outlined]], looks: bool = False) -> Code:
+    """The function with calls in the place of loops that were outlined, which are given by name. looks: see ``looking``."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
-    names = [f"region {region.name}" for region in regions]  # not names that Python allows, so nobody else's
-    calls = {id(copies[id(region.statement)]): _call(region, name) for region, name in zip(regions, names, strict=True)}
-    return Code.of(_Replacing(calls).visit(tree), source.function, names)
+    # Not names that Python allows, so nobody else's.
+    calls = {name: _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
+    tree = _Replacing({id(copies[id(loop)]): calls[name] for name, (loop, _) in outlined.items()}).visit(tree)
+    names = [f"region {name}" for name in outlined]
+    if looks:
+        tree = looking(tree, {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()})
+        names += NAMES
+    return Code.of(tree, source.function, names)
 
 
-def _call(region: Region, name: str) -> ast.stmt:
+def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
     """``a, b = region(u, v, n)``"""
-    where, outputs = region.statement, region.outlined.outputs
-    call = ast.Call(ast.Name(name, ast.Load()), list(region.outlined.inputs), [])
-    targets: list[ast.expr] = [ast.Name(output, ast.Store()) for output in outputs]
+    call = ast.Call(ast.Name(name, ast.Load()), copy.deepcopy([*outlined.inputs]), [])
+    targets: list[ast.expr] = [ast.Name(output, ast.Store()) for output in outlined.outputs]
     if not targets:
         return _there(ast.Expr(call), where)
     return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)

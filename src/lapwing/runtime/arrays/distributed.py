@@ -19,7 +19,17 @@ from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, 
 from lapwing.runtime.arrays.saving import SavedFile
 from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.storage import LocalArray, allocate
-from lapwing.runtime.arrays.transfer import exchange, gather, intersection, pieces, scatter, sides, slices
+from lapwing.runtime.arrays.transfer import (
+    FIRST_RANK,
+    exchange,
+    gather,
+    intersection,
+    pieces,
+    replicate,
+    scatter,
+    sides,
+    slices,
+)
 from lapwing.runtime.mpi import communicator
 
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
@@ -73,6 +83,7 @@ class DistributedArray:
         self._local: LocalArray | None = None
         # Ranks may differ in whether they have made their parts; what was made of an array that is only read.
         self._may_differ = False
+        self._is_everywhere = False  # whole on every rank
         self._read: tuple[tuple[Box, ...], LocalArray] | None = None
         self.dtype: np.dtype[Any] = np.dtype(np.float64)
         self.shape: tuple[int, ...] = ()
@@ -166,6 +177,37 @@ class DistributedArray:
         self._local = self._allocate(own, exported=False)
         self._local.view(own)[...] = block.values
         self._block = None
+
+    @staticmethod
+    def everywhere(values: npt.NDArray[Any], comm: Any) -> DistributedArray:
+        """Around an array that every rank of comm (mpi4py, Lapwing's own) has whole, with the same elements: nothing is said
+        between them, nor is it looked at. All ranks make it, in the same order."""
+        made = DistributedArray.__new__(DistributedArray)
+        made._comm, made._whole, made._is_everywhere = comm, values, True
+        made._initial = made._block = made._layout = made._local = made._read = made._unfit = None
+        made._may_differ = False
+        made.dtype, made.shape = np.dtype(values.dtype.name), values.shape
+        known = communicator.known(comm)
+        known.arrays += 1
+        made._name = f"DistributedArray {known.arrays}"
+        made._described = described(values)
+        return made
+
+    def bring_everywhere(self, values: npt.NDArray[Any]) -> None:
+        """Give up the distribution: all elements in an array of every rank's, to be kept there. Collective."""
+        self.settle()
+        if self._layout is not None:
+            assert self._local is not None
+            gather(self._local, self._layout.owned, values, self._comm, frozenset(range(self._comm.Get_size())))
+        elif not self._is_everywhere:
+            replicate(self._gathered(), values, self._comm)
+        self._whole, self._is_everywhere = values, True
+        self._layout = self._local = self._initial = self._read = None
+
+    @property
+    def holders(self) -> frozenset[int]:
+        """The ranks that have the array whole, while it is not distributed."""
+        return frozenset(range(self._comm.Get_size())) if self._is_everywhere else FIRST_RANK
 
     @property
     def ndim(self) -> int:
@@ -323,7 +365,7 @@ class DistributedArray:
 
     def collect(self) -> npt.NDArray[Any] | None:
         """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
-        self._whole = self._gathered()
+        self._whole, self._is_everywhere = self._gathered(), False
         self._layout = self._local = self._initial = self._read = None
         self._may_differ = False
         return self._whole
@@ -342,7 +384,7 @@ class DistributedArray:
             assert self._local is not None
             exchange(self._local, local, self._layout.owned, needed, self._comm)
         else:
-            scatter(self._whole, needed, local, self._comm)
+            scatter(self._whole, needed, local, self._comm, self.holders)
         return local
 
     def part_to_read(self, needed: Sequence[Box]) -> LocalArray:
@@ -365,9 +407,9 @@ class DistributedArray:
             if self._initial is not None:
                 self._fill(local, boxes[rank])
             else:
-                scatter(self._whole, boxes, local, self._comm)
+                scatter(self._whole, boxes, local, self._comm, self.holders)
             self._whole = self._initial = self._read = None
-            self._may_differ = False
+            self._may_differ = self._is_everywhere = False
         else:
             assert self._local is not None
             local = self._local

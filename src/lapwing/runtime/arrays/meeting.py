@@ -56,6 +56,14 @@ def is_plain(value: Any) -> bool:
     return value.ndim > 0 and not value.dtype.hasobject
 
 
+def share_memory(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether two arrays have elements in common; arrays too intricate to tell count as sharing."""
+    try:
+        return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]  # any limit is accepted
+    except np.exceptions.TooHardError:
+        return True
+
+
 def described(value: Any) -> str | None:
     """An argument for Call.values; None for None."""
     if value is None:

@@ -62,6 +62,15 @@ def gather(
             _hand_over(local, owner, [(piece, piece)], whole, comm, holders)
 
 
+def replicate(source: npt.NDArray[Any] | None, values: npt.NDArray[Any], comm: Any) -> None:
+    """Bring rank 0's array into an array of every rank's. source: None on other ranks."""
+    for piece in pieces(tuple((0, n) for n in values.shape), values.itemsize):
+        dense = np.empty(sides(piece), values.dtype) if source is None else np.ascontiguousarray(source[slices(piece)])
+        comm.Bcast(as_bytes(dense), root=0)
+        if source is not values:
+            values[slices(piece)] = dense
+
+
 def _hand_over(
     local: LocalArray,
     owner: int,

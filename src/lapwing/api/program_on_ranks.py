@@ -1,0 +1,100 @@
+"""A program on the ranks of an MPI run: every rank runs the driver, and its regions share the work.
+
+A NumPy array that is passed is the same on all ranks before the call and after it. Regions leave their results where they were
+computed; copies are brought up to date before the driver looks at them, and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lapwing.api.planned import PlannedNest
+from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
+from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.loopnest.program.program import Program
+from lapwing.runtime.arrays.coherent import Coherence
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.transfer import replicate
+from lapwing.runtime.mpi import communicator
+
+
+def run_on_ranks(
+    nest: PlannedNest, program: Program, regions: Sequence[PlannedNest], arguments: Mapping[str, Any], comm: Any
+) -> Any:
+    """Collective over comm (mpi4py, Lapwing's own). regions: with the choices of this call. What the driver returns.
+
+    Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
+    """
+    given = _agreed(nest, arguments, comm)
+    coherence = Coherence(comm)
+    calls = [_RegionCall(region, coherence) for region in regions]
+    driver = program.looking_driver(calls, coherence.look, coherence.item)
+    result: Any = None
+    error: Exception | None = None
+    try:
+        result = driver(**given)
+    except Exception as raised:
+        error = raised
+    ending = "nothing" if error is None else type(error).__name__
+    values = (("what it raises", ending), ("arrays to be brought together", str(coherence.behind)))
+    agree_on(Call(f"the end of {nest.name}", nest.where, values=values), "Every rank does the same.", comm)
+    coherence.look_at_all()
+    if error is not None:
+        raise error
+    return result
+
+
+class _RegionCall:
+    """Calls a region with the parts of arrays that ranks hold."""
+
+    def __init__(self, region: Any, coherence: Coherence) -> None:
+        self._region, self._coherence = region, coherence
+
+    def __call__(self, *values: Any) -> Any:
+        loops = self._region.loops
+        arguments = dict(zip(loops.parameters, values, strict=True))
+        bound_alone(
+            self._region, arguments
+        )  # refuses what is wrong with arrays that ranks only hold parts of afterwards
+        return self._region(**self._coherence.parts(arguments, loops.written))
+
+
+def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:
+    """The arguments on every rank; what is None is the first rank's. Collective."""
+    texts = {n: v.identity if isinstance(v, DistributedArray) else described(v) for n, v in arguments.items()}
+    copies = {name: value for name, value in arguments.items() if is_plain(value)}
+    call = Call(nest.name, nest.where, agreed_choices(nest), tuple(texts.items()), frozenset(copies))
+    ways_out = ways_out_of(nest)
+    holders = agree_on(call, ways_out, comm)
+    check_same_elements(call, copies, holders, ways_out, comm)
+    missing = comm.allreduce(int(any(value is None for value in arguments.values())))
+    if not missing:
+        return dict(arguments)
+    first = comm.Get_rank() == 0
+    told = {
+        n: ArrayShape(v.dtype.name, v.shape) if is_plain(v) else _sendable(nest, n, v) for n, v in arguments.items()
+    }
+    told = comm.bcast(told if first else None, root=0)
+    found = dict(arguments)
+    for name, value in told.items():
+        if not isinstance(value, ArrayShape):
+            found[name] = value if arguments[name] is None else arguments[name]
+        elif len(holders[name]) < comm.Get_size():
+            source = arguments[name]
+            copy = communicator.agree(comm, partial(_copy, source, value))
+            replicate(source, copy, comm)
+            found[name] = copy
+    return found
+
+
+def _copy(values: Any, like: ArrayShape) -> Any:
+    return np.empty(like.shape, like.dtype) if values is None else values
+
+
+def _sendable(nest: PlannedNest, name: str, value: Any) -> Any:
+    return None if isinstance(value, DistributedArray) else value
