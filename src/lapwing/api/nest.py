@@ -117,7 +117,11 @@ class Nest(PlannedNest):
         self._forget()
         self._parsed = None
         sources = [region.outlined.source for region in program.regions]
-        found = ProgramOfNests(program, tuple(Nest(source.function, source) for source in sources))
+        found = ProgramOfNests(
+            program,
+            tuple(Nest(source.function, source) for source in sources),
+            tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
+        )
         self._program = found, Meanings(self.source)
         return found
 
@@ -163,11 +167,11 @@ class Nest(PlannedNest):
             try:
                 plan = super().plan(*args, ranks=ranks, **kwargs)
             except RefusedError as refused:
-                return self._in_order_instead(refused).plan(*args, ranks=ranks, **kwargs)
+                return self.in_order_instead(refused).plan(*args, ranks=ranks, **kwargs)
             return replace(plan, reasons=(*self._why_in_order, *plan.reasons)) if self._why_in_order else plan
         return program.plan(self, self.arguments(*args, **kwargs), ranks)
 
-    def _in_order_instead(self, refused: RefusedError) -> Nest:
+    def in_order_instead(self, refused: RefusedError) -> Nest:
         """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else.
 
         Raises the error itself where that is not so.
@@ -270,7 +274,7 @@ class Nest(PlannedNest):
         try:
             results = origin._dispatcher(self, args, kwargs)
         except RefusedError as refused:
-            return self._in_order_instead(refused)(*args, **kwargs)
+            return self.in_order_instead(refused)(*args, **kwargs)
         if not loops.returns:
             return None
         values = tuple(results[name] for name in loops.returns)

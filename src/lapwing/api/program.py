@@ -23,6 +23,7 @@ class ProgramOfNests:
 
     program: Program
     nests: tuple[Any, ...]
+    procedures: tuple[Any, ...]
     _told: bool = False
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -32,10 +33,11 @@ class ProgramOfNests:
         self._tell()
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
+        procedures = [_called(procedure, nest) for procedure in self.procedures]
         if ranks is not None:
-            return run_on_ranks(nest, self.program, regions, arguments, ranks)
+            return run_on_ranks(nest, self.program, regions, procedures, arguments, ranks)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        return self.program.driver(regions)(**given)
+        return self.program.driver(regions, procedures)(**given)
 
     def plan(self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int) -> ProgramPlan:
         """How it would run; see Nest.plan."""
@@ -60,3 +62,9 @@ class ProgramOfNests:
         for loop in self.program.interpreted:
             for text in interpreted_texts(self.program.source.file, loop):
                 say(text)
+
+
+def _called(procedure: Any, nest: PlannedNest) -> Any:
+    """What is called in the place of a function with loops: the nest that it is, with the choices of the call, or the function
+    itself where it is none."""
+    return procedure.python if procedure.refusals else procedure.like(nest)

@@ -14,6 +14,7 @@ import numpy as np
 
 from lapwing.api.planned import PlannedNest
 from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
+from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.runtime.arrays.coherent import Coherence
@@ -24,16 +25,21 @@ from lapwing.runtime.mpi import communicator
 
 
 def run_on_ranks(
-    nest: PlannedNest, program: Program, regions: Sequence[PlannedNest], arguments: Mapping[str, Any], comm: Any
+    nest: PlannedNest,
+    program: Program,
+    regions: Sequence[PlannedNest],
+    procedures: Sequence[Any],
+    arguments: Mapping[str, Any],
+    comm: Any,
 ) -> Any:
-    """Collective over comm (mpi4py, Lapwing's own). regions: with the choices of this call. What the driver returns.
+    """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. What the driver returns.
 
     Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
     """
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
     calls = [_RegionCall(region, coherence) for region in regions]
-    driver = program.looking_driver(calls, coherence.look, coherence.item)
+    driver = program.looking_driver(calls, procedures, coherence.look, coherence.item)
     result: Any = None
     error: Exception | None = None
     try:
@@ -56,12 +62,13 @@ class _RegionCall:
         self._region, self._coherence = region, coherence
 
     def __call__(self, *values: Any) -> Any:
-        loops = self._region.loops
+        region, loops = self._region, self._region.loops
         arguments = dict(zip(loops.parameters, values, strict=True))
-        bound_alone(
-            self._region, arguments
-        )  # refuses what is wrong with arrays that ranks only hold parts of afterwards
-        return self._region(**self._coherence.parts(arguments, loops.written))
+        try:
+            bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
+        except RefusedError as refused:
+            region = region.in_order_instead(refused)
+        return region(**self._coherence.parts(arguments, loops.written))
 
 
 def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lapwing.loopnest.frontend.function import too_deep
 from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined
+from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.source import FunctionSource
@@ -22,27 +23,38 @@ from lapwing.loopnest.source import FunctionSource
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """regions: in the order of the text. interpreted: the loops that Python runs."""
+    """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
+    driver calls, by name."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
     interpreted: tuple[Interpreted, ...]
+    procedures: Mapping[str, Callable[..., Any]]
 
     @property
     def name(self) -> str:
         return self.source.tree.name
 
     def __str__(self) -> str:
+        if not self.regions:
+            return "a program of " + ", ".join(self.procedures)
         nests = "one nest" if len(self.regions) == 1 else f"{len(self.regions)} nests"
         return f"a program of {nests}"
 
-    def driver(self, calls: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    def driver(
+        self, calls: Sequence[Callable[..., Any]], procedures: Sequence[Callable[..., Any]]
+    ) -> Callable[..., Any]:
         """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
-        is, several as a tuple, and None where there are none. Errors name the lines that the user wrote."""
-        return self._driver.function(*calls)
+        is, several as a tuple, and None where there are none. procedures: what is called in the place of those. Errors name the
+        lines that the user wrote."""
+        return self._driver.function(*calls, *procedures)
 
     def looking_driver(
-        self, calls: Sequence[Callable[..., Any]], look: Callable[..., None], item: Callable[[Any, Any], Any]
+        self,
+        calls: Sequence[Callable[..., Any]],
+        procedures: Sequence[Callable[..., Any]],
+        look: Callable[..., None],
+        item: Callable[[Any, Any], Any],
     ) -> Callable[..., Any]:
         """The same, which tells before it looks at arrays or writes to them (``looks``).
 
@@ -54,15 +66,15 @@ class Program:
             known = [own[name] if name in own else around[name] for name in names if name in own or name in around]
             look(*known)
 
-        return self._looking_driver.function(*calls, look_at, item, locals, slice)
+        return self._looking_driver.function(*calls, *procedures, look_at, item, locals, slice)
 
     @cached_property
     def _driver(self) -> Code:
-        return with_calls(self.source, self._outlined)
+        return with_calls(self.source, self._outlined, tuple(self.procedures))
 
     @cached_property
     def _looking_driver(self) -> Code:
-        return with_calls(self.source, self._outlined, looks=True)
+        return with_calls(self.source, self._outlined, tuple(self.procedures), looks=True)
 
     @property
     def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
@@ -76,9 +88,10 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
     found = choose_regions(Around(source))
     if found.refused:
         raise RefusedError(*_reasons(source, found.refused, alone))
-    if not found.regions:
+    called = procedures(source)
+    if not found.regions and not called:
         raise alone
-    return Program(source, tuple(found.regions), tuple(found.interpreted))
+    return Program(source, tuple(found.regions), tuple(found.interpreted), called)
 
 
 def _is_plain(source: FunctionSource) -> bool:
@@ -100,14 +113,22 @@ def _reasons(
         yield from of_first or why
 
 
-def with_calls(source: FunctionSource, outlined: Mapping[str, tuple[ast.stmt, Outlined]], looks: bool = False) -> Code:
-    """The function with calls in the place of loops that were outlined, which are given by name. looks: see ``looking``."""
+def with_calls(
+    source: FunctionSource,
+    outlined: Mapping[str, tuple[ast.stmt, Outlined]],
+    procedures: Sequence[str] = (),
+    looks: bool = False,
+) -> Code:
+    """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
+    place others are called. looks: see ``looking``."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
     calls = {name: _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
     tree = _Replacing({id(copies[id(loop)]): calls[name] for name, (loop, _) in outlined.items()}).visit(tree)
-    names = [f"region {name}" for name in outlined]
+    others = {name: f"procedure {name}" for name in procedures}
+    with_procedures(tree, others)
+    names = [*(f"region {name}" for name in outlined), *others.values()]
     if looks:
         tree = looking(tree, {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()})
         names += NAMES
