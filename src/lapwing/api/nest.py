@@ -240,12 +240,7 @@ class Nest(PlannedNest):
                 return program(self, args, kwargs)
             parsed = origin._parsed
             assert parsed is not None
-        loops = parsed[0]
-        results = origin._dispatcher(self, args, kwargs)
-        if not loops.returns:
-            return None
-        values = tuple(results[name] for name in loops.returns)
-        return values if loops.returns_tuple else values[0]
+        return parsed[0].returned(origin._dispatcher(self, args, kwargs))
 
 
 def nest(function: Callable[..., Any]) -> Nest:

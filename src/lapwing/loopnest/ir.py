@@ -6,7 +6,9 @@ Everything is a frozen dataclass. Nothing here knows sizes or dtypes: those come
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lapwing.affine.affine import Affine
 
@@ -194,6 +196,13 @@ class LoopNest:
     @property
     def stores(self) -> tuple[Store, ...]:
         return tuple(s for s in self.body if isinstance(s, Store))
+
+    def returned(self, results: Mapping[str, Any]) -> Any:
+        """What the function returns, from the values of reductions by name."""
+        if not self.returns:
+            return None
+        values = tuple(results[name] for name in self.returns)
+        return values if self.returns_tuple else values[0]
 
     def where(self, line: int) -> str:
         """``file:line`` for messages, with the file as a person would type it."""
