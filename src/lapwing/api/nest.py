@@ -270,15 +270,10 @@ class Nest(PlannedNest):
                 return program(self, args, kwargs)
             parsed = origin._parsed
             assert parsed is not None
-        loops = parsed[0].nest
         try:
-            results = origin._dispatcher(self, args, kwargs)
+            return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
             return self.in_order_instead(refused)(*args, **kwargs)
-        if not loops.returns:
-            return None
-        values = tuple(results[name] for name in loops.returns)
-        return values if loops.returns_tuple else values[0]
 
 
 def nest(function: Callable[..., Any]) -> Nest:

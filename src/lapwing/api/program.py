@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
-from lapwing.api.program_on_ranks import run_on_ranks
-from lapwing.api.program_plan import ProgramPlan, interpreted_texts, plan_program
+from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
+from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.run import ranks_of
 from lapwing.errors import RefusedError
 from lapwing.loopnest.program.program import Program
+from lapwing.loopnest.source import call_by_name
 from lapwing.notices import say
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.store.array import StoredArray
+
+
+def _call(region: Any, arguments: Mapping[str, Any]) -> Any:
+    return region(**arguments)
+
+
+def _by_name(region: Any, make: MakeCall) -> Callable[..., Any]:
+    names = region.loops.parameters
+    return lambda *values: make(region, dict(zip(names, values, strict=True)))
 
 
 @dataclass(eq=False)
@@ -28,23 +38,28 @@ class ProgramOfNests:
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run it; see Nest.__call__. Raises what the driver raises."""
-        arguments = nest.arguments(*args, **kwargs)
+        return self.call(nest, nest.arguments(*args, **kwargs), _call)
+
+    def call(self, nest: PlannedNest, arguments: Mapping[str, Any], make: MakeCall) -> Any:
+        """The same with arguments by name. make: makes the calls of regions, with their arguments by name."""
         self._check(nest, arguments)
         self._tell()
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         procedures = [_called(procedure, nest) for procedure in self.procedures]
         if ranks is not None:
-            return run_on_ranks(nest, self.program, regions, procedures, arguments, ranks)
+            return run_on_ranks(nest, self.program, regions, procedures, arguments, ranks, make)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        return self.program.driver(regions, procedures)(**given)
+        calls = regions if make is _call else [_by_name(region, make) for region in regions]
+        return call_by_name(self.program.driver(calls, procedures), given, nest.python)
 
-    def plan(self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int) -> ProgramPlan:
-        """How it would run; see Nest.plan."""
+    def plan(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, plan_region: PlanRegion | None = None
+    ) -> ProgramPlan:
+        """How it would run; see Nest.plan. plan_region: plans a region for arguments of which arrays are shapes."""
         regions = [region.like(nest) for region in self.nests]
-        return plan_program(
-            nest, self.program, regions, arguments, ranks, lambda region, values: region.plan(**values, ranks=ranks)
-        )
+        by_rule: PlanRegion = lambda region, values: region.plan(**values, ranks=ranks)  # noqa: E731
+        return plan_program(nest, self.program, regions, arguments, ranks, plan_region or by_rule)
 
     def _check(self, nest: PlannedNest, arguments: Mapping[str, Any]) -> None:
         stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]

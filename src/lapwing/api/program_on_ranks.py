@@ -6,7 +6,7 @@ computed; copies are brought up to date before the driver looks at them, and at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,14 @@ from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
+from lapwing.loopnest.source import call_by_name
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
+
+MakeCall = Callable[[Any, Mapping[str, Any]], Any]
 
 
 def run_on_ranks(
@@ -31,19 +34,21 @@ def run_on_ranks(
     procedures: Sequence[Any],
     arguments: Mapping[str, Any],
     comm: Any,
+    make: MakeCall,
 ) -> Any:
-    """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. What the driver returns.
+    """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. make: makes the calls of
+    regions, with arguments by name. What the driver returns.
 
     Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
     """
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
-    calls = [_RegionCall(region, coherence) for region in regions]
+    calls = [_RegionCall(region, coherence, make) for region in regions]
     driver = program.looking_driver(calls, procedures, coherence.look, coherence.item)
     result: Any = None
     error: Exception | None = None
     try:
-        result = driver(**given)
+        result = call_by_name(driver, given, nest.python)
     except Exception as raised:
         error = raised
     ending = "nothing" if error is None else type(error).__name__
@@ -58,8 +63,8 @@ def run_on_ranks(
 class _RegionCall:
     """Calls a region with the parts of arrays that ranks hold."""
 
-    def __init__(self, region: Any, coherence: Coherence) -> None:
-        self._region, self._coherence = region, coherence
+    def __init__(self, region: Any, coherence: Coherence, make: MakeCall) -> None:
+        self._region, self._coherence, self._make = region, coherence, make
 
     def __call__(self, *values: Any) -> Any:
         region, loops = self._region, self._region.loops
@@ -68,7 +73,7 @@ class _RegionCall:
             bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
         except RefusedError as refused:
             region = region.in_order_instead(refused)
-        return region(**self._coherence.parts(arguments, loops.written))
+        return self._make(region, self._coherence.parts(arguments, loops.written))
 
 
 def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:

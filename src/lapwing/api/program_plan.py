@@ -18,6 +18,8 @@ from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.program.regions import Interpreted
 from lapwing.planner.plan import Plan
 
+PlanRegion = Callable[[Any, Mapping[str, Any]], Plan]
+
 
 @dataclass(frozen=True)
 class RegionPlan:
@@ -93,7 +95,7 @@ def plan_program(
     regions: Sequence[PlannedNest],
     arguments: Mapping[str, Any],
     ranks: int,
-    plan_region: Callable[[PlannedNest, Mapping[str, Any]], Plan],
+    plan_region: PlanRegion,
 ) -> ProgramPlan:
     """plan_region: the plan of a region with these arguments, arrays as ArrayShape. Raises RefusedError as that does."""
     known = {**ALWAYS_KNOWN, **global_values(nest.python), **arguments}

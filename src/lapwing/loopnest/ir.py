@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lapwing.affine.affine import Affine
 
@@ -257,6 +258,13 @@ class LoopNest:
     @property
     def is_sequential(self) -> bool:
         return self.loop_names == (WHOLE,)
+
+    def returned(self, results: Mapping[str, Any]) -> Any:
+        """What the function returns, from the values of reductions by name."""
+        if not self.returns:
+            return None
+        values = tuple(results[name] for name in self.returns)
+        return values if self.returns_tuple else values[0]
 
     def where(self, line: int) -> str:
         """``file:line`` for messages, with the file as a person would type it."""

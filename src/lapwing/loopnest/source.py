@@ -6,7 +6,7 @@ import ast
 import inspect
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,6 +95,29 @@ class FunctionSource:
                 return bytes(encoded[begin:end]).decode()
         text = ast.unparse(node)
         return text if "\n" not in text else text.splitlines()[0] + " …"
+
+
+def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], like: Callable[..., Any]) -> Any:
+    """Call a function with the signature of another; arguments: of all parameters, by name."""
+    bound = inspect.signature(like).bind_partial()
+    bound.arguments = dict(arguments)
+    return function(*bound.args, **bound.kwargs)
+
+
+def with_ends(tree: ast.FunctionDef) -> ast.FunctionDef:
+    """With places that compiling takes, also of nodes that were made: they are where what is around them is."""
+
+    def place(node: ast.AST, line: int, column: int) -> None:
+        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.pattern | ast.arg | ast.keyword | ast.alias):
+            node.lineno = line = getattr(node, "lineno", line)
+            node.col_offset = column = getattr(node, "col_offset", column)
+            if getattr(node, "end_lineno", None) is None:
+                node.end_lineno, node.end_col_offset = line, column
+        for child in ast.iter_child_nodes(node):
+            place(child, line, column)
+
+    place(tree, 1, 0)
+    return tree
 
 
 def _display_path(function: Callable[..., Any]) -> str:

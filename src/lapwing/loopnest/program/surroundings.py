@@ -13,7 +13,7 @@ from typing import Any
 
 from lapwing.loopnest.program.liveness import Liveness, Names
 from lapwing.loopnest.program.names import bound_names, captured_names, local_names, parameter_names
-from lapwing.loopnest.source import FunctionSource
+from lapwing.loopnest.source import FunctionSource, with_ends
 
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
@@ -72,7 +72,7 @@ class Code:
     @staticmethod
     def of(tree: ast.FunctionDef, like: Callable[..., Any], given: Sequence[str] = ()) -> Code:
         """given: names of variables around the function beside those of ``like``."""
-        bare = _with_ends(copy.deepcopy(_without_what_runs_when_defined(tree)))
+        bare = with_ends(copy.deepcopy(_without_what_runs_when_defined(tree)))
         names = (*like.__code__.co_freevars, *given)
         around = ast.parse("def around(): pass").body[0]
         assert isinstance(around, ast.FunctionDef)
@@ -111,14 +111,6 @@ def _without_what_runs_when_defined(tree: ast.FunctionDef) -> ast.FunctionDef:
         defaults=[],
     )
     return ast.copy_location(ast.FunctionDef(tree.name, arguments, tree.body, [], None), tree)
-
-
-def _with_ends(tree: ast.FunctionDef) -> ast.FunctionDef:
-    """With an end of every node that tells where it begins, as compiling wants it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.pattern) and node.end_lineno is None:
-            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-    return tree
 
 
 def _bare(argument: ast.arg) -> ast.arg:
