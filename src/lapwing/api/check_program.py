@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from lapwing.api.check import PYTHON_ITERATIONS, PlainLoop, array_difference, same_number
-from lapwing.api.planned import PlannedNest
 from lapwing.api.run import bound_alone
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -42,7 +41,7 @@ class ProgramReference:
 
 def program_reference(
     program: Program,
-    regions: Sequence[PlannedNest],
+    regions: Sequence[Any],
     arguments: Mapping[str, Any],
     announce: native.Announce,
 ) -> ProgramReference:
@@ -74,15 +73,15 @@ class _Stops(Exception):
 class _PlainRegion:
     """The plain loop in the place of a region. is_python: whether Python itself has done all of it, as without Lapwing."""
 
-    def __init__(self, region: PlannedNest, announce: native.Announce) -> None:
+    def __init__(self, region: Any, announce: native.Announce) -> None:
         self._region, self._announce = region, announce
         self._loops: dict[Any, PlainLoop] = {}
         self._iterations = 0
         self.is_python = True
 
     def __call__(self, *values: Any) -> Any:
-        region = self._region
-        arguments = dict(zip(region.loops.parameters, values, strict=True))
+        arguments = dict(zip(self._region.loops.parameters, values, strict=True))
+        region = self._region.for_arguments(arguments)
         bound = bound_alone(region, arguments)
         self._iterations += bound.domain.box_volume
         in_python = self._iterations <= PYTHON_ITERATIONS

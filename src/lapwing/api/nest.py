@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lapwing.api.program import ProgramOfNests
     from lapwing.loopnest.analysis import NestAnalysis
     from lapwing.loopnest.outside import Meanings
+    from lapwing.loopnest.program.regions import Region
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
 
@@ -39,9 +40,7 @@ class Nest(PlannedNest):
         self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
-        self._why_in_order: tuple[
-            str, ...
-        ] = ()  # what keeps the loops of a sequential region from being cut into tiles
+        self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:
         kind = "nest" if self.refusals or self.program is None else "program"
@@ -116,10 +115,9 @@ class Nest(PlannedNest):
             raise
         self._forget()
         self._parsed = None
-        sources = [region.outlined.source for region in program.regions]
         found = ProgramOfNests(
             program,
-            tuple(Nest(source.function, source) for source in sources),
+            tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
         )
         self._program = found, Meanings(self.source)
@@ -168,8 +166,20 @@ class Nest(PlannedNest):
                 plan = super().plan(*args, ranks=ranks, **kwargs)
             except RefusedError as refused:
                 return self.in_order_instead(refused).plan(*args, ranks=ranks, **kwargs)
-            return replace(plan, reasons=(*self._why_in_order, *plan.reasons)) if self._why_in_order else plan
+            return replace(plan, reasons=(*self.why_in_order, *plan.reasons)) if self.why_in_order else plan
         return program.plan(self, self.arguments(*args, **kwargs), ranks)
+
+    def for_arguments(self, arguments: Mapping[str, Any]) -> Nest:
+        """The nest as these arguments let it run: this one, or its loops in their own order on one rank.
+
+        Raises RefusedError where neither is possible.
+        """
+        try:
+            self.bind(arguments)
+            _ = self.skew  # refuses what cannot be tiled
+        except RefusedError as refused:
+            return self.in_order_instead(refused)
+        return self
 
     def in_order_instead(self, refused: RefusedError) -> Nest:
         """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else.
@@ -182,7 +192,7 @@ class Nest(PlannedNest):
         if region.refusals:
             raise refused
         found = region.like(self)
-        found._why_in_order = tuple(map(str, refused.refusals))
+        found.why_in_order = tuple(map(str, refused.refusals))
         return found
 
     @functools.cached_property
@@ -284,3 +294,10 @@ def nest(function: Callable[..., Any]) -> Nest:
     """
     end_all_on_error()
     return Nest(function)
+
+
+def _region(region: Region) -> Nest:
+    source = region.outlined.source
+    found = Nest(source.function, source)
+    found.why_in_order = tuple(map(str, region.why))
+    return found

@@ -14,7 +14,6 @@ import numpy as np
 
 from lapwing.api.planned import PlannedNest
 from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
-from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -67,12 +66,10 @@ class _RegionCall:
         self._region, self._coherence, self._make = region, coherence, make
 
     def __call__(self, *values: Any) -> Any:
-        region, loops = self._region, self._region.loops
+        loops = self._region.loops
         arguments = dict(zip(loops.parameters, values, strict=True))
-        try:
-            bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
-        except RefusedError as refused:
-            region = region.in_order_instead(refused)
+        region = self._region.for_arguments(arguments)
+        bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
         return self._make(region, self._coherence.parts(arguments, loops.written))
 
 

@@ -23,14 +23,19 @@ PlanRegion = Callable[[Any, Mapping[str, Any]], Plan]
 
 @dataclass(frozen=True)
 class RegionPlan:
-    """plan: None where an argument is not known before the program runs; unknown is that expression then."""
+    """plan: None where an argument is not known before the program runs; unknown is that expression then. why_in_order: what
+    keeps the loops of a sequential region from being cut into tiles."""
 
     loops: ir.LoopNest
     dependences: tuple[Dependence, ...]
     plan: Plan | None
     unknown: str | None
+    why_in_order: tuple[str, ...]
 
     def __str__(self) -> str:
+        if self.loops.is_sequential:
+            lines = [f"{self.loops.where(self.loops.line)}: loops in their own order on one rank"]
+            return "\n".join([*lines, *(f"  because      {reason}" for reason in self.why_in_order)])
         lines = [f"{self.loops.where(self.loops.line)}: loops {', '.join(self.loops.loop_names)}"]
         if self.plan is not None:
             lines += str(self.plan).splitlines()
@@ -44,7 +49,7 @@ class RegionPlan:
         return {
             "name": self.loops.name,
             "line": self.loops.line,
-            "loops": list(self.loops.loop_names),
+            "loops": [] if self.loops.is_sequential else list(self.loops.loop_names),
             "dependences": [list(v) for v in distance_vectors(self.dependences)],
             "plan": None if self.plan is None else self.plan.to_json(),
         }
@@ -92,7 +97,7 @@ class ProgramPlan:
 def plan_program(
     nest: PlannedNest,
     program: Program,
-    regions: Sequence[PlannedNest],
+    regions: Sequence[Any],
     arguments: Mapping[str, Any],
     ranks: int,
     plan_region: PlanRegion,
@@ -105,8 +110,10 @@ def plan_program(
         values = inputs.get(region.name, "an argument")
         plan, unknown = None, values if isinstance(values, str) else None
         if not isinstance(values, str):
-            plan = plan_region(region, dict(zip(region.loops.parameters, values, strict=True)))
-        planned.append(RegionPlan(region.loops, region.dependences, plan, unknown))
+            given = dict(zip(region.loops.parameters, values, strict=True))
+            region = region.for_arguments(given)
+            plan = plan_region(region, given)
+        planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order))
     return ProgramPlan(nest.name, str(program), program.source.file, ranks, tuple(planned), program.interpreted)
 
 

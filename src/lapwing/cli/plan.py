@@ -81,6 +81,7 @@ def command(
     if nest.program is not None:
         _plan_program(nest, arguments, ranks, grid, machine, json_path)
         return
+    nest = nest.for_arguments(arguments)
     bound = nest.bind(arguments)
     progress = ProgressBar()
     decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments, progress.say)
@@ -135,6 +136,7 @@ def _plan_program(
     progress = ProgressBar()
 
     def planned(region: Nest, values: Mapping[str, Any]) -> Plan:
+        region = region.for_arguments(values)
         bound = region.bind(values)
         decide = Decider.for_machine(bound, region.dependences, ranks, machine, values, progress.say)
         return replace(decide, measures=False)(region.wishes())  # of arrays there are only shapes

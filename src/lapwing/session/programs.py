@@ -101,6 +101,7 @@ class RegionCalls:
     found: dict[str, OfRegion] = field(default_factory=dict)
 
     def __call__(self, region: Nest, arguments: Mapping[str, Any]) -> Any:
+        region = region.for_arguments(arguments)
         noted = self.found.setdefault(region.name, OfRegion())
         noted.calls += 1
         if self.comm is None:

@@ -275,6 +275,7 @@ class _Bench:
         network: Mapping[str, Link] | None,
         emit: Emit,
     ) -> _Bench:
+        nest = nest.for_arguments(arguments)
         bound = nest.bind(arguments)
         for array in bound.arrays:
             given = arguments.get(array.name)
