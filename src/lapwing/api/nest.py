@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
 
+MOST_BINDINGS = 4  # of a sequential region to the integers of its calls, before it is made for any
+
 
 class Nest(PlannedNest):
     """A loop nest made from a plain Python function by ``@lw.nest``.
@@ -81,6 +83,7 @@ class Nest(PlannedNest):
         self._program = None
         self.__dict__.pop("_dispatcher", None)
         self.__dict__.pop("_sequential_region", None)
+        self.__dict__.pop("_generic_region", None)
 
     @property
     def program(self) -> ProgramOfNests | None:
@@ -196,6 +199,11 @@ class Nest(PlannedNest):
         return found
 
     @functools.cached_property
+    def _generic_region(self) -> Nest:
+        """A sequential region that is called with ever other integers, as one that is made for any."""
+        return Nest(self.python, replace(self.source, generic=True))
+
+    @functools.cached_property
     def _sequential_region(self) -> Nest:
         return Nest(self.python, replace(self.source, sequential=True))
 
@@ -280,6 +288,13 @@ class Nest(PlannedNest):
                 return program(self, args, kwargs)
             parsed = origin._parsed
             assert parsed is not None
+        if (
+            self.source.sequential
+            and not self.source.generic
+            and self.source.outlined
+            and len(origin._bound) > MOST_BINDINGS
+        ):
+            return origin._generic_region.like(self)(*args, **kwargs)
         try:
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:

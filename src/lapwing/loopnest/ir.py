@@ -212,6 +212,7 @@ class LoopNest:
     which may be indexed in any way.
 
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
+    ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
     """
 
     name: str
@@ -228,6 +229,7 @@ class LoopNest:
     returns_tuple: bool
     symbols: tuple[tuple[str, ast.expr], ...] = field(compare=False)
     sweep_depth: int
+    is_generic: bool = False
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
 
     @property

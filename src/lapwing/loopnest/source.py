@@ -21,7 +21,7 @@ class FunctionSource:
 
     ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
     statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
-    on one rank.
+    on one rank; ``generic``: whether its integers may be any then, rather than those of one call.
     """
 
     function: Callable[..., Any]
@@ -30,6 +30,7 @@ class FunctionSource:
     lines: tuple[str, ...] | None
     outlined: ast.FunctionDef | None = None
     sequential: bool = False
+    generic: bool = False
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

@@ -147,6 +147,8 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters.get(n))}
     domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
+    if nest.is_generic:
+        integers = symbols
     shapes = {a.name: a.shape for a in arrays.values()}
     indices = check_indices(nest, shapes, integers, parameters, domain, refusals)
 

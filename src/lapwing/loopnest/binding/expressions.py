@@ -16,6 +16,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_speculable
 from lapwing.loopnest.binding.guards import guards_access, guards_arm
 from lapwing.loopnest.binding.promotion import (  # fmt: skip
+    CARRIED_LIMIT,
     EXACT_IN_DOUBLE,
     INT64_MAX,
     INT64_MIN,
@@ -181,6 +182,10 @@ class ExpressionLowering:
         interval = None if kind.is_float else (int(value), int(value))
         if interval and not fits(interval, "int64"):
             self._refuse(line, f"{name} = {value}", "integers of at most 64 bits are supported")
+        if self.nest.is_generic and kind.is_integer and name in self.nest.parameters:
+            if abs(int(value)) > CARRIED_LIMIT:
+                self._refuse(line, f"{name} = {value}", "integers of at most 50 bits are supported here")
+            interval = (-CARRIED_LIMIT, CARRIED_LIMIT) if kind.weak else None
         return Value(t.Scalar(kind.dtype, name), frozenset({kind}), interval)
 
     def _lower_access(self, access: ir.Access) -> Value:

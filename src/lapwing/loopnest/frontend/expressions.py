@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
+
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.functions import SUPPORTED_TEXT, canonical_name, way_out
@@ -143,9 +145,9 @@ class ExpressionParser:
         )
 
     def _attribute(self, node: ast.Attribute) -> ir.Expression:
-        value = self.resolve(node)
-        if isinstance(value, bool | int | float):
-            return ir.Constant(value, line=node.lineno)  # math.pi and the like
+        value = self._constant(node)
+        if value is not None:
+            return ir.Constant(value, line=node.lineno)  # math.pi, np.finfo(float).eps and the like
         if self.rests_on_refused(node):
             raise Stopped
         text = self.source.text(node)
@@ -155,6 +157,27 @@ class ExpressionParser:
             "attributes are constants such as math.pi, and shapes such as u.shape[0]; pass its value as an argument, "
             f"or set n = {text} before the loops if it is an array's size or ndim",
         )
+
+    def _constant(self, node: ast.expr) -> bool | int | float | None:
+        """What an attribute of a module, or of what NumPy says of a type, is: a number, or None."""
+        match node:
+            case ast.Attribute(value=ast.Call(func=function, args=[kind], keywords=[]), attr=attribute) if self.resolve(
+                function
+            ) in (np.finfo, np.iinfo):
+                described = self.resolve(kind)
+                if described is None or not isinstance(described, type):
+                    return None
+                value = getattr(self.resolve(function)(described), attribute, None)
+            case ast.Call(func=function, args=[ast.Constant(value=str() as text)], keywords=[]) if (
+                self.resolve(function) is float
+            ):
+                try:
+                    value = float(text)
+                except ValueError:
+                    return None
+            case _:
+                value = self.resolve(node)
+        return value if isinstance(value, bool | int | float) or _is_numpy_scalar(value) else None
 
     def _comparison(self, node: ast.expr, operands: list[ast.expr], ops: list[ast.cmpop]) -> ir.Expression:
         operators = [_COMPARISON.get(type(op)) for op in ops]
@@ -175,6 +198,8 @@ class ExpressionParser:
     def _call(self, node: ast.Call) -> ir.Expression:
         if self._shape_symbol(node) is not None:
             return self._symbol_parameter(node)
+        if (constant := self._constant(node)) is not None:
+            return ir.Constant(constant, line=node.lineno)
         function = self.resolve(node.func)
         name = canonical_name(function) if function is not None else None
         if name is None:
@@ -261,6 +286,8 @@ class ExpressionParser:
                 return type(value) is int
             case ast.Name(id=name):
                 if name in self.scope.loop_names or name in self.scope.assigned_in_body or name in self.scope.refused:
+                    return False
+                if self.source.generic and name in self.scope.parameters:
                     return False
                 return (
                     name in self.scope.setup_names

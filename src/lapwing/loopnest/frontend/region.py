@@ -60,6 +60,7 @@ class _RegionParser(FunctionParser):
             returns_tuple=returned is not None and isinstance(returned.value, ast.Tuple),
             symbols=tuple(self.symbols.items()),
             sweep_depth=0,
+            is_generic=self.source.generic,
             axis_loops=_local_axes(body),
         )
 
