@@ -23,7 +23,6 @@ from lapwing.runtime.arrays.transfer import (
     FIRST_RANK,
     exchange,
     gather,
-    intersection,
     pieces,
     replicate,
     scatter,
@@ -31,6 +30,7 @@ from lapwing.runtime.arrays.transfer import (
     slices,
 )
 from lapwing.runtime.mpi import communicator
+from lapwing.tiling.boxes import intersection
 
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 
