@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.loopnest.dependences import Vector
-from lapwing.loopnest.skew import inside_sweep
+from lapwing.loopnest.dependences import Vector, inside_sweep
 from lapwing.planner.choose import MOST_RANKS, POINTS_A_TILE, default_tile
 from lapwing.planner.cuts import fits, is_count, pipelined
 from lapwing.planner.inner import choice_by_rule

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.skew import inside_sweep
+from lapwing.loopnest.dependences import inside_sweep
 from lapwing.runtime.binding import native
 from lapwing.tiling.boxes import Box
 from lapwing.tiling.faces import Channel, Faces, Message
