@@ -16,14 +16,14 @@ import pytest
 import lapwing as lw
 from lapwing.codegen.bounds import tile_bounds
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
-from lapwing.loopnest.dependences import Dependence
+from lapwing.loopnest.dependences import Dependence, inside_sweep
+from lapwing.loopnest.skew import find_skew
 from lapwing.runtime.arrays.shear import Shear, shear_of
 from lapwing.runtime.arrays.storage import allocate, needed_box, storage_of
 from lapwing.runtime.execute import written_boxes
 from lapwing.tiling.faces import Faces
-from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import Partition, even_cuts, weighted_cuts
-from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 
 @lw.nest

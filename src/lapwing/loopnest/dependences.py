@@ -7,7 +7,7 @@ on its own copy of its neighbours' elements, so overwriting them early can do no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -68,6 +68,11 @@ def find_dependences(nest: ir.LoopNest) -> tuple[Dependence, ...]:
 def distance_vectors(dependences: Iterable[Dependence]) -> tuple[Vector, ...]:
     """The distinct vectors, in order of first appearance: the columns of the dependence matrix D."""
     return tuple(dict.fromkeys(d.vector for d in dependences))
+
+
+def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[Dependence, ...]:
+    """Dependences between iterations of one sweep: zero along every sweep loop."""
+    return tuple(d for d in dependences if not any(d.vector[:sweep_depth]))
 
 
 class _Analysis:
