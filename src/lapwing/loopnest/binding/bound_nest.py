@@ -77,7 +77,7 @@ class BoundNest:
         affine = access.affine[axis]
         if affine is None:
             return None
-        index = self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
+        index = self.domain.normalised(affine.substitute(self.symbols)) + self.wraps.get((access, axis), 0)
         return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
 
     def indices(self, point: Sequence[int]) -> dict[str, int]:
@@ -296,11 +296,9 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
     if not known:
         refusals.raise_if_any()
     loops = []
-    steps = {loop.name: loop.step for loop in nest.loops}
+    mirrored = {loop.name: -Affine.of(loop.name) for loop in nest.loops if loop.step < 0}
     for loop in nest.loops:
-        fixed = (loop.start.substitute(symbols), loop.stop.substitute(symbols))
-        bounds = [Affine(b.constant, tuple((n, c * steps[n]) for n, c in b.terms)) for b in fixed]
-        start, stop = bounds
+        start, stop = (end.substitute(symbols).substitute(mirrored) for end in (loop.start, loop.stop))
         lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
         loops.append(NormalLoop(loop.name, loop.step, lower, upper))
     return Domain(tuple(loops))
