@@ -116,6 +116,13 @@ def zero_along(points: isl.Set, axes: int) -> isl.Set:
     return points
 
 
+def all_points(points: isl.Set) -> list[Point]:
+    """An enumeration, in no certain order."""
+    found: list[Point] = []
+    points.foreach_point(lambda point: found.append(_coordinates(point)))
+    return found
+
+
 def first_point(points: isl.Set) -> Point:
     """The lexicographically least one, which there has to be."""
     return some_point(points.lexmin())
@@ -123,12 +130,20 @@ def first_point(points: isl.Set) -> Point:
 
 def some_point(points: isl.Set) -> Point:
     """One of the points, of which there has to be one."""
-    point = points.sample_point()
+    return _coordinates(points.sample_point())
+
+
+def _coordinates(point: isl.Point) -> Point:
     count = point.get_space().dim(_AXIS)
     return tuple(point.get_coordinate_val(_AXIS, axis).to_python() for axis in range(count))
 
 
 # ---- of maps --------------------------------------------------------------------------------------------------------------
+
+
+def related(points: isl.Set, axes: int) -> isl.Map:
+    """From the first so many coordinates of every point to the others."""
+    return isl.Map.from_range(points).move_dims(_FIRST, 0, _SECOND, 0, axes)
 
 
 def alike_along(pairs: isl.Map, axes: int) -> isl.Map:
