@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 
-@dataclass  # not frozen, which nothing needs, and which makes what is made most often several times as slowly
+@dataclass(frozen=True)
 class Affine:
     """``constant + Σ coefficient · name``; terms are sorted by name and never zero."""
 
@@ -19,7 +19,6 @@ class Affine:
     terms: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
-    @lru_cache(maxsize=100_000)
     def of(name: str) -> Affine:
         return Affine(0, ((name, 1),))
 
@@ -49,12 +48,9 @@ class Affine:
     def coefficient(self, name: str) -> int:
         return dict(self.terms).get(name, 0)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
-        found: frozenset[str] | None = self.__dict__.get("_names")
-        if found is None:
-            found = self.__dict__["_names"] = frozenset(name for name, _ in self.terms)
-        return found
+        return frozenset(name for name, _ in self.terms)
 
     @property
     def is_name(self) -> bool:
@@ -90,16 +86,6 @@ class Affine:
             low += min(ends)
             high += max(ends)
         return low, high
-
-    def __hash__(self) -> int:
-        # Asked for far more often than anything else; functools.cached_property takes a lock each time.
-        found: int | None = self.__dict__.get("_hash")
-        if found is None:
-            found = self.__dict__["_hash"] = hash((self.terms, self.constant))
-        return found
-
-    def __reduce__(self) -> tuple[type[Affine], tuple[int, tuple[tuple[str, int], ...]]]:
-        return Affine, (self.constant, self.terms)  # not the hash: texts have another one in another process
 
     def __str__(self) -> str:
         text = ""

@@ -89,7 +89,7 @@ def _renamed(name: str, values: Mapping[str, Affine]) -> str | None:
     return term.terms[0][0] if term.is_name else None
 
 
-@dataclass  # not frozen, as Affine
+@dataclass  # not frozen, which nothing needs, and which makes what is made most often several times as slowly
 class Section:
     """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow. ``origins``: of those
     among its terms, bound or not, that have one."""

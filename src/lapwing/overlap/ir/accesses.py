@@ -51,7 +51,7 @@ class Anchor:
         )
 
 
-@dataclass  # not frozen, as Affine
+@dataclass  # not frozen, as Section
 class Access:
     """One variable's elements are read or written.
 
