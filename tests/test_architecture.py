@@ -253,3 +253,8 @@ def _is_of_a_language(word: str) -> bool:
     own = word.startswith(tuple(f"{OF_LANGUAGES[0]}.{folder}." for folder in ("c", "fortran")))
     private = word.startswith(f"{OF_LANGUAGES[0]}.registry._")
     return own or private or re.search(r"fortran|(?<![a-z])cpp(?![a-z])|^_?is_c$", word, re.IGNORECASE) is not None
+
+
+def test_only_the_package_of_integer_sets_calls_isl() -> None:
+    calling = {m for m, path in modules().items() if "import islpy" in path.read_text(encoding="utf-8")}
+    assert {folder_of(module) for module in calling} == {"lapwing.affine"}

@@ -16,8 +16,9 @@ from searching import search
 import lapwing as lw
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.tiling.legality import inside_sweep
-from lapwing.tiling.skewing import find_skew, skewed_dependences
+from lapwing.loopnest.dependences import inside_sweep
+from lapwing.loopnest.skew import find_skew
+from lapwing.tiling.skewing import skewed_dependences
 
 Vector = tuple[int, ...]
 

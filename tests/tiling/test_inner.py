@@ -21,12 +21,13 @@ from lapwing.calibrate.tile import Probe
 from lapwing.errors import RunError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.skew import find_skew
 from lapwing.machine.machine import Quantity
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
 from lapwing.planner.rates import Shape
 from lapwing.runtime import alone
 from lapwing.tiling.inner import is_legal, legal_forms
-from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 
 @lw.nest

@@ -41,7 +41,7 @@ from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition
-from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 # Measures tiles of the given shapes within some seconds, those already known as well if told so; gives all that is known.
 Measure = Callable[[Sequence[Shape], float, bool], Mapping[Shape, Sample]]
@@ -373,7 +373,7 @@ class Decider:
         """The nest as it is cut into tiles: skewed, where that takes skewing."""
         if not self.skews:
             return self.bound, self.dependences
-        skew = find_skew(self.bound.nest, self.dependences)
+        skew = self.bound.analysis.skew
         return skewed_nest(self.bound, skew), skewed_dependences(self.dependences, skew)
 
 

@@ -39,7 +39,6 @@ from lapwing.runtime.tuning import place_of
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import State
 from lapwing.tiling.partition import Partition
-from lapwing.tiling.skewing import find_skew
 
 
 def run(
@@ -136,7 +135,7 @@ def _run_collectively(
             check_same_arrays(bound, distributed)
             check_different(bound, stored)
             stubs = stand_ins(nest, bound, arguments)
-            free = nest.grid or find_skew(nest.loops, nest.dependences)
+            free = nest.grid or nest.skew
             given = None if free or stored else _given_partition(bound, distributed, comm.Get_size())
             if plan is None and stored:
                 decide = Decider.here(bound, nest.dependences, comm.Get_size(), len(node), place.ranks, arguments)

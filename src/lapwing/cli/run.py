@@ -175,13 +175,12 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
     """Run a job; what is to be said of it after the table is added to ``said``."""
     from lapwing.launch.loading import load_nest, problem_settings
     from lapwing.launch.progress import ProgressBar
-    from lapwing.tiling.skewing import find_skew
 
     # The user's file may start MPI by itself, and leave traces that a launcher must not see.
     environment = dict(os.environ)
     nest = load_nest(job.target)
     problem_settings(nest, job.settings)
-    find_skew(nest.loops, nest.dependences)  # refuses what cannot be tiled
+    _ = nest.skew  # refuses what cannot be tiled
     options.check_grid_fits(nest, job.grid)
     progress = ProgressBar()
 

@@ -1,4 +1,13 @@
-"""A skewing of loops: a unimodular change of coordinates after which rectangular tiles are legal."""
+"""Skewing: a unimodular change of coordinates after which rectangular tiles are legal.
+
+Rectangular tiles have H = diag(1/sides), so H D >= 0 (P0, section 2.3) asks that no dependence inside a sweep has a negative
+component along a space loop. Dependences carried by a sweep loop are satisfied by doing sweeps in order.
+
+A dependence inside a sweep may point backwards along an inner loop, as (1, -1) of a nine-point Gauss-Seidel sweep does. With
+x' = U x, U lower triangular with ones on its diagonal, its components become those of U d, and since the first component
+that is not zero is positive, large enough factors make all of them >= 0 (Wolf and Lam: A Loop Transformation Theory and
+an Algorithm to Maximize Parallelism).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lapwing.affine.affine import Affine
+from lapwing.affine.affine import Affine, Condition
+from lapwing.affine.integer_sets import Space, first_point
+from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 
 Matrix = tuple[tuple[int, ...], ...]
 
@@ -49,12 +62,64 @@ class Skew:
 
 def in_skewed(affine: Affine, names: Sequence[str], skew: Skew) -> Affine:
     """An affine expression over normalised coordinates as one over skewed coordinates, under the same names."""
-    result = Affine(affine.constant)
-    for name, coefficient in affine.terms:
-        if name not in names:
-            result += Affine(0, ((name, coefficient),))
-            continue
-        row = skew.inverse[names.index(name)]
-        for outer, factor in zip(names, row, strict=True):
-            result += Affine.of(outer).scaled(coefficient * factor)
-    return result
+    indices = [Affine.of(name) for name in names]
+    moved = (sum((x * factor for x, factor in zip(indices, row, strict=True)), Affine()) for row in skew.inverse)
+    return affine.substitute(dict(zip(names, moved, strict=True)))
+
+
+def find_skew(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> Skew | None:
+    """The skewing with the least factors that makes rectangular tiles legal; None where they are legal as it is.
+
+    Raises RefusedError where an array is written at several offsets: what a block of a skewed nest writes at each of them
+    is a parallelogram, and blocks could not tell whose write comes last.
+    """
+    found = _against_rectangular_tiles(nest, dependences)
+    if found is None:
+        return None
+    _check_one_offset(nest, *found)
+    depth, vectors = nest.sweep_depth, [d.vector for d in inside_sweep(dependences, nest.sweep_depth)]
+    rows = []
+    for k in range(len(nest.loops)):
+        factors = _least_factors(vectors, depth, k) if any(v[k] < 0 for v in vectors) else (0,) * (k - depth)
+        before = (0,) * min(k, depth) + factors
+        rows.append((*before, 1, *(0,) * (len(nest.loops) - k - 1)))
+    return Skew(tuple(rows))
+
+
+def _check_one_offset(nest: ir.LoopNest, dependence: Dependence, loop: ir.Loop) -> None:
+    for name in nest.written:
+        if len({store.target.affine for store in nest.stores if store.target.array == name}) > 1:
+            raise RefusedError(
+                f"{nest.where(dependence.target_line)}: no supported tiling respects the {dependence.kind} dependence "
+                f"{list(dependence.vector)} from {dependence.source} to {dependence.target}: it points backwards along "
+                f"loop {loop.name}. Rectangular tiles need every component inside a sweep to be >= 0 (HD >= 0), and loops "
+                f"are skewed only where every array is written at one offset; {name} is written at several. "
+                f"Reverse loop {loop.name} if all dependences allow it, write {name} at one offset, read that value from a "
+                "read-only copy, or move the loop that carries it outside as a sweep."
+            )
+
+
+def _least_factors(vectors: Sequence[Vector], depth: int, k: int) -> Vector:
+    """Factors of the space loops outside loop k that make its components >= 0: the least sum, then the innermost."""
+    names = [f"f{m}" for m in range(depth, k)]
+    factors = [Affine.of(name) for name in names]
+    moved = [
+        sum((f * x for f, x in zip(factors, vector[depth:k], strict=True)), Affine(vector[k])) for vector in vectors
+    ]
+    total = Affine.of("total") - sum(factors, Affine())
+    enough: Condition = (tuple((form, ">=") for form in (*factors, *moved)),)
+    return first_point(Space((), ["total", *names]).where([enough, (((total, "="),),)]))[1:]
+
+
+def _against_rectangular_tiles(
+    nest: ir.LoopNest, dependences: Sequence[Dependence]
+) -> tuple[Dependence, ir.Loop] | None:
+    """A dependence inside a sweep that points backwards along a space loop, and that loop.
+
+    None where there is none, so that rectangular tiles are legal: H D >= 0.
+    """
+    for dependence in inside_sweep(dependences, nest.sweep_depth):
+        for loop, component in zip(nest.loops, dependence.vector, strict=True):
+            if component < 0:
+                return dependence, loop
+    return None

@@ -18,7 +18,7 @@ from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
-from lapwing.tiling.skewing import find_skew, skewed_dependences, skewed_nest
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 # Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
 # message and keep the pipeline's fill short.
@@ -59,7 +59,7 @@ def make_plan(
     """
     wishes = wishes or Wishes()
     nest, found = bound.nest, tuple(dependences)
-    skew = find_skew(nest, found) if skews else None
+    skew = bound.analysis.skew if skews else None
     bound, dependences = skewed_nest(bound, skew), skewed_dependences(found, skew)
     _check_several_writes(bound)
     engine = "overlap" if wishes.engine is None else wishes.engine

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.dependences import Dependence
+from lapwing.loopnest.dependences import Dependence, inside_sweep
 from lapwing.planner.along_time import AlongTime
-from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import Partition, even_cuts, factorisations
 
 # Cutting the innermost loop cuts the runs of memory that tiles work along, so an outer loop is pipelined unless it is

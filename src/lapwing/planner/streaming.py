@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.dependences import Dependence
+from lapwing.loopnest.dependences import Dependence, inside_sweep
 from lapwing.machine.machine import Disk
 from lapwing.planner.along_time import AlongTime
 from lapwing.planner.choose import Wishes, make_plan
@@ -22,7 +22,6 @@ from lapwing.planner.cuts import Cut, communication_weights, fits, partition_of
 from lapwing.planner.plan import Plan, Streaming
 from lapwing.schedule.disk_ring import DiskPipeline, disk_timeline
 from lapwing.tiling.faces import loop_offsets, reach_of, sweep_skew
-from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import Partition, factorisations
 from lapwing.tiling.slabs import streams_along
 from lapwing.units import duration, rate, size

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.dependences import Dependence, Vector
-from lapwing.tiling.legality import inside_sweep
+from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
 # so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).

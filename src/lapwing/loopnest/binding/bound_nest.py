@@ -14,6 +14,7 @@ import numpy as np
 from lapwing.affine.affine import Affine
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
+from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.conversion import array_of, conversion
 from lapwing.loopnest.binding.guards import Guards, guarded_accesses
@@ -48,7 +49,7 @@ class BoundNest:
     ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
     ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
     index counts from the end, with their size. With a ``skew`` the domain is in skewed coordinates; the body always stands
-    for the user's own indices.
+    for the user's own indices. ``analysis`` has the dependences, in the user's coordinates, and the skewing that tiles need.
     """
 
     nest: ir.LoopNest
@@ -57,6 +58,7 @@ class BoundNest:
     domain: Domain
     body: t.TypedBody = field(repr=False)
     wraps: Mapping[tuple[ir.Access, int], int] = field(repr=False)
+    analysis: NestAnalysis = field(repr=False)
     skew: Skew | None = None
 
     def array(self, name: str) -> ArrayType:
@@ -75,7 +77,7 @@ class BoundNest:
         affine = access.affine[axis]
         if affine is None:
             return None
-        index = self.domain.normalised(affine.substitute(self.symbols)) + Affine(self.wraps.get((access, axis), 0))
+        index = self.domain.normalised(affine.substitute(self.symbols)) + self.wraps.get((access, axis), 0)
         return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
 
     def indices(self, point: Sequence[int]) -> dict[str, int]:
@@ -110,13 +112,14 @@ def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> 
     )
 
 
-def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:
+def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:
     """Bind a nest to its arguments.
 
     arguments: by parameter name; arrays are anything with ``dtype`` and ``shape`` (the elements are not looked at).
     surroundings: the function's globals, for global numbers and read-only global arrays.
     Raises RefusedError with every wrong type, dtype and dimension, and every index that leaves its array.
     """
+    nest = analysis.nest
     refusals = Refusals(nest.file)
     values: dict[str, Any] = {**ALWAYS_KNOWN, **surroundings, **arguments}
     arrays = {}
@@ -145,7 +148,7 @@ def bind(nest: ir.LoopNest, arguments: Mapping[str, Any], surroundings: Mapping[
     )
     body = lower(nest, around, refusals)
     refusals.raise_if_any()
-    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps)
+    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, wraps, analysis)
 
 
 def values_outside_loops(
@@ -293,11 +296,9 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
     if not known:
         refusals.raise_if_any()
     loops = []
-    steps = {loop.name: loop.step for loop in nest.loops}
+    mirrored = {loop.name: -Affine.of(loop.name) for loop in nest.loops if loop.step < 0}
     for loop in nest.loops:
-        fixed = (loop.start.substitute(symbols), loop.stop.substitute(symbols))
-        bounds = [Affine(b.constant, tuple((n, c * steps[n]) for n, c in b.terms)) for b in fixed]
-        start, stop = bounds
+        start, stop = (end.substitute(symbols).substitute(mirrored) for end in (loop.start, loop.stop))
         lower, upper = (start, stop) if loop.step == 1 else (-start, -stop)
         loops.append(NormalLoop(loop.name, loop.step, lower, upper))
     return Domain(tuple(loops))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
+from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.source import FunctionSource
 from lapwing.memo import Memo
 
@@ -27,7 +28,7 @@ class NestFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.source = FunctionSource.of(function)
         self.python = function
-        self._parsed: tuple[ir.LoopNest, Meanings] | None = None
+        self._parsed: tuple[NestAnalysis, Meanings] | None = None
         self._bound: Memo[BoundNest] = Memo()
         self._origin = self  # what this was made of with other choices: it holds what they share
         functools.update_wrapper(cast(Any, self), function)
@@ -50,23 +51,26 @@ class NestFunction:
         Raises RefusedError, with every part of it that is not supported, by file and line; asked again, it looks again, since
         the function's globals may have changed.
         """
+        return self._analysis.nest
+
+    @property
+    def _analysis(self) -> NestAnalysis:
         known = self._origin._parsed
         return known[0] if known is not None and known[1].hold else self._origin._parse()
 
-    def _parse(self) -> ir.LoopNest:
+    def _parse(self) -> NestAnalysis:
         from lapwing.loopnest.frontend.parser import parse
         from lapwing.loopnest.outside import Meanings
 
         self._forget()
         self._parsed = None
-        loops = parse(self.source)
-        self._parsed = loops, Meanings(self.source)
-        return loops
+        analysis = NestAnalysis(parse(self.source))
+        self._parsed = analysis, Meanings(self.source)
+        return analysis
 
     def _forget(self) -> None:
         """What was made of the loops as they were."""
         self._bound.clear()
-        self.__dict__.pop("_dependences", None)
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -83,14 +87,15 @@ class NestFunction:
 
         Raises RefusedError where a distance inside a sweep is not constant.
         """
-        _ = self.loops  # as the function is now
-        return self._origin._dependences
+        return self._analysis.dependences
 
-    @functools.cached_property
-    def _dependences(self) -> tuple[Any, ...]:
-        from lapwing.loopnest.dependences import find_dependences
+    @property
+    def skew(self) -> Any:
+        """The skewing after which rectangular tiles are legal (``loopnest.skew.Skew``); None where they are legal as it is.
 
-        return find_dependences(self.loops)
+        Raises RefusedError where no tiling that is supported respects the dependences.
+        """
+        return self._analysis.skew
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
@@ -113,8 +118,8 @@ class NestFunction:
         try:
             known = self._bound.get(key)
         except TypeError:  # an argument that cannot be hashed is no number and no array: bind says so
-            return bind(self.loops, arguments, surroundings)
+            return bind(self._analysis, arguments, surroundings)
         if known is None:
-            known = bind(self.loops, arguments, surroundings)
+            known = bind(self._analysis, arguments, surroundings)
             self._bound.keep(key, known)
         return known
