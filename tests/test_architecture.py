@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap.languages.registry import LANGUAGES
+from lapwing.overlap.languages.registry import FAMILIES, NAMES
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
@@ -207,7 +207,7 @@ def test_only_languages_tell_languages_apart() -> None:
     "text",
     [
         "from lapwing.overlap.languages.c.parsing import toolchain",
-        "from lapwing.overlap.languages.registry import _C",
+        "from lapwing.overlap.languages.registry import _language",
         "import lapwing.overlap.languages.fortran.language as f",
         "if source.language == 'fortran': pass",
         "patterns = {'c': 1}",
@@ -250,7 +250,12 @@ def _words(node: ast.AST) -> list[str]:
 
 def _is_of_a_language(word: str) -> bool:
     if word.startswith("="):
-        return word[1:] in {one for language in LANGUAGES for one in (language.name, *language.endings)}
+        return word[1:] in {*NAMES, *(ending for family in FAMILIES for ending in family.endings)}
     own = word.startswith(tuple(f"{OF_LANGUAGES[0]}.{folder}." for folder in ("c", "fortran")))
     private = word.startswith(f"{OF_LANGUAGES[0]}.registry._")
     return own or private or re.search(r"fortran|(?<![a-z])cpp(?![a-z])|^_?is_c$", word, re.IGNORECASE) is not None
+
+
+def test_only_the_package_of_integer_sets_calls_isl() -> None:
+    calling = {m for m, path in modules().items() if "import islpy" in path.read_text(encoding="utf-8")}
+    assert {folder_of(module) for module in calling} == {"lapwing.affine"}

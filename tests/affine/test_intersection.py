@@ -7,57 +7,52 @@ from random import Random
 
 import pytest
 
+from lapwing.affine.affine import Affine
 from lapwing.affine.intersection import may_intersect
-from lapwing.affine.sections import Linear, Lookup, Product, Range, Section
+from lapwing.affine.sections import Lookup, Product, Range, Section
 
 # ---- flat arrays ------------------------------------------------------------------------------------------------------
 
-ROWS, COLUMNS = Linear.term("m"), Linear.term("n")
-ONE = Linear.number(1)
+ROWS, COLUMNS = Affine.of("m"), Affine.of("n")
+ONE = Affine(1)
 
 
-def number(value: int) -> Linear:
-    return Linear.number(value)
+def between(name: str, low: Affine, high: Affine) -> tuple[tuple[tuple[tuple[Affine, str], ...], ...], ...]:
+    own = Affine.of(name)
+    return (((own - low, ">="),),), (((high - own, ">="),),)
 
 
-def between(name: str, low: Linear, high: Linear) -> tuple[tuple[tuple[tuple[Linear, str], ...], ...], ...]:
-    own = Linear.term(name)
-    return (((own.plus(low, -1), ">="),),), (((high.plus(own, -1), ">="),),)
-
-
-def element(row: Linear, place: Linear, length: Linear, *ranges: tuple[str, Linear, Linear]) -> Section:
+def element(row: Affine, place: Affine, length: Affine, *ranges: tuple[str, Affine, Affine]) -> Section:
     """The elements row · length + place, while the variables run over their ranges."""
-    subscript = Linear.term("p").plus(place)
+    subscript = Affine.of("p") + place
     conditions = tuple(condition for r in ranges for condition in between(*r))
     bound = ("p", *(name for name, _, _ in ranges))
-    return Section((subscript,), bound, conditions, (Product("p", (Linear.term("r"), length)),)).substitute({"r": row})
+    return Section((subscript,), bound, conditions, (Product("p", (Affine.of("r"), length)),)).substitute({"r": row})
 
 
-def run(start_row: Linear, place: Linear, length: Linear, count: Linear) -> Section:
+def run(start_row: Affine, place: Affine, length: Affine, count: Affine) -> Section:
     """``count`` elements from there on."""
-    start = Linear.term("q").plus(place)
-    section = Section(
-        (Range(start, start.plus(count).plus(ONE, -1)),), ("q",), (), (Product("q", (Linear.term("r"), length)),)
-    )
+    start = Affine.of("q") + place
+    section = Section((Range(start, start + count - 1),), ("q",), (), (Product("q", (Affine.of("r"), length)),))
     return section.substitute({"r": start_row})
 
 
 def test_rows_are_apart() -> None:
-    i, j, length = Linear.term("i"), Linear.term("j"), COLUMNS.plus(number(2))
-    inner = (("i", number(2), ROWS.plus(ONE, -1)), ("j", ONE, COLUMNS))
-    for halo in (run(number(0), ONE, length, COLUMNS), run(ROWS.plus(ONE), ONE, length, COLUMNS)):
-        for row, place in ((i, j), (i.plus(ONE, -1), j), (i.plus(ONE), j), (i, j.plus(ONE, -1)), (i, j.plus(ONE))):
+    i, j, length = Affine.of("i"), Affine.of("j"), COLUMNS + 2
+    inner = (("i", Affine(2), ROWS - 1), ("j", ONE, COLUMNS))
+    for halo in (run(Affine(0), ONE, length, COLUMNS), run(ROWS + 1, ONE, length, COLUMNS)):
+        for row, place in ((i, j), (i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
             assert not may_intersect(element(row, place, length, *inner), halo)
     assert may_intersect(
-        element(i.plus(ONE, -1), j, length, ("i", ONE, ROWS), ("j", ONE, COLUMNS)), run(number(0), ONE, length, COLUMNS)
+        element(i - 1, j, length, ("i", ONE, ROWS), ("j", ONE, COLUMNS)), run(Affine(0), ONE, length, COLUMNS)
     )
 
 
 def test_a_place_may_lie_in_another_row() -> None:
     """Where columns run beyond the row, nothing is certain."""
-    i, j = Linear.term("i"), Linear.term("j")
-    inner = (("i", number(2), ROWS.plus(ONE, -1)), ("j", ONE, COLUMNS.plus(ONE)))
-    assert may_intersect(element(i, j, COLUMNS, *inner), element(ROWS, number(0), COLUMNS))
+    i, j = Affine.of("i"), Affine.of("j")
+    inner = (("i", Affine(2), ROWS - 1), ("j", ONE, COLUMNS + 1))
+    assert may_intersect(element(i, j, COLUMNS, *inner), element(ROWS, Affine(0), COLUMNS))
 
 
 def elements(section: Section, m: int, n: int) -> set[int]:
@@ -71,9 +66,9 @@ def elements(section: Section, m: int, n: int) -> set[int]:
             assert isinstance(origin, Product)
             one, other = (worth(factor, values) for factor in origin.factors)
             values[origin.term] = one * other
-        if all(worth(linear, values) >= 0 for c in section.conditions for part in c for linear, _ in part):
+        if all(worth(form, values) >= 0 for c in section.conditions for part in c for form, _ in part):
             (subscript,) = section.subscripts
-            if isinstance(subscript, Linear):
+            if isinstance(subscript, Affine):
                 found.add(worth(subscript, values))
             else:
                 assert isinstance(subscript, Range)
@@ -83,21 +78,21 @@ def elements(section: Section, m: int, n: int) -> set[int]:
     return found
 
 
-def worth(linear: Linear, values: dict[str, int]) -> int:
-    return linear.constant + sum(factor * values[name] for name, factor in linear.terms)
+def worth(form: Affine, values: dict[str, int]) -> int:
+    return form.constant + sum(factor * values[name] for name, factor in form.terms)
 
 
 def random_section(random: Random) -> Section:
-    i, j = Linear.term("i"), Linear.term("j")
-    length = COLUMNS.plus(number(random.randint(-1, 2)))
-    rows = random.choice((number(0), ONE, ROWS, ROWS.plus(ONE)))
+    i, j = Affine.of("i"), Affine.of("j")
+    length = COLUMNS + random.randint(-1, 2)
+    rows = random.choice((Affine(0), ONE, ROWS, ROWS + 1))
     if random.random() < 0.4:
-        return run(rows, number(random.randint(-1, 2)), length, random.choice((COLUMNS, length, number(2), ROWS)))
-    row = random.choice((i, i.plus(ONE), i.plus(ONE, -1), rows))
-    place = random.choice((j, j.plus(ONE), j.plus(ONE, -1), number(0), ONE, COLUMNS))
+        return run(rows, Affine(random.randint(-1, 2)), length, random.choice((COLUMNS, length, Affine(2), ROWS)))
+    row = random.choice((i, i + 1, i - 1, rows))
+    place = random.choice((j, j + 1, j - 1, Affine(0), ONE, COLUMNS))
     ranges = (
-        ("i", number(random.randint(0, 2)), ROWS.plus(number(random.randint(-1, 1)))),
-        ("j", number(random.randint(0, 1)), COLUMNS.plus(number(random.randint(-1, 1)))),
+        ("i", Affine(random.randint(0, 2)), ROWS + random.randint(-1, 1)),
+        ("j", Affine(random.randint(0, 1)), COLUMNS + random.randint(-1, 1)),
     )
     return element(row, place, length, *ranges)
 
@@ -123,8 +118,8 @@ def test_most_of_it_is_not_empty() -> None:
 
 def beyond(array: str, more: int, cell: str = "x9001", end: str = "x9002") -> Section:
     """Elements (end + more, cell), of some cell, where the end is what the array holds for it."""
-    held = Lookup(end, array, (Linear.term(cell),))
-    return Section((Linear.term(end).plus(Linear.number(more)), Linear.term(cell)), (cell, end), (), (held,))
+    held = Lookup(end, array, (Affine.of(cell),))
+    return Section((Affine.of(end) + more, Affine.of(cell)), (cell, end), (), (held,))
 
 
 @pytest.mark.parametrize(("one", "other", "meet"), [("ends", "ends", False), ("ends", "begins", True)])
@@ -135,11 +130,11 @@ def test_equal_subscripts_are_equal_elements(one: str, other: str, meet: bool) -
 
 def test_what_is_bound_in_both_may_be_worth_another() -> None:
     """A row, and the row before shifted by one: of two turns of one loop."""
-    bound = (((Linear.term("x9001"), ">="),),)
-    here = Section((Linear.term("v1"), Linear.term("x9001")), ("x9001",), (bound,))
-    shifted = Linear.term("x9001").plus(Linear.number(1))
-    there = Section((Linear.term("v2").plus(Linear.number(-1)), shifted), ("x9001",), (bound,))
-    later = (((Linear.term("v2").plus(Linear.term("v1"), -1).plus(Linear.number(-1)), ">="),),)
+    bound = (((Affine.of("x9001"), ">="),),)
+    here = Section((Affine.of("v1"), Affine.of("x9001")), ("x9001",), (bound,))
+    shifted = Affine.of("x9001") + 1
+    there = Section((Affine.of("v2") - 1, shifted), ("x9001",), (bound,))
+    later = (((Affine.of("v2") - Affine.of("v1") - 1, ">="),),)
     assert may_intersect(here, there, later)
 
 
@@ -148,6 +143,6 @@ def test_an_array_that_changed_holds_anything() -> None:
 
 
 def test_terms_that_are_chosen_have_their_values() -> None:
-    row = Section((Linear.term("low"),))
-    assert may_intersect(row, Section((Linear.number(3),)), chosen=(("low", 3),))
-    assert not may_intersect(row, Section((Linear.number(3),)), chosen=(("low", 4),))
+    row = Section((Affine.of("low"),))
+    assert may_intersect(row, Section((Affine(3),)), chosen=(("low", 3),))
+    assert not may_intersect(row, Section((Affine(3),)), chosen=(("low", 4),))

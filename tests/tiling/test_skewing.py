@@ -15,9 +15,10 @@ import pytest
 
 import lapwing as lw
 from lapwing.codegen.bounds import tile_bounds
+from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence, inside_sweep
-from lapwing.loopnest.skew import find_skew
+from lapwing.loopnest.skew import Skew, find_skew
 from lapwing.runtime.arrays.shear import Shear, shear_of
 from lapwing.runtime.arrays.storage import allocate, needed_box, storage_of
 from lapwing.runtime.execute import written_boxes
@@ -134,6 +135,23 @@ def test_a_legal_nest_is_left_alone() -> None:
     assert find_skew(straight.loops, straight.dependences) is None
     bound = straight.bind(straight.arguments(np.ones((4, 5))))
     assert skewed_nest(bound, None) is bound
+
+
+def test_the_skewing_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    def counted(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> Skew | None:
+        found.append(nest)
+        return find_skew(nest, dependences)
+
+    monkeypatch.setattr("lapwing.loopnest.skew.find_skew", counted)
+    nest = lw.nest(triangle.python)
+    for rows in (8, 9):
+        arguments = (np.ones((rows, 10)),)
+        assert nest.bind(nest.arguments(*arguments)).analysis.skew is nest.skew is not None
+        for ranks in (1, 2):
+            assert nest.plan(*arguments, ranks=ranks).skew is nest.skew
+    assert found == [nest.loops]
 
 
 def test_no_smaller_factors_will_do() -> None:

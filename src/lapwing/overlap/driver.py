@@ -12,15 +12,14 @@ from pathlib import Path
 
 from lapwing.errors import RefusedError
 from lapwing.overlap.ir.program import Program
-from lapwing.overlap.languages.registry import READERS, reader_of
+from lapwing.overlap.languages.registry import by_language, language_of
 from lapwing.overlap.languages.shared.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.compile_commands import read_commands
-from lapwing.overlap.source.spans import Problem
+from lapwing.overlap.source.spans import Problem, Source
 
 # The line that support text begins with.
-_OPENING = "|".join(re.escape(language.comment_opening) for language in READERS)
-_SUPPORT = re.compile(rf"^[ \t]*(?:{_OPENING}) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})".encode(), re.MULTILINE)
+_SUPPORT = r"^[ \t]*{opening} (?:{slots}|{progress})"
 
 
 @dataclass(frozen=True)
@@ -90,22 +89,25 @@ def _without_collection() -> Iterator[None]:
 
 def _read(request: Request) -> Iterator[Program]:
     """The files of each language as one program."""
-    for language in READERS:
-        files = [path for path in request.files if reader_of(path) is language]
-        if files:
-            defines = dict(request.defines)
-            yield language.read(files, request.includes, defines, request.undefines, request.compile_commands)
+    for language, files in by_language(request.files):
+        yield language.read(files, request.includes, dict(request.defines), request.undefines, request.compile_commands)
 
 
 def _check_original(program: Program) -> None:
     """What was rewritten is not rewritten again: its helpers would count as the program's own communications."""
-    found = [source.path for source in program.sources if _SUPPORT.search(source.data)]
+    found = [source.path for source in program.sources if _support_in(source)]
     if not found:
         return
     more = "" if len(found) == 1 else f" (and {len(found) - 1} more)"
     raise RefusedError(
         f"{found[0]}{more} has been rewritten already: nothing was changed. Name the original sources, and them only."
     )
+
+
+def _support_in(source: Source) -> bool:
+    opening = re.escape(language_of(source).comment_opening)
+    pattern = _SUPPORT.format(opening=opening, slots=SLOTS_COMMENT, progress=PROGRESS_COMMENT)
+    return re.search(pattern.encode(), source.data, re.MULTILINE) is not None
 
 
 def _check_one_main(program: Program, request: Request) -> None:

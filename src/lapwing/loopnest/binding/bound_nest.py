@@ -94,7 +94,7 @@ class BoundNest:
         affine = affine.substitute(self.symbols)
         if not affine.names <= set(self.nest.loop_names):
             return None
-        index = self.domain.normalised(affine) + Affine(self.wraps.get((access, axis), 0))
+        index = self.domain.normalised(affine) + self.wraps.get((access, axis), 0)
         return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
 
     def indices(self, point: Sequence[int]) -> dict[str, int]:

@@ -114,11 +114,11 @@ def _holds(test: ir.Expression, truth: bool) -> Guards:
                 operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[operator]
             match operator:
                 case "<":
-                    return (b - a - Affine(1),)
+                    return (b - a - 1,)
                 case "<=":
                     return (b - a,)
                 case ">":
-                    return (a - b - Affine(1),)
+                    return (a - b - 1,)
                 case ">=":
                     return (a - b,)
                 case "==":
@@ -145,5 +145,5 @@ def affine_of(node: ir.Expression) -> Affine | None:
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None or (a.terms and b.terms):
                 return None
-            return b.scaled(a.constant) if not a.terms else a.scaled(b.constant)
+            return b * a.constant if not a.terms else a * b.constant
     return None

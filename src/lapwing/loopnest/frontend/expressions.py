@@ -272,7 +272,7 @@ class ExpressionParser:
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 a, b = self.affine(left), self.affine(right)
                 if a is not None and b is not None and not (a.terms and b.terms):
-                    return b.scaled(a.constant) if not a.terms else a.scaled(b.constant)
+                    return b * a.constant if not a.terms else a * b.constant
         if self._is_fixed(node):
             return Affine.of(self._symbol(node))
         return None

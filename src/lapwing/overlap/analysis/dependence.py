@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lapwing.affine.affine import Condition
 from lapwing.affine.intersection import may_intersect
-from lapwing.affine.sections import Chosen, Condition
+from lapwing.affine.sections import Chosen
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
 from lapwing.overlap.analysis.memory.aliases import Aliases

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lapwing.affine.affine import Affine, Condition
 from lapwing.affine.intersection import covers
-from lapwing.affine.sections import Condition, Linear, Section
+from lapwing.affine.sections import Section
 from lapwing.overlap.analysis.dependence import conflict
 from lapwing.overlap.analysis.effects.effects import Effects
 from lapwing.overlap.analysis.effects.value_numbering import Terms
@@ -42,11 +43,10 @@ def carries_no_dependence(
     there = f"{here}_there"
     by_statement = dict(zip(map(id, body), analysis.walk(body, procedure), strict=True))
     private = _private(analysis, loop, procedure) | accumulated
-    a, b = Linear.term(here), Linear.term(there)
+    a, b = Affine.of(here), Affine.of(there)
     varying = analysis.written(loop.body, procedure)[0] | {loop.variable.key}
-    one = Linear.number(1)
-    later: Condition = (((b.plus(a, -1).plus(one, -1), ">="),),)
-    earlier: Condition = (((a.plus(b, -1).plus(one, -1), ">="),),)
+    later: Condition = (((b - a - 1, ">="),),)
+    earlier: Condition = (((a - b - 1, ">="),),)
     context: Condition = (*later, *earlier)
     if backwards and isinstance(loop.step, Number):
         context = later if loop.step.value > 0 else earlier
@@ -62,14 +62,12 @@ def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects
     """The same of another turn: what depends on these variables may be worth something else there."""
 
     def elsewhere(section: Section) -> Section:
-        names = (n for n in section.names() if terms.origin.get(n, frozenset()) & varying)
-        return section.without_lookups(varying).substitute({n: Linear.term(f"{n}_there") for n in names})
+        names = (n for n in section.names if terms.origin.get(n, frozenset()) & varying)
+        return section.without_lookups(varying).substitute({n: Affine.of(f"{n}_there") for n in names})
 
     def turned(access: Access) -> Access:
-        anchored = access.anchor.linears() if access.anchor is not None else ()
-        if access.section is None or any(
-            terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names()
-        ):
+        anchored = access.anchor.forms() if access.anchor is not None else ()
+        if access.section is None or any(terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names):
             return replace(access, section=None, anchor=None)
         return replace(access, section=elsewhere(access.section))
 

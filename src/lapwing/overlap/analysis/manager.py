@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.callee import Asked, Called
 from lapwing.overlap.analysis.effects.coalescing import in_boxes
@@ -99,7 +100,7 @@ class Analysis:
         self.calls: dict[Hashable, tuple[Effects, Sequence[Expression], Called]] = {}  # see bindings.called
         self._asked: dict[tuple[int, int], tuple[Effects, Sequence[Expression], Asked]] = {}
         self._first: dict[str, tuple[Statement, ...]] = {}  # what procedures do on entry
-        self._on_entry: dict[int, tuple[Expression, Linear | None]] = {}
+        self._on_entry: dict[int, tuple[Expression, Affine | None]] = {}
         self._names: dict[int, tuple[Expression, frozenset[str]]] = {}
         self._members: dict[Expression, frozenset[str] | None] = {}  # by what they are members of
 
@@ -427,11 +428,11 @@ class Analysis:
             entry = self._names[id(expression)] = expression, keys.difference(self.terms.unchanging)
         return entry[1]
 
-    def on_entry(self, expression: Expression) -> Linear | None:
+    def on_entry(self, expression: Expression) -> Affine | None:
         """What an expression is worth where its procedure begins. Remembered."""
         entry = self._on_entry.get(id(expression))
         if entry is None:
-            entry = self._on_entry[id(expression)] = expression, Environment(self.terms).linear(expression)
+            entry = self._on_entry[id(expression)] = expression, Environment(self.terms).affine(expression)
         return entry[1]
 
     def asked_by(self, callee: Procedure, arguments: Sequence[Expression]) -> Asked:

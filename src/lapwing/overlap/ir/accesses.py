@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap.ir.expressions import (
     Symbol,
 )
@@ -37,20 +38,20 @@ class Anchor:
     """``place``: subscripts of the element where the part begins (none: the whole array); ``bounds``: of its dimensions as the
     procedure declares them, the last upper one apart."""
 
-    place: tuple[Linear, ...]
-    bounds: tuple[tuple[Linear, Linear], ...]
+    place: tuple[Affine, ...]
+    bounds: tuple[tuple[Affine, Affine], ...]
 
-    def linears(self) -> tuple[Linear, ...]:
+    def forms(self) -> tuple[Affine, ...]:
         return (*self.place, *(end for pair in self.bounds for end in pair))
 
-    def substitute(self, values: Mapping[str, Linear]) -> Anchor:
+    def substitute(self, values: Mapping[str, Affine]) -> Anchor:
         return Anchor(
             tuple(p.substitute(values) for p in self.place),
             tuple((low.substitute(values), high.substitute(values)) for low, high in self.bounds),
         )
 
 
-@dataclass  # not frozen, as Linear
+@dataclass  # not frozen, as Section
 class Access:
     """One variable's elements are read or written.
 

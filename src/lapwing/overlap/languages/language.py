@@ -51,12 +51,8 @@ class Language(Protocol):
 
     name: str
     """As ``Source.language`` has it."""
-    title: str
-    """As messages name it, with the others that are read as it is."""
     linkage: str
     """Languages with the same can name each other's procedures."""
-    endings: frozenset[str]
-    """Of the names of the files that ``read`` takes, in lower case."""
     comment_opening: str
 
     # ---- what programs mean -------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapwing.errors import RefusedError
-from lapwing.overlap.languages.registry import READERS
+from lapwing.overlap.languages.registry import FAMILIES
 from lapwing.overlap.source.patch import holds_output
 from lapwing.overlap.source.spans import Problem
 
-_ENDINGS = frozenset[str]().union(*(reader.endings for reader in READERS))
+_ENDINGS = frozenset[str]().union(*(family.endings for family in FAMILIES))
 _BUILD_FOLDERS = frozenset({"build", "_build", "builddir", "CMakeFiles", "node_modules", "__pycache__"})
 # Any of these makes a folder one that a build system made.
 _BUILD_MARKS = ("CMakeCache.txt", "build.ninja", "meson-info")
@@ -43,7 +43,7 @@ def find_sources(named: Sequence[Path], output: Path | None = None) -> Sources:
             files.setdefault(os.path.realpath(path), path)
     if not files:
         shown = ", ".join(str(path) for path in named[:5])
-        expected = ", ".join(f"{reader.title} ({_listed(reader.endings)})" for reader in READERS)
+        expected = ", ".join(f"{family.title} ({_listed(family.endings)})" for family in FAMILIES)
         reasons = "".join(f"\n  {problem.path}: {problem.message}" for problem in problems)
         raise RefusedError(
             f"{shown}: no source that can be read. Expected {expected} files, or folders that hold some.{reasons}"

@@ -391,7 +391,7 @@ class CodeMotion:
         before:  do x = 1, 3 ; post ; arrive ; end do
         after:   do x = 1, 3 ; post ; if (x /= 3) arrive ; end do   |   x = 3 ; arrive
         """
-        bounds = [*values.ends(loop), values.linear(loop.step)]
+        bounds = [*values.ends(loop), values.affine(loop.step)]
         if any(b is None or b.terms for b in bounds) or loop.declares or loop.body.form != "lines":
             return None
         lower, upper, step = (b.constant for b in bounds if b is not None)

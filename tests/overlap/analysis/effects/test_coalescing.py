@@ -7,13 +7,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.affine.sections import Linear, Range, Section, Subscript
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Range, Section, Subscript
 from lapwing.overlap.analysis.effects.coalescing import in_boxes
 from lapwing.overlap.ir.accesses import Access
 from lapwing.overlap.ir.expressions import Storage, Symbol, Type
 
 ARRAY = Symbol("procedure p::a", "a", Storage.LOCAL, Type("real", 8, "double precision"))
-I = Linear.term("i")  # noqa: E741
+I = Affine.of("i")  # noqa: E741
 
 
 def access(subscripts: tuple[Subscript, ...] | None, writes: bool = False, must: bool = True) -> Access:
@@ -34,7 +35,7 @@ def elements(found: Access) -> set[tuple[int | str, ...]]:
     return set(itertools.product(*axes))
 
 
-subscript = st.one_of(st.integers(-2, 3).map(Linear.number), st.just(I), st.just(I.plus(Linear.number(1))))
+subscript = st.one_of(st.integers(-2, 3).map(Affine), st.just(I), st.just(I + 1))
 accesses = st.builds(access, st.tuples(subscript, subscript, subscript), st.booleans(), st.booleans())
 
 
@@ -50,13 +51,13 @@ def test_the_same_elements_are_touched_in_the_same_way(given: list[Access]) -> N
 
 
 def test_a_block_is_one_access() -> None:
-    block = [access((Linear.number(m), Linear.number(n), I)) for m in range(1, 6) for n in range(1, 6)]
+    block = [access((Affine(m), Affine(n), I)) for m in range(1, 6) for n in range(1, 6)]
     (found,) = in_boxes(block)
-    one_to_five = Range(Linear.number(1), Linear.number(5))
+    one_to_five = Range(Affine(1), Affine(5))
     assert found.section == Section((one_to_five, one_to_five, I))
     assert found.must
 
 
 def test_what_has_no_section_or_no_number_stays() -> None:
-    whole, unknown = access(None), access((None, I, Linear.number(1)))
+    whole, unknown = access(None), access((None, I, Affine(1)))
     assert list(in_boxes([whole, unknown, whole])) == [whole, unknown, whole]

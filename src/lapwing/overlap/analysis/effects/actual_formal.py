@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap.analysis.effects.callee import Called, terms_in
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
 from lapwing.overlap.analysis.effects.state import State
-from lapwing.overlap.analysis.effects.value_numbering import INT
+from lapwing.overlap.analysis.effects.value_numbering import INT, canonical_text
 from lapwing.overlap.ir.accesses import UNKNOWN, Access, Anchor, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -75,7 +76,7 @@ class ActualFormalMapping:
         self.state = state
         self.callee = callee
         self.actual = {dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)}
-        self._values: dict[str, Linear] = {}
+        self._values: dict[str, Affine] = {}
         self._unknown: set[str] = set()
         self._sections: dict[Section, Section] = {}  # many accesses are of the same elements
 
@@ -179,12 +180,12 @@ class ActualFormalMapping:
             return None
         environment = self.state.environment
         indices = actual.indices if isinstance(actual, Element) else ()
-        place = [environment.linear(index) for index in indices]
+        place = [environment.affine(index) for index in indices]
         bounds = []
         for number, dimension in enumerate(dummy.dimensions):
             lower = self._bound_value(dimension.lower, callee=True)
             last = number == len(dummy.dimensions) - 1
-            upper = Linear.number(0) if last else self._bound_value(dimension.upper, callee=True)
+            upper = Affine() if last else self._bound_value(dimension.upper, callee=True)
             if lower is None or upper is None:
                 return None
             bounds.append((lower, upper))
@@ -197,18 +198,18 @@ class ActualFormalMapping:
     def _certain(self, anchor: Anchor) -> Anchor | None:
         """None if it is made of values that are chosen later."""
         defined = self.state.environment.terms.defined.keys()
-        return None if any(linear.names() & defined for linear in anchor.linears()) else anchor
+        return None if any(form.names & defined for form in anchor.forms()) else anchor
 
     def _anchor_here(self, anchor: Anchor) -> Anchor | None:
         """A callee's anchor in terms of the caller's beginning."""
-        names = frozenset[str]().union(*(linear.names() for linear in anchor.linears()))
+        names = frozenset[str]().union(*(form.names for form in anchor.forms()))
         self._learn(names)
         return None if names & self._unknown else self._certain(anchor.substitute(self._values))
 
     def _is_same(self, dummy: Symbol, actual: Symbol) -> bool:
         """Whether the same subscripts are the same elements."""
         offsets = self._offsets(dummy, actual)
-        return offsets is not None and all(offset == Linear.number(0) for offset in offsets)
+        return offsets is not None and all(offset == Affine() for offset in offsets)
 
     def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
         """C: whether the same subscripts count the same elements."""
@@ -221,7 +222,7 @@ class ActualFormalMapping:
         value = self._bound_value(callees, callee=True)
         return value is not None and value == self._bound_value(own, callee=False)
 
-    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Linear, ...] | None:
+    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Affine, ...] | None:
         """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
         if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
             return None
@@ -230,12 +231,12 @@ class ActualFormalMapping:
         offsets = []
         for number, (inner, outer) in enumerate(pairs):
             if dummy.allocatable or (dummy.pointer and not language.has_addresses):
-                offsets.append(Linear.number(0))  # it has the bounds of what it is given
+                offsets.append(Affine())  # it has the bounds of what it is given
                 continue
             low_in = self._bound_value(inner.lower, callee=True)
             low_out = self._bound_value(outer.lower, callee=False)
             if low_in is None and inner.lower is None and language.has_assumed_shape:
-                low_in = Linear.number(language.index_base)  # of an assumed shape
+                low_in = Affine(language.index_base)  # of an assumed shape
             if low_in is None or low_out is None:
                 return None
             last = number == (len(pairs) - 1 if language.column_major else 0)
@@ -244,13 +245,13 @@ class ActualFormalMapping:
                 high_out = self._bound_value(outer.upper, callee=False)
                 assumed_shape = inner.upper is None and language.has_assumed_shape
                 if not assumed_shape and (
-                    high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
+                    high_in is None or high_out is None or high_in - low_in != high_out - low_out
                 ):
                     return None
-            offsets.append(low_out.plus(low_in, -1))
+            offsets.append(low_out - low_in)
         return tuple(offsets)
 
-    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Linear | None:
+    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Affine | None:
         if bound is None:
             return None
         if not callee:
@@ -258,8 +259,8 @@ class ActualFormalMapping:
         value = self.state.analysis.on_entry(bound)
         if value is None:
             return None
-        self._learn(value.names())
-        return None if value.names() & self._unknown else value.substitute(self._values)
+        self._learn(value.names)
+        return None if value.names & self._unknown else value.substitute(self._values)
 
     def operation(self, operation: MessageOperation) -> MessageOperation:
         # Texts are in terms of the callee's beginning; only those without any stay true for the caller.
@@ -280,18 +281,18 @@ class ActualFormalMapping:
         return text if not any(name in self._values for name in names) else self._rewritten(text, names)
 
     def _rewritten(self, text: str, names: frozenset[str]) -> str | None:
-        if len(names) == 1 and text == f"[{Linear.term(next(iter(names)))}]":
+        if len(names) == 1 and text == canonical_text(Affine.of(next(iter(names)))):
             value = self._values[next(iter(names))]
-            if value.names() & self.state.environment.terms.defined.keys():
+            if value.names & self.state.environment.terms.defined.keys():
                 return None
-            return f"[{value}]"
+            return canonical_text(value)
         return None
 
     # ---- terms --------------------------------------------------------------------------------------------------------
 
     def _translated(self, section: Section) -> Section:
         if section not in self._sections:
-            self._learn(section.names())
+            self._learn(section.names)
             known = section.substitute(self._values, self._unknown)
             if known.lookups:
                 environment = self.state.environment
@@ -301,7 +302,7 @@ class ActualFormalMapping:
         return self._sections[section]
 
     def _lossy(self, section: Section) -> bool:
-        return bool(section.names() & self._unknown)
+        return bool(section.names & self._unknown)
 
     def _learn(self, names: frozenset[str]) -> None:
         for name in names:
@@ -310,25 +311,25 @@ class ActualFormalMapping:
             value = self._worth(name)
             if value is None:
                 self._unknown.add(name)
-            elif value != Linear.term(name):
+            elif value != Affine.of(name):
                 self._values[name] = value
 
-    def _worth(self, name: str) -> Linear | None:
+    def _worth(self, name: str) -> Affine | None:
         """What a term of the callee's beginning is in terms of the caller's."""
         environment = self.state.environment
         terms = environment.terms
         key = terms.variable.get(name)
         if name in terms.members and self._is_in_argument(terms.members[name]):
             place = self._place_here(terms.members[name])
-            return None if place is None else environment.linear(place)
-        if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
+            return None if place is None else environment.affine(place)
+        if key is None:  # an expression that is not affine: the same if nothing it depends on is another's or changed
             depends = terms.origin.get(name, frozenset())
             theirs = self.actual.keys() | terms.unchanging.keys()
             if environment.lost or depends & environment.changed or depends & theirs:
                 return None
-            return Linear.term(name)
+            return Affine.of(name)
         if key in self.actual:
-            value = environment.linear(self.actual[key])
+            value = environment.affine(self.actual[key])
             return value if value is not None and self._takes(key, name, value) else None
         if key in terms.unchanging:
             return None  # in this call alone
@@ -336,7 +337,7 @@ class ActualFormalMapping:
             return environment.values[key]
         if environment.lost or key in environment.changed:
             return None
-        return Linear.term(name)
+        return Affine.of(name)
 
     def _is_in_argument(self, member: Member) -> bool:
         return member.type is not None and any(
@@ -359,7 +360,7 @@ class ActualFormalMapping:
                     return replace(member, base=actual)
         return None
 
-    def _takes(self, key: str, name: str, value: Linear) -> bool:
+    def _takes(self, key: str, name: str, value: Affine) -> bool:
         """Whether a dummy argument is worth what it is given: not one without a sign that is given a number below zero."""
         dummy = next(s for s in self.callee.parameters if s.key == key)
         terms = self.state.environment.terms
@@ -370,8 +371,8 @@ class ActualFormalMapping:
 def _empty(section: Section) -> bool:
     """Certainly no element: what was put in for its terms contradicts a condition."""
 
-    def false(linear: Linear, op: str) -> bool:
-        return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+    def false(form: Affine, op: str) -> bool:
+        return not form.terms and (form.constant != 0 if op == "=" else form.constant < 0)
 
     return any(all(any(false(e, op) for e, op in part) for part in condition) for condition in section.conditions)
 

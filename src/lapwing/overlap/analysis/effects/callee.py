@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lapwing.affine.sections import Linear
+from lapwing.affine.affine import Affine
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
 from lapwing.overlap.analysis.effects.value_numbering import Terms
 from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Access
@@ -37,19 +37,19 @@ class Asked:
     pointers: tuple[str, ...]
 
     @staticmethod
-    def of(summary: Effects, bounds: Iterable[Linear], arguments: Iterable[Expression], terms: Terms) -> Asked:
+    def of(summary: Effects, bounds: Iterable[Affine], arguments: Iterable[Expression], terms: Terms) -> Asked:
         """``bounds``: of the callee's dummy arguments, where it begins."""
         keys: set[str] = set()
-        names = {name for bound in bounds for name in bound.names()}
+        names = {name for bound in bounds for name in bound.names}
         for access in summary.accesses:
             keys |= {m.key for m in access.memory}
             if access.symbol is not None:
                 keys.add(access.symbol.key)
             if access.section is not None:
-                names |= access.section.names()
+                names |= access.section.names
                 keys |= {lookup.array for lookup in access.section.lookups}
             if access.anchor is not None:
-                names.update(*(linear.names() for linear in access.anchor.linears()))
+                names.update(*(form.names for form in access.anchor.forms()))
         for operation in summary.operations:
             for text in (operation.communicator, operation.peer, operation.tag):
                 names |= terms_in(text, terms)

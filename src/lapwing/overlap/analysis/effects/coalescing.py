@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lapwing.affine.sections import Linear, Range, Section, Subscript
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Range, Section, Subscript
 from lapwing.overlap.ir.accesses import Access
 
 
@@ -47,7 +48,7 @@ def _runs(row: dict[int, Access], axis: int) -> list[Access]:
     for number, following in zip(numbers, (*numbers[1:], None), strict=True):
         if following == number + 1:
             continue
-        whole = Range(Linear.number(first), Linear.number(number))
+        whole = Range(Affine(first), Affine(number))
         found.append(row[first] if first == number else _with_subscript(row[first], axis, whole))
         first = following if following is not None else number
     return found
@@ -56,7 +57,7 @@ def _runs(row: dict[int, Access], axis: int) -> list[Access]:
 def _number(access: Access, axis: int) -> int | None:
     subscripts = () if access.section is None else access.section.subscripts
     subscript = subscripts[axis] if axis < len(subscripts) else None
-    return subscript.constant if isinstance(subscript, Linear) and not subscript.terms else None
+    return subscript.constant if isinstance(subscript, Affine) and not subscript.terms else None
 
 
 def _with_subscript(access: Access, axis: int, subscript: Subscript) -> Access:

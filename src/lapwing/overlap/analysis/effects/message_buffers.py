@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lapwing.affine.sections import Linear, Range, Section, Subscript
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Range, Section, Subscript
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.ir.expressions import (
@@ -22,8 +23,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.languages.language import Language
 
-Declared = Callable[[Expression | None], Linear | None]
-_ONE = Linear.number(1)
+Declared = Callable[[Expression | None], Affine | None]
 
 
 def section_of(
@@ -52,7 +52,7 @@ def section_of(
     if symbol.pointer and (symbol.type.base != "pointer" or environment.is_changed(symbol)):
         return None
     # A count that is converted to a type that does not hold it means fewer elements, if any.
-    kind, count = arguments[buffer.type], environment.linear(without_casts(arguments[buffer.count]))
+    kind, count = arguments[buffer.type], environment.affine(without_casts(arguments[buffer.count]))
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
     if count is None or size is None or size != symbol.element.bytes:
         return None
@@ -81,11 +81,11 @@ def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None
 
 def _starts(
     dimensions: Sequence[Dimension], indices: Sequence[Expression], environment: Environment, declared: Declared
-) -> list[Linear] | None:
+) -> list[Affine] | None:
     """The subscripts of the first element; those left out are the lowest ones (C's ``a[i]`` of a plane)."""
     starts = []
     for place, dimension in enumerate(dimensions):
-        value = environment.linear(indices[place]) if place < len(indices) else declared(dimension.lower)
+        value = environment.affine(indices[place]) if place < len(indices) else declared(dimension.lower)
         if value is None:
             return None
         starts.append(value)
@@ -95,9 +95,9 @@ def _starts(
 def _run(
     symbol: Symbol,
     dimensions: Sequence[Dimension],
-    starts: Sequence[Linear],
+    starts: Sequence[Affine],
     order: Sequence[int],
-    count: Linear,
+    count: Affine,
     declared: Declared,
 ) -> tuple[Symbol, Section] | None:
     """``count`` elements from ``starts`` on, the dimensions in ``order`` running fastest first."""
@@ -105,20 +105,20 @@ def _run(
     for place, axis in enumerate(order):
         dimension = dimensions[axis]
         upper, lower = declared(dimension.upper), declared(dimension.lower)
-        end = starts[axis].plus(count).plus(_ONE, -1)
+        end = starts[axis] + count - 1
         last = place == len(order) - 1
-        room = None if upper is None else upper.plus(end, -1)
+        room = None if upper is None else upper - end
         if last or (room is not None and not room.terms and room.constant >= 0):
             subscripts[axis] = Range(starts[axis], end)
             return symbol, Section(tuple(subscripts))
         # Whole lines, or it is not a box.
         if lower is None or upper is None or lower != starts[axis]:
             return None
-        extent = upper.plus(lower, -1).plus(_ONE)
+        extent = upper - lower + 1
         if extent.terms or count.terms or extent.constant <= 0 or count.constant % extent.constant:
             return None
         subscripts[axis] = Range(lower, upper)
-        count = Linear.number(count.constant // extent.constant)
+        count = Affine(count.constant // extent.constant)
     return None
 
 
@@ -151,7 +151,7 @@ def slots_of(
     if several is None:
         return ((symbol.key, first),)
     count = mpi.index_of(message, mpi.Role.COUNT)
-    length = None if count is None or count >= len(arguments) else environment.linear(arguments[count])
+    length = None if count is None or count >= len(arguments) else environment.affine(arguments[count])
     if length is None or length.terms:
         return None
     return tuple((symbol.key, first + n) for n in range(length.constant))

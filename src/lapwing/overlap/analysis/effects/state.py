@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap.analysis.effects.effects import MessageOperation
 from lapwing.overlap.analysis.effects.facts import Facts
 from lapwing.overlap.analysis.effects.value_numbering import Environment
@@ -64,14 +65,14 @@ class State(ABC):
             return None
         return self.bound(Section(tuple(map(self.environment.subscript, element.indices))))
 
-    def declared(self, bound: Expression | None) -> Linear | None:
+    def declared(self, bound: Expression | None) -> Affine | None:
         """What an array's declared bound is worth, where nothing has changed it since the procedure began."""
         if bound is None or (self.sectionless and not isinstance(bound, Number)):
             return None
-        return self.environment.linear(bound) if self.analysis.stays(bound, self.procedure) else None
+        return self.environment.affine(bound) if self.analysis.stays(bound, self.procedure) else None
 
     def bound(self, section: Section) -> Section:
-        bound, conditions, origins = self.environment.terms.needed(section.names())
+        bound, conditions, origins = self.environment.terms.needed(section.names)
         return section.constrained(bound, conditions, origins) if bound or origins else section
 
     def is_exact(self, section: Section | None) -> bool:
@@ -102,7 +103,7 @@ class State(ABC):
             case _:
                 self.value(place)
 
-    def target(self, place: Expression, *, must: bool, value: Linear | None = None) -> None:
+    def target(self, place: Expression, *, must: bool, value: Affine | None = None) -> None:
         """The place is written."""
         match place:
             case Name(symbol=symbol) if symbol.dimensions is None or symbol.pointer:
@@ -130,7 +131,7 @@ class State(ABC):
             self.environment.forget_requests()
             return
         index = self.environment.subscript(place.indices[0]) if isinstance(place, Element) else None
-        if isinstance(place, Element) and len(place.indices) == 1 and isinstance(index, Linear) and not index.terms:
+        if isinstance(place, Element) and len(place.indices) == 1 and isinstance(index, Affine) and not index.terms:
             self.environment.forget_request((base.symbol.key, index.constant))
         else:
             self.environment.forget_requests({base.symbol.key})

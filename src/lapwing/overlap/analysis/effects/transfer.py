@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from lapwing.affine.sections import Condition, Linear, Section
+from lapwing.affine.affine import Affine, Condition
+from lapwing.affine.sections import Section
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects import messages
 from lapwing.overlap.analysis.effects.actual_formal import call_effects, is_place
@@ -157,7 +158,7 @@ class Transfer(State):
         if access.section is None:
             return access.uncertain()
         # What the section itself mentions is bound already.
-        names = frozenset(n for part in condition for linear, _ in part for n in linear.names())
+        names = frozenset(n for part in condition for form, _ in part for n in form.names)
         bound, conditions, origins = self.environment.terms.needed(names.difference(access.section.bound))
         new = [name for name in bound if name not in access.section.bound]
         section = access.section.constrained(new, (condition, *conditions), origins)
@@ -165,10 +166,10 @@ class Transfer(State):
 
     @staticmethod
     def _impossible(condition: Condition) -> bool:
-        def false(linear: Linear, op: str) -> bool:
-            return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+        def false(form: Affine, op: str) -> bool:
+            return not form.terms and (form.constant != 0 if op == "=" else form.constant < 0)
 
-        return all(any(false(linear, op) for linear, op in part) for part in condition)
+        return all(any(false(form, op) for form, op in part) for part in condition)
 
     def _loop(self, loop: Loop) -> Effects:
         def read_header() -> None:
@@ -178,7 +179,7 @@ class Transfer(State):
 
         head = self._simple(read_header, loop.span)
         lower, upper = self.environment.ends(loop)
-        step = self.environment.linear(loop.step)
+        step = self.environment.affine(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
         if self.language().rechecks_bounds and (everything or self._kept_in((loop.upper, loop.step)) & keys):
             upper = None
@@ -194,14 +195,14 @@ class Transfer(State):
             if low is not None and terms.is_natural(low):
                 terms.natural.add(name)
             if low is not None:
-                conditions.append((((own.plus(low, -1), ">="),),))
+                conditions.append((((own - low, ">="),),))
             if high is not None:
-                conditions.append((((high.plus(own, -1), ">="),),))
+                conditions.append((((high - own, ">="),),))
             exact = low is not None and high is not None
             if abs(step.constant) != 1 and lower is not None:
                 turns = terms.define()
-                terms.turns |= turns.names()
-                conditions.append((((own.plus(lower, -1).plus(turns, -step.constant), "="),),))
+                terms.turns |= turns.names
+                conditions.append((((own - lower - turns * step.constant, "="),),))
             elif abs(step.constant) != 1:
                 exact = False
         terms.defined[name] = tuple(conditions)
@@ -273,7 +274,7 @@ class Transfer(State):
                     if initial is not None:
                         self.value(initial)
                     self.touch_scalar(symbol, writes=True)
-                    self.environment.assign(symbol, None if initial is None else self.environment.linear(initial))
+                    self.environment.assign(symbol, None if initial is None else self.environment.affine(initial))
                     if initial is not None:
                         self._exchange(Name(symbol), initial)
             case InputOutput(reads=reads, writes=writes, files=files):
@@ -309,7 +310,7 @@ class Transfer(State):
             kind = target.symbol.type
             wraps = kind.bytes or 0 if kind.unsigned else 0
             given = value if operator is None else Operation(operator, (target, value), wraps=wraps)
-            new = self.environment.linear(given)
+            new = self.environment.affine(given)
         self.target(target, must=True, value=new)
         self._exchange(target, value)
 
@@ -574,5 +575,5 @@ def _perhaps(effects: Effects) -> Effects:
     return replace(effects, accesses=tuple(a.uncertain() for a in effects.accesses))
 
 
-_NEVER: Condition = (((Linear.number(-1), ">="),),)
+_NEVER: Condition = (((Affine(-1), ">="),),)
 _STANDARD_STREAMS = frozenset({"stdin", "stdout", "stderr"})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lapwing.affine.sections import Condition, Linear, Lookup, Origin, Product, Range, Subscript, fresh_term
+from lapwing.affine.affine import Affine, Condition
+from lapwing.affine.sections import Lookup, Origin, Product, Range, Subscript, fresh_term
 from lapwing.overlap.ir.accesses import Access
 from lapwing.overlap.ir.expressions import (
     Cast,
@@ -34,7 +35,7 @@ _MIRRORED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 class Terms:
-    """Names of values: one for each variable's value at a walk's beginning, one for each expression of such that is not linear.
+    """Names of values: one for each variable's value at a walk's beginning, one for each expression of such that is not affine.
 
     ``origin`` tells of a name the variables it depends on; what is in ``defined`` is no value at the beginning but one chosen
     later, within the condition given; a section that mentions it has to bind it.
@@ -46,9 +47,9 @@ class Terms:
         self.variable: dict[str, str] = {}  # term → key of the variable whose value it is
         self.defined: dict[str, tuple[Condition, ...]] = {}
         self.origins: dict[str, Origin] = {}
-        self._looked_up: dict[tuple[str, tuple[Linear, ...]], str] = {}
-        self._turns: dict[tuple[int, tuple[Linear | None, ...]], tuple[Loop, Linear]] = {}
-        self._products: dict[tuple[Linear, Linear], str] = {}
+        self._looked_up: dict[tuple[str, tuple[Affine, ...]], str] = {}
+        self._turns: dict[tuple[int, tuple[Affine | None, ...]], tuple[Loop, Affine]] = {}
+        self._products: dict[tuple[Affine, Affine], str] = {}
         self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]] = {}
         self.natural: set[str] = set()  # terms that are never below zero
         self.relied: set[str] = set()  # of those: the ones of which that was needed
@@ -80,48 +81,48 @@ class Terms:
             self.origin[name] = depends
         return self._names[text]
 
-    def define(self, *conditions: Condition) -> Linear:
+    def define(self, *conditions: Condition) -> Affine:
         name = fresh_term()
         self.defined[name] = conditions
-        return Linear.term(name)
+        return Affine.of(name)
 
-    def of_turn(self, loop: Loop, bounds: tuple[Linear | None, ...]) -> Linear:
+    def of_turn(self, loop: Loop, bounds: tuple[Affine | None, ...]) -> Affine:
         """The term for what the variable of a loop with these bounds is worth in some turn."""
         entry = self._turns.get((id(loop), bounds))
         if entry is None:
             entry = self._turns[id(loop), bounds] = loop, self.define()
         return entry[-1]
 
-    def look_up(self, array: str, subscripts: tuple[Linear, ...]) -> Linear:
+    def look_up(self, array: str, subscripts: tuple[Affine, ...]) -> Affine:
         """The term for what an element of the array holds; its subscripts are chosen later."""
         name = self._looked_up.get((array, subscripts))
         if name is None:
             name = self._looked_up[array, subscripts] = fresh_term()
             self.defined[name] = ()
             self.origins[name] = Lookup(name, array, subscripts)
-        return Linear.term(name)
+        return Affine.of(name)
 
-    def is_natural(self, value: Linear) -> bool:
+    def is_natural(self, value: Affine) -> bool:
         """Whether it is certainly not below zero."""
         if value.constant < 0 or not all(factor > 0 and self._is_natural(name) for name, factor in value.terms):
             return False
-        self.relied |= value.names()
+        self.relied |= value.names
         return True
 
     def _is_natural(self, name: str) -> bool:
         origin = self.origins.get(name)
         if isinstance(origin, Product):
-            return all(map(self.is_natural, origin.linears()))
+            return all(map(self.is_natural, origin.forms()))
         return name in self.natural
 
-    def multiply(self, one: Linear, other: Linear) -> Linear:
+    def multiply(self, one: Affine, other: Affine) -> Affine:
         """The term for the product of two values that are chosen later."""
         name = self._products.get((one, other))
         if name is None:
             name = self._products[one, other] = fresh_term()
             self.defined[name] = ()
             self.origins[name] = Product(name, (one, other))
-        return Linear.term(name)
+        return Affine.of(name)
 
     def needed(self, names: frozenset[str]) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]:
         """The defined terms among ``names`` and those that their conditions mention, with all these conditions; and the origins
@@ -145,15 +146,15 @@ class Terms:
             seen.add(name)
             if name in self.origins:
                 origins.append(self.origins[name])
-                for linear in self.origins[name].linears():
-                    waiting += sorted(linear.names())
+                for form in self.origins[name].forms():
+                    waiting += sorted(form.names)
             if name in self.defined:
                 bound.append(name)
                 for condition in self.defined[name]:
                     conditions.append(condition)
                     for part in condition:
-                        for linear, _ in part:
-                            waiting += sorted(linear.names())
+                        for form, _ in part:
+                            waiting += sorted(form.names)
         return tuple(bound), tuple(conditions), tuple(origins)
 
 
@@ -164,7 +165,7 @@ class Environment:
     whose terms must not be used any more; ``lost``: anything may have been."""
 
     terms: Terms
-    values: dict[str, Linear] = field(default_factory=dict)
+    values: dict[str, Affine] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     lost: bool = False
     # What requests that were started since the beginning, for certain, stand for: accesses that last until they are complete.
@@ -181,7 +182,7 @@ class Environment:
         """The one request may stand for something else now."""
         self.started.pop(slot, None)
 
-    def assign(self, symbol: Symbol, value: Linear | None) -> None:
+    def assign(self, symbol: Symbol, value: Affine | None) -> None:
         kept = value is not None and self.holds(symbol, value)
         self.values[symbol.key] = value if value is not None and kept else self.terms.define()
         self.changed.add(symbol.key)
@@ -199,7 +200,7 @@ class Environment:
 
     def join(self, one: Environment, other: Environment) -> None:
         """Become what either branch may have left."""
-        merged: dict[str, Linear] = {}
+        merged: dict[str, Affine] = {}
         for key in one.values.keys() | other.values.keys():
             a, b = one.values.get(key), other.values.get(key)
             if a is None or b is None:
@@ -215,16 +216,16 @@ class Environment:
         self.started = {s: a for s, a in one.started.items() if other.started.get(s) == a}
         self.values, self.changed, self.lost = merged, one.changed | other.changed, one.lost or other.lost
 
-    def _unassigned(self, key: str) -> Linear | None:
+    def _unassigned(self, key: str) -> Affine | None:
         if self.lost or key in self.changed:
             return self.values.get(key)
         name = self.terms.existing(key)
-        return self.values.get(key) or (Linear.term(name) if name else None)
+        return self.values.get(key) or (Affine.of(name) if name else None)
 
-    def _either(self, a: Linear, b: Linear) -> Linear:
+    def _either(self, a: Affine, b: Affine) -> Affine:
         name = fresh_term()
-        own = Linear.term(name)
-        self.terms.defined[name] = (tuple(((own.plus(value, -1), "="),) for value in (a, b)),)
+        own = Affine.of(name)
+        self.terms.defined[name] = (tuple(((own - value, "="),) for value in (a, b)),)
         return own
 
     def of(self, keys: Sequence[str], whole: Sequence[str] = ()) -> Hashable:
@@ -238,11 +239,11 @@ class Environment:
 
     # ---- expressions --------------------------------------------------------------------------------------------------
 
-    def value(self, symbol: Symbol) -> Linear | None:
+    def value(self, symbol: Symbol) -> Affine | None:
         if symbol.storage is Storage.CONSTANT and symbol.value is not None:
             # A real one may be given as an integer, and all elements of an array as one.
             plain = symbol.type.base not in ("real", "complex") and symbol.dimensions is None
-            return self.linear(symbol.value) if plain else None
+            return self.affine(symbol.value) if plain else None
         if symbol.type.base not in ("integer", "logical") or symbol.dimensions is not None or symbol.volatile:
             return None
         if symbol.overlay is not None or _stands_for_target(symbol):
@@ -253,14 +254,14 @@ class Environment:
             return self.values[symbol.key]
         if self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.target:
             return None
-        return Linear.term(self.terms.of_variable(symbol))
+        return Affine.of(self.terms.of_variable(symbol))
 
-    def _unchanging(self, symbol: Symbol) -> Linear:
+    def _unchanging(self, symbol: Symbol) -> Affine:
         given = self.terms.unchanging[symbol.key]
-        value = None if given is None else self.linear(given)
-        return value if value is not None and self.holds(symbol, value) else Linear.term(self.terms.of_variable(symbol))
+        value = None if given is None else self.affine(given)
+        return value if value is not None and self.holds(symbol, value) else Affine.of(self.terms.of_variable(symbol))
 
-    def holds(self, symbol: Symbol, value: Linear) -> bool:
+    def holds(self, symbol: Symbol, value: Affine) -> bool:
         """Whether a variable of this type certainly holds the value as it is."""
         size = symbol.type.bytes
         if symbol.type.base == "logical" and size == 1:
@@ -272,43 +273,43 @@ class Environment:
         # Numbers as wide as addresses are not converted to wider ones: those below zero may stand for large ones.
         return self.terms.is_natural(value) or (bool(value.terms) and size != INT)
 
-    def ends(self, loop: Loop) -> tuple[Linear | None, Linear | None]:
+    def ends(self, loop: Loop) -> tuple[Affine | None, Affine | None]:
         """What a loop runs from and to; None where that is not known, or is no such number where C compares without a sign."""
-        lower, upper = self.linear(loop.lower), self.linear(loop.upper)
+        lower, upper = self.affine(loop.lower), self.affine(loop.upper)
         if loop.wraps:
-            bound = self.linear(_compared_with(loop))
+            bound = self.affine(_compared_with(loop))
             lower = lower if lower is not None and self.terms.is_natural(lower) else None
             upper = upper if bound is not None and self.terms.is_natural(bound) else None
         return lower, upper
 
-    def linear(self, expression: Expression) -> Linear | None:
+    def affine(self, expression: Expression) -> Affine | None:
         """The expression in terms of values at the beginning, or None."""
         match expression:
             case Operation() if _wraps_around(expression):
                 return self._opaque(expression)
             case Number(value=int(number)):
-                return Linear.number(number)
+                return Affine(number)
             case Name(symbol=symbol):
                 return self.value(symbol)
             case Cast(value=inner, keeps=True):
-                return self.linear(inner)
+                return self.affine(inner)
             case Operation(operator="neg", arguments=(only,)):
-                value = self.linear(only)
-                return None if value is None else value.times(-1)
+                value = self.affine(only)
+                return None if value is None else -value
             case Operation(operator="+" | "-" as sign, arguments=(left, right)):
-                a, b = self.linear(left), self.linear(right)
-                return None if a is None or b is None else a.plus(b, 1 if sign == "+" else -1)
+                a, b = self.affine(left), self.affine(right)
+                return None if a is None or b is None else a + b if sign == "+" else a - b
             case Operation(operator="*", arguments=(left, right)):
-                a, b = self.linear(left), self.linear(right)
+                a, b = self.affine(left), self.affine(right)
                 if a is not None and b is not None:
                     if not a.terms:
-                        return b.times(a.constant)
+                        return b * a.constant
                     if not b.terms:
-                        return a.times(b.constant)
+                        return a * b.constant
                     return self._product(expression, a, b)
         return self._opaque(expression)
 
-    def _product(self, expression: Expression, one: Linear, other: Linear) -> Linear:
+    def _product(self, expression: Expression, one: Affine, other: Affine) -> Affine:
         found = self._opaque(expression)
         if found is None:
             return self.terms.multiply(one, other)
@@ -318,10 +319,10 @@ class Environment:
     def subscript(self, index: Expression) -> Subscript:
         """The same, or the values between the ends of a section; None where they are not known."""
         if not isinstance(index, Slice):
-            return self.linear(index)
+            return self.affine(index)
         given = (index.lower, index.upper)
-        lower, upper = (None if end is None else self.linear(end) for end in given)
-        step = Linear.number(1) if index.step is None else self.linear(index.step)
+        lower, upper = (None if end is None else self.affine(end) for end in given)
+        step = Affine(1) if index.step is None else self.affine(index.step)
         if (
             step is None
             or step.terms
@@ -330,7 +331,7 @@ class Environment:
             return None
         return Range(lower, upper) if step.constant > 0 else Range(upper, lower)
 
-    def _opaque(self, expression: Expression) -> Linear | None:
+    def _opaque(self, expression: Expression) -> Affine | None:
         if not _is_whole(expression):
             return None
         found = self._canonical(expression)
@@ -343,13 +344,13 @@ class Environment:
             self.terms.members[name] = expression
         if looked_up is not None:
             self.terms.origins.setdefault(name, Lookup(name, *looked_up))
-        return Linear.term(name)
+        return Affine.of(name)
 
-    def _subscripts_looked_up(self, expression: Expression) -> tuple[str, tuple[Linear, ...]] | None:
+    def _subscripts_looked_up(self, expression: Expression) -> tuple[str, tuple[Affine, ...]] | None:
         """The key and the subscripts of an element of an integer array that holds what it did at the beginning."""
         match expression:
             case Element(base=Name(symbol=symbol), indices=indices) if not symbol.pointer and not self._stale(symbol):
-                subscripts = tuple(self.linear(index) for index in indices)
+                subscripts = tuple(self.affine(index) for index in indices)
                 if None not in subscripts and symbol.type.base == "integer":
                     return symbol.key, tuple(s for s in subscripts if s is not None)
         return None
@@ -365,10 +366,10 @@ class Environment:
             case Name(symbol=symbol) if symbol.dimensions is None:
                 if symbol.type.base in ("integer", "logical"):
                     value = self.value(symbol)
-                    if value is None or value.names() & self.terms.defined.keys():
+                    if value is None or value.names & self.terms.defined.keys():
                         return None
                     origin = self.terms.origin
-                    return f"[{value}]", frozenset(k for n in value.names() for k in origin.get(n, nothing))
+                    return canonical_text(value), frozenset(k for n in value.names for k in origin.get(n, nothing))
                 return None if self._stale(symbol) else (f"={symbol.key}", frozenset({symbol.key}))
             case Element(base=Name(symbol=symbol), indices=indices):
                 if self._stale(symbol) or symbol.pointer:
@@ -384,10 +385,10 @@ class Environment:
                 if not all(map(_is_whole, arguments)) and any(map(_is_unsigned, expression.walk())):
                     return None  # where a real number comes of one below zero, it is of a large one
                 sort = _sort(expression)
-                linear = self.linear(expression) if operator in ("+", "-", "neg") and not sort else None
-                if linear is not None and not (linear.names() & self.terms.defined.keys()):
+                form = self.affine(expression) if operator in ("+", "-", "neg") and not sort else None
+                if form is not None and not (form.names & self.terms.defined.keys()):
                     origin = self.terms.origin
-                    return f"[{linear}]", frozenset(k for n in linear.names() for k in origin.get(n, nothing))
+                    return canonical_text(form), frozenset(k for n in form.names for k in origin.get(n, nothing))
                 return self._joined(f"op{operator}{sort}", arguments, nothing)
             case Invocation(name=str(name), arguments=arguments) if is_pure(expression):
                 if name.lower() in self.terms.redefined:
@@ -453,7 +454,7 @@ class Environment:
             case Operation(operator=operator, arguments=(left, right), wraps=0) if operator in _MIRRORED:
                 if any(isinstance(e, Member) and e.type is None for side in (left, right) for e in side.walk()):
                     return None  # of a type that is not known
-                a, b = self.linear(left), self.linear(right)
+                a, b = self.affine(left), self.affine(right)
                 if a is None or b is None:
                     return None
                 return _compared(a, operator if holds else _MIRRORED[operator], b)
@@ -531,20 +532,24 @@ def _is_whole(expression: Expression) -> bool:
     return False
 
 
-def _compared(a: Linear, operator: str, b: Linear) -> Condition:
-    one = Linear.number(1)
-    below, above = b.plus(a, -1), a.plus(b, -1)
+def canonical_text(value: Affine) -> str:
+    """A text that no other value has, and of which ``terms_in`` tells the terms."""
+    return f"[{' + '.join([*(f'{c}*{n}' for n, c in value.terms), f'({value.constant})'])}]"
+
+
+def _compared(a: Affine, operator: str, b: Affine) -> Condition:
+    below, above = b - a, a - b
     match operator:
         case "==":
             return (((above, "="),),)
         case "!=":
-            return (((below.plus(one, -1), ">="),), ((above.plus(one, -1), ">="),))
+            return (((below - 1, ">="),), ((above - 1, ">="),))
         case "<":
-            return (((below.plus(one, -1), ">="),),)
+            return (((below - 1, ">="),),)
         case "<=":
             return (((below, ">="),),)
         case ">":
-            return (((above.plus(one, -1), ">="),),)
+            return (((above - 1, ">="),),)
         case _:
             return (((above, ">="),),)
 

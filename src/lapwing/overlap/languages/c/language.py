@@ -48,9 +48,7 @@ class C:
     """C; what C++ has otherwise is in ``Cpp``."""
 
     name = "c"
-    title = "C or C++"
     linkage = "c"
-    endings = frozenset({".c", ".cc", ".cp", ".cpp", ".cxx", ".c++"})  # .C too: endings are compared in lower case
     comment_opening = "/*"
 
     # ---- what programs mean -------------------------------------------------------------------------------------------

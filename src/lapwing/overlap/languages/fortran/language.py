@@ -44,9 +44,7 @@ class Fortran:
     """All of it, in both source forms."""
 
     name = "fortran"
-    title = "Fortran"
     linkage = "fortran"
-    endings = frozenset({".f", ".for", ".ftn", ".fpp", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18"})
     comment_opening = "!"
 
     # ---- what programs mean -------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from lapwing.affine.sections import Linear, Lookup, Range, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Lookup, Range, Section
 from lapwing.overlap.analysis.dependence import Conflict, data_conflict
 from lapwing.overlap.analysis.effects.value_numbering import Environment, is_pure
 from lapwing.overlap.analysis.iteration_order import carries_no_dependence, counters, written_in
@@ -413,8 +414,8 @@ def _planes(analysis: Analysis, loop: Loop) -> Sides:
 def _turns(analysis: Analysis, loop: Loop) -> int | None:
     """How many turns the loop has, if that is known."""
     values = Environment(analysis.terms)
-    lower, upper = values.linear(loop.lower), values.linear(loop.upper)
-    between = None if lower is None or upper is None else upper.plus(lower, -1)
+    lower, upper = values.affine(loop.lower), values.affine(loop.upper)
+    between = None if lower is None or upper is None else upper - lower
     return None if between is None or between.terms else abs(between.constant) + 1
 
 
@@ -439,17 +440,17 @@ def _may_keep_away_at_its_ends(nest: Sequence[Loop], procedure: Procedure, edges
 
 
 def _may_end_beside(
-    loop: Loop, nest: Sequence[Loop], subscript: Linear | Range | None, section: Section, values: Environment
+    loop: Loop, nest: Sequence[Loop], subscript: Affine | Range | None, section: Section, values: Environment
 ) -> bool:
     bounds = (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
-    lower, upper = map(values.linear, bounds)
+    lower, upper = map(values.affine, bounds)
     if lower is None or upper is None:
         return True
     counters = {outer.variable.key for outer in nest}
-    if any(values.terms.origin.get(name, frozenset()) & counters for name in lower.names() | upper.names()):
+    if any(values.terms.origin.get(name, frozenset()) & counters for name in lower.names | upper.names):
         return True
     firsts, lasts = _ends_of(subscript, section)
-    gaps = [*(lower.plus(last, -1) for last in lasts), *(first.plus(upper, -1) for first in firsts)]
+    gaps = [*(lower - last for last in lasts), *(first - upper for first in firsts)]
     return any(not gap.terms and gap.constant > -_WIDEST for gap in gaps)
 
 
@@ -487,11 +488,11 @@ def _elements(statement: Statement) -> Iterable[Element]:
     return (e for inner in statement.walk() for e in inner.every_expression() if isinstance(e, Element))
 
 
-def _is_thin(subscript: Linear | Range | None, section: Section) -> bool:
+def _is_thin(subscript: Affine | Range | None, section: Section) -> bool:
     """Whether the subscript takes few values."""
     firsts, lasts = _ends_of(subscript, section)
     return any(
-        first.names() == last.names() and last.plus(first, -1).constant <= _DEEPEST and not last.plus(first, -1).terms
+        first.names == last.names and (last - first).constant <= _DEEPEST and not (last - first).terms
         for first in firsts
         for last in lasts
     )
@@ -509,8 +510,8 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
     ):
         return []
     axes = edges.axes(procedure).get(loop.variable.name, set())
-    firsts: set[Linear] = set()
-    lasts: set[Linear] = set()
+    firsts: set[Affine] = set()
+    lasts: set[Affine] = set()
     for access in edges.accesses:
         if access.section is not None and access.symbol is not None:
             for number, subscript in enumerate(access.section.subscripts):
@@ -525,8 +526,8 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
         highest = min(max(numbers), lowest + _DEEPEST)
         low = Side(Number(0), tuple(range(highest + 1 + _DEEPEST, lowest, -1)), own=False)
     sides = []
-    lower = edges.values.linear(loop.lower if loop.step == Number(1) else loop.upper)
-    own = frozenset[str]() if lower is None else lower.names()  # below those there is no turn
+    lower = edges.values.affine(loop.lower if loop.step == Number(1) else loop.upper)
+    own = frozenset[str]() if lower is None else lower.names  # below those there is no turn
     ends = {end.terms[0][0] for end in firsts if len(end.terms) == 1 and end.terms[0][1] == 1}
     for term in sorted(ends - own):
         constants = {end.constant for end in firsts if end.terms == ((term, 1),)}
@@ -547,11 +548,11 @@ def _has_signed_bounds(analysis: Analysis, loop: Loop, procedure: Procedure) -> 
 
 
 @lru_cache(maxsize=10_000)
-def _ends_of(subscript: Linear | Range | None, section: Section) -> tuple[set[Linear], set[Linear]]:
+def _ends_of(subscript: Affine | Range | None, section: Section) -> tuple[set[Affine], set[Affine]]:
     """What is known of the first and of the last value of a subscript, in terms that are not bound in the section."""
     hidden = frozenset(section.bound) - {lookup.term for lookup in section.lookups}
-    firsts: set[Linear] = set()
-    lasts: set[Linear] = set()
+    firsts: set[Affine] = set()
+    lasts: set[Affine] = set()
     if isinstance(subscript, Range):
         firsts |= {subscript.lower} if subscript.lower is not None else set()
         lasts |= {subscript.upper} if subscript.upper is not None else set()
@@ -561,18 +562,18 @@ def _ends_of(subscript: Linear | Range | None, section: Section) -> tuple[set[Li
             firsts.add(subscript)
             lasts.add(subscript)
         else:
-            own = Linear.term(bound[0])
+            own = Affine.of(bound[0])
             for comparisons in (condition[0] for condition in section.conditions if len(condition) == 1):
-                for linear, operator in comparisons:
-                    factor = dict(linear.terms).get(bound[0], 0)
+                for form, operator in comparisons:
+                    factor = form.coefficient(bound[0])
                     if abs(factor) != 1:
                         continue
-                    end = subscript.plus(own, -1).plus(linear.plus(own, -factor), -factor)
+                    end = (subscript - own) - (form - own * factor) * factor
                     if factor > 0 or operator == "=":
                         firsts.add(end)
                     if factor < 0 or operator == "=":
                         lasts.add(end)
-    return {end for end in firsts if not end.names() & hidden}, {end for end in lasts if not end.names() & hidden}
+    return {end for end in firsts if not end.names & hidden}, {end for end in lasts if not end.names & hidden}
 
 
 def _spelled(
@@ -589,7 +590,7 @@ def _spelled(
     found: list[Expression] = [
         Name(symbol)
         for symbol in procedure.symbols.values()
-        if stays(Name(symbol)) and values.value(symbol) == Linear.term(term) and is_seen_by_its_name(symbol, procedure)
+        if stays(Name(symbol)) and values.value(symbol) == Affine.of(term) and is_seen_by_its_name(symbol, procedure)
     ]
     lookup = analysis.terms.origins.get(term)
     if not isinstance(lookup, Lookup):
@@ -606,7 +607,7 @@ def _may_be(element: Element, lookup: Lookup) -> bool:
         and element.base.symbol.key == lookup.array
         and len(element.indices) == len(lookup.subscripts)
         and all(
-            bool(known.terms) if not isinstance(index, Number) else known == Linear.number(int(index.value))
+            bool(known.terms) if not isinstance(index, Number) else known == Affine(int(index.value))
             for index, known in zip(element.indices, lookup.subscripts, strict=True)
         )
     )

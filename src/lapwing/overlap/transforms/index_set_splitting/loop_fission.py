@@ -119,7 +119,7 @@ def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
         for number in works_at
         for access in effects[number].writes()
         if access.symbol is not None and access.section is not None and access.symbol.dimensions is not None
-        if not any(loop.variable.key in origin.get(name, frozenset()) for name in access.section.names())
+        if not any(loop.variable.key in origin.get(name, frozenset()) for name in access.section.names)
     }
     groups: list[set[str]] = []
     for number in works_at:

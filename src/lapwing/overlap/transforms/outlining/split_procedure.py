@@ -123,7 +123,7 @@ class SplitProcedures:
         for number, argument in enumerate(call.arguments):
             dummy = callee.parameters[number] if number < len(callee.parameters) else None
             value = (
-                values.linear(argument) if isinstance(argument, Name) and self._may_change(argument.symbol) else None
+                values.affine(argument) if isinstance(argument, Name) and self._may_change(argument.symbol) else None
             )
             read_only = (
                 dummy is not None and dummy.key not in written and _is_plain(dummy) and dummy.intent in (None, "in")

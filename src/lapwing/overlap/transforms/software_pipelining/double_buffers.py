@@ -19,8 +19,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.affine.affine import Affine
 from lapwing.affine.intersection import covers
-from lapwing.affine.sections import Linear, Range, Section
+from lapwing.affine.sections import Range, Section
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.dependence import meet
 from lapwing.overlap.analysis.effects.effects import Effects
@@ -330,8 +331,8 @@ class DoubleBufferFinder:
         environment = Environment(self._analysis.terms)
         ranges = []
         for dimension in symbol.dimensions or ():
-            lower = Linear.number(0) if dimension.lower is None else environment.linear(dimension.lower)
-            upper = None if dimension.upper is None else environment.linear(dimension.upper)
+            lower = Affine() if dimension.lower is None else environment.affine(dimension.lower)
+            upper = None if dimension.upper is None else environment.affine(dimension.upper)
             if lower is None or upper is None or lower.terms or upper.terms:
                 return None
             ranges.append(Range(lower, upper))

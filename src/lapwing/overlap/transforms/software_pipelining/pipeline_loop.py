@@ -234,17 +234,17 @@ class _Pipeliner:
                 continue
             counted = is_simple(argument) and _fits(turn.loop.variable, dummy)
             counted = counted and not any(isinstance(e, Cast) for e in argument.walk())
-            linear = values.linear(argument) if counted else None
-            others = set() if linear is None else set(linear.names()) - {variable}
+            form = values.affine(argument) if counted else None
+            others = set() if form is None else set(form.names) - {variable}
             origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
-            if linear is None or not is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
+            if form is None or not is_fixed(argument, written) or origins & {turn.loop.variable.key, "?"}:
                 raise Refused(
                     "the next turn's arguments are known",
                     f"{dummy.name} is not known a turn ahead",
                     "pass the loop's variable, or what does not change in the loop",
                     turn.call.span,
                 )
-            differences.append(dict(linear.terms).get(variable, 0) * step)
+            differences.append(form.coefficient(variable) * step)
         return tuple(differences)
 
     def _early_with_collectives(self, turn: Iteration) -> tuple[Prologue, tuple[DoubleBuffer, ...]]:

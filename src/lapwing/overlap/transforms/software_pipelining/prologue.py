@@ -87,7 +87,7 @@ def _turns(statement: Statement, analysis: Analysis) -> int | None:
     (lower, upper), step = Environment(analysis.terms).ends(statement), analysis.on_entry(statement.step)
     if lower is None or upper is None or step is None or step.terms or step.constant == 0:
         return None
-    length = upper.plus(lower, -1)
+    length = upper - lower
     return None if length.terms else max(0, length.constant // step.constant + 1) * total
 
 

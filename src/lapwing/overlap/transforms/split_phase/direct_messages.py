@@ -106,7 +106,7 @@ class DirectMessages:
         if count is None or size is None:
             return None
         ((_, values),) = self.analysis.walk_with_values([phase], procedure)
-        elements = values.linear(count)
+        elements = values.affine(count)
         return elements.constant * size if elements is not None and not elements.terms else None
 
     def _is_array(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
