@@ -107,6 +107,7 @@ class Nest(PlannedNest):
         except RefusedError as error:
             alone = error
         from lapwing.api.program import ProgramOfNests
+        from lapwing.api.sweeps import SweepsCall
         from lapwing.loopnest.outside import Meanings
         from lapwing.loopnest.program.program import make_program
 
@@ -122,6 +123,7 @@ class Nest(PlannedNest):
             program,
             tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
+            tuple(SweepsCall(s, tuple(Nest(phase.function, phase) for phase in s.phases)) for s in program.sweeps),
         )
         self._program = found, Meanings(self.source)
         return found

@@ -10,6 +10,7 @@ from lapwing.api.planned import PlannedNest
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.run import ranks_of
+from lapwing.api.sweeps import SweepsCall
 from lapwing.errors import RefusedError
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -34,6 +35,7 @@ class ProgramOfNests:
     program: Program
     nests: tuple[Any, ...]
     procedures: tuple[Any, ...]
+    sweeps: tuple[SweepsCall, ...] = ()
     _told: bool = False
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -48,10 +50,11 @@ class ProgramOfNests:
         ranks = ranks_of(nest, arguments, nest.comm)
         procedures = [_called(procedure, nest) for procedure in self.procedures]
         if ranks is not None:
-            return run_on_ranks(nest, self.program, regions, procedures, arguments, ranks, make)
+            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
+        sweeps = [loop.alone(nest) for loop in self.sweeps]
         calls = regions if make is _call else [_by_name(region, make) for region in regions]
-        return call_by_name(self.program.driver(calls, procedures), given, nest.python)
+        return call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
 
     def plan(
         self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, plan_region: PlanRegion | None = None

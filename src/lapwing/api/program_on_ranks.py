@@ -31,6 +31,7 @@ def run_on_ranks(
     program: Program,
     regions: Sequence[PlannedNest],
     procedures: Sequence[Any],
+    sweeps: Sequence[Any],
     arguments: Mapping[str, Any],
     comm: Any,
     make: MakeCall,
@@ -43,7 +44,8 @@ def run_on_ranks(
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
     calls = [_RegionCall(region, coherence, make) for region in regions]
-    driver = program.looking_driver(calls, procedures, coherence.look, coherence.item)
+    tried = [loop.on_ranks(nest, coherence, comm) for loop in sweeps]
+    driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item)
     result: Any = None
     error: Exception | None = None
     try:

@@ -18,18 +18,20 @@ from lapwing.loopnest.program.outlining import Outlined
 from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
+from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.loopnest.source import FunctionSource
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
     """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
-    driver calls, by name."""
+    driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
     interpreted: tuple[Interpreted, ...]
     procedures: Mapping[str, Callable[..., Any]]
+    sweeps: tuple[Sweeps, ...] = ()
 
     @property
     def name(self) -> str:
@@ -42,17 +44,22 @@ class Program:
         return f"a program of {nests}"
 
     def driver(
-        self, calls: Sequence[Callable[..., Any]], procedures: Sequence[Callable[..., Any]]
+        self,
+        calls: Sequence[Callable[..., Any]],
+        procedures: Sequence[Callable[..., Any]],
+        sweeps: Sequence[Callable[..., Any]] = (),
     ) -> Callable[..., Any]:
         """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
-        is, several as a tuple, and None where there are none. procedures: what is called in the place of those. Errors name the
-        lines that the user wrote."""
-        return self._driver.function(*calls, *procedures)
+        is, several as a tuple, and None where there are none. procedures: what is called in the place of those. sweeps: tried
+        before those loops; each takes their inputs and what the loop goes over, and returns whether it has done all of it, and
+        the arrays that change places. Errors name the lines that the user wrote."""
+        return (self._sweeping_driver if sweeps else self._driver).function(*calls, *procedures, *sweeps)
 
     def looking_driver(
         self,
         calls: Sequence[Callable[..., Any]],
         procedures: Sequence[Callable[..., Any]],
+        sweeps: Sequence[Callable[..., Any]],
         look: Callable[..., None],
         item: Callable[[Any, Any], Any],
     ) -> Callable[..., Any]:
@@ -66,15 +73,19 @@ class Program:
             known = [own[name] if name in own else around[name] for name in names if name in own or name in around]
             look(*known)
 
-        return self._looking_driver.function(*calls, *procedures, look_at, item, locals, slice)
+        return self._looking_driver.function(*calls, *procedures, *sweeps, look_at, item, locals, slice)
 
     @cached_property
     def _driver(self) -> Code:
         return with_calls(self.source, self._outlined, tuple(self.procedures))
 
     @cached_property
+    def _sweeping_driver(self) -> Code:
+        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps)
+
+    @cached_property
     def _looking_driver(self) -> Code:
-        return with_calls(self.source, self._outlined, tuple(self.procedures), looks=True)
+        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, looks=True)
 
     @property
     def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
@@ -91,7 +102,7 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
     called = procedures(source)
     if not found.regions and not called:
         raise alone
-    return Program(source, tuple(found.regions), tuple(found.interpreted), called)
+    return Program(source, tuple(found.regions), tuple(found.interpreted), called, tuple(found.sweeps))
 
 
 def _is_plain(source: FunctionSource) -> bool:
@@ -117,20 +128,24 @@ def with_calls(
     source: FunctionSource,
     outlined: Mapping[str, tuple[ast.stmt, Outlined]],
     procedures: Sequence[str] = (),
+    sweeps: Sequence[Sweeps] = (),
     looks: bool = False,
 ) -> Code:
     """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
-    place others are called. looks: see ``looking``."""
+    place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
     calls = {name: _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
-    tree = _Replacing({id(copies[id(loop)]): calls[name] for name, (loop, _) in outlined.items()}).visit(tree)
+    tried = {loop.name: _try(f"sweeps {loop.name}", loop) for loop in sweeps}
+    replaced = {id(copies[id(loop)]): calls[name] for name, (loop, _) in outlined.items()}
+    tree = _Replacing(replaced, {id(copies[id(loop.statement)]): tried[loop.name] for loop in sweeps}).visit(tree)
     others = {name: f"procedure {name}" for name in procedures}
     with_procedures(tree, others)
-    names = [*(f"region {name}" for name in outlined), *others.values()]
+    names = [*(f"region {name}" for name in outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
     if looks:
-        tree = looking(tree, {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()})
+        looks_at = {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()}
+        tree = looking(tree, {**looks_at, **{id(statement): frozenset() for statement in tried.values()}})
         names += NAMES
     return Code.of(tree, source.function, names)
 
@@ -144,6 +159,15 @@ def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
     return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
 
 
+def _try(name: str, sweeps: Sweeps) -> ast.stmt:
+    """``done, u, v = sweeps(u, v, n, range(steps))``"""
+    arguments = [*copy.deepcopy([*sweeps.inputs.values()]), copy.deepcopy(sweeps.statement.iter)]
+    call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
+    names = [_DONE, *sweeps.exchanged]
+    targets = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
+    return _there(ast.Assign([targets], call), sweeps.statement)
+
+
 def _there(node: ast.stmt, where: ast.stmt) -> ast.stmt:
     """A statement that is made, where another stands: on the line of a loop's heading."""
     for part in ast.walk(node):
@@ -154,10 +178,27 @@ def _there(node: ast.stmt, where: ast.stmt) -> ast.stmt:
 
 
 class _Replacing(ast.NodeTransformer):
-    """Puts statements in the place of others, by their identity."""
+    """Puts statements in the place of others, by their identity; loops that are tried are done where that has not done them."""
 
-    def __init__(self, by_identity: dict[int, ast.stmt]) -> None:
-        self._by_identity = by_identity
+    def __init__(self, by_identity: dict[int, ast.stmt], tried: dict[int, ast.stmt]) -> None:
+        self._by_identity, self._tried = by_identity, tried
 
     def visit(self, node: ast.AST) -> Any:
+        if (call := self._tried.get(id(node))) is not None:
+            loop = super().generic_visit(node)
+            assert isinstance(loop, ast.stmt)
+            otherwise = ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [loop], [])
+            return [call, _at_heading(otherwise, call)]
         return self._by_identity.get(id(node)) or super().generic_visit(node)
+
+
+_DONE = "sweeps are done"  # not a name that Python allows, so nobody else's
+
+
+def _at_heading(node: ast.If, where: ast.stmt) -> ast.If:
+    """An ``if`` that is made, on the line of a loop's heading; what is in it stays where it is."""
+    for part in (node, node.test, *ast.walk(node.test)):
+        if isinstance(part, ast.expr | ast.stmt):
+            part.lineno = part.end_lineno = where.lineno
+            part.col_offset = part.end_col_offset = where.col_offset
+    return node

@@ -23,6 +23,7 @@ from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.surroundings import Around, Control
+from lapwing.loopnest.program.sweeps import Sweeps, sweeps_of
 
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -57,6 +58,7 @@ class Found:
     regions: list[Region] = field(default_factory=list)
     interpreted: list[Interpreted] = field(default_factory=list)
     refused: list[tuple[ast.stmt, tuple[Refusal, ...]]] = field(default_factory=list)
+    sweeps: list[Sweeps] = field(default_factory=list)
 
 
 def choose_regions(around: Around) -> Found:
@@ -80,6 +82,7 @@ class _Choice:
             found.regions += inner.regions
             found.interpreted += inner.interpreted
             found.refused += inner.refused
+            found.sweeps += inner.sweeps
         return found
 
     def _loop(self, statement: ast.For | ast.While, control: Control, number: int) -> Found:
@@ -91,6 +94,8 @@ class _Choice:
         within = _inside(statement, control)
         inner = self.block([*_statements_in(statement)], within, number)
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
+            if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
+                inner.sweeps = [sweeps]
             return inner
         try:
             return Found([self._sequential(statement, control, number, why)])
@@ -121,6 +126,11 @@ class _Choice:
                 return Region(statement, outlined, loops), ()
             break
         return None, why
+
+    def _sweeps(self, statement: ast.For, inner: Found, control: Control) -> Sweeps | None:
+        tiled = [region.statement for region in inner.regions if not region.loops.is_sequential]
+        first = inner.regions[0].name
+        return sweeps_of(self.around, statement, tiled, control, f"{first}_sweep")
 
     def _is_alike(self, region: Region, control: Control) -> bool:
         """Whether a region is the same nest in every iteration of the loops around it: none of their counters is among what it is
