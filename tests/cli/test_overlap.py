@@ -307,7 +307,7 @@ def test_options_reach_the_core(core: Core, capfdbinary: pytest.CaptureFixture[b
     assert core.request.defines == (("N", "3"), ("FAST", "1"), ("E", ""))
     assert core.request.compile_commands == Path("compile_commands.json")
     assert core.request.options.progress_calls is False
-    assert core.request.options.motions is None
+    assert core.request.options.transformations is None
 
 
 def test_what_was_written_by_o_is_no_source(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -346,11 +346,11 @@ def test_what_has_been_rewritten_already(
 def test_motions_are_chosen(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     lapwing(capfdbinary, *"hello.f --only nonblocking --only wait-later --skip wait-later".split())
     assert core.request is not None
-    assert core.request.options.motions == {"nonblocking"}
+    assert core.request.options.transformations == {"nonblocking"}
     lapwing(capfdbinary, *"hello.f --skip pipeline-loop".split())
-    assert core.request.options.motions is not None
-    assert {"nonblocking", "wait-later"} < core.request.options.motions
-    assert "pipeline-loop" not in core.request.options.motions
+    assert core.request.options.transformations is not None
+    assert {"nonblocking", "wait-later"} < core.request.options.transformations
+    assert "pipeline-loop" not in core.request.options.transformations
 
 
 def test_folders_are_searched(tmp_path: Path) -> None:

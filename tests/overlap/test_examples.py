@@ -87,13 +87,13 @@ def test_marked_calls(name: str, rewritten: Callable[[str], Rewritten]) -> None:
     report = json.loads(rewritten(name).report)
     for line, kind, word in marks(name):
         communication = at_mark(report, line)
-        motions = [action["motion"] for action in communication["actions"]]
+        transformations = [action["motion"] for action in communication["actions"]]
         if kind == "left":
-            assert not motions, f"{name}:{line}: {communication['text']} should be left as it is"
+            assert not transformations, f"{name}:{line}: {communication['text']} should be left as it is"
             assert communication["refusals"] or communication["note"], f"{name}:{line}: left without a word"
         else:
             reasons = [f"{r['motion']}: {r['obligation']}: {r['found']}" for r in communication["refusals"]]
-            assert motions, f"{name}:{line}: {communication['text']} is left: {reasons}"
+            assert transformations, f"{name}:{line}: {communication['text']} is left: {reasons}"
             made = {action["motion"] for c in report["communications"] for action in c["actions"]}
             assert word in made, f"{name}:{line}: {communication['text']}: only {made} made; {reasons}"
 

@@ -66,11 +66,20 @@ def test_notes_become_actions_and_refusals_of_their_call() -> None:
     context.refuse(receive.span, "start-earlier", "it is so", "it is not", "")
     found = surveyed(program, context)
     (action,) = found[10].actions
-    assert (action.motion, action.description, action.place) == ("nonblocking", "a copy is sent", found[10].place)
+    assert (action.transformation, action.description, action.place) == (
+        "nonblocking",
+        "a copy is sent",
+        found[10].place,
+    )
     one, two = found[12].refusals
-    assert (one.motion, one.obligation, one.found, one.advice) == ("nonblocking", "it is so", "it is not", "make it so")
+    assert (one.transformation, one.obligation, one.found, one.advice) == (
+        "nonblocking",
+        "it is so",
+        "it is not",
+        "make it so",
+    )
     assert one.place == found[10].place
-    assert (two.motion, two.place) == ("start-earlier", None)
+    assert (two.transformation, two.place) == ("start-earlier", None)
     assert found[10].refusals == found[12].actions == ()
     assert found[10].note is found[12].note is None
 

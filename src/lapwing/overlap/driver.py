@@ -55,7 +55,7 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
     mixed: tuple[Problem, ...] = ()
     if sum(bool(outcome.communications) for outcome in outcomes) > 1:
         # What one language sends may be received in the other, where neither can see it.
-        nothing = replace(request.options, motions=frozenset(), progress_calls=False)
+        nothing = replace(request.options, transformations=frozenset(), progress_calls=False)
         outcomes = [rewrite(program, nothing) for program in programs]
         mixed = (_mixed(outcomes[0]),)
     communications = (one for outcome in outcomes for one in outcome.communications)

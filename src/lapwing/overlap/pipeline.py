@@ -22,8 +22,8 @@ from lapwing.overlap.ir.rewriter import called_in, has_messages, message_of
 from lapwing.overlap.ir.rewriter import rewrite as rewrite_tree
 from lapwing.overlap.ir.split_phase import (
     NOWHERE,
-    DividedCall,
     Drain,
+    OutlinedCall,
     Part,
     Progress,
     SplitPhaseOperation,
@@ -41,10 +41,10 @@ from lapwing.overlap.survey import survey, without_source
 from lapwing.overlap.transforms.code_motion import CodeMotion, Move
 from lapwing.overlap.transforms.context import Context, Note, procedures_with_messages
 from lapwing.overlap.transforms.eligibility import Eligibility
-from lapwing.overlap.transforms.outlining.split_procedure import DividedProcedure, SplitProcedures
+from lapwing.overlap.transforms.outlining.split_procedure import OutlinedProcedure, SplitProcedures
 from lapwing.overlap.transforms.progress.callees import CalledMeanwhile
 from lapwing.overlap.transforms.progress.calls import ProgressCalls
-from lapwing.overlap.transforms.progress.in_flight import Events, UnderWay
+from lapwing.overlap.transforms.progress.in_flight import Events, InFlight
 from lapwing.overlap.transforms.revert_unprofitable import reverted
 from lapwing.overlap.transforms.software_pipelining.pipeline_loop import pipeline_loops
 from lapwing.overlap.transforms.software_pipelining.prologue_text import Insertion
@@ -78,7 +78,7 @@ class _Rewriter:
         self.read = program
         self.context = Context(Analysis(program, reassociates=options.reassociate), options)
         self.splits = SplitProcedures(self.context)
-        self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
+        self._outlined: dict[str, list[OutlinedProcedure]] = {}  # callers may have divided it differently
         self.insertions: tuple[Insertion, ...] = ()
         self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
         self._remarks: dict[Span, str] = {}  # comments for statements that are as they were, but elsewhere
@@ -96,30 +96,30 @@ class _Rewriter:
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
         self._left = unsuitable.sources()
         self.splits.left = self._left
-        self.insertions = pipeline_loops(self.context, collectives.divide, self._left, self._stem)
+        self.insertions = pipeline_loops(self.context, collectives.split, self._left, self._stem)
         for procedure in list(procedures_with_messages(self.context.analysis)):
             if procedure.source in self._left:
                 continue
             body = take_over(self.context, procedure)
             body = take_over_array(self.context, replace(procedure, body=body))
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
-            body = rewrite_tree(body, partial(collectives.divide, procedure=procedure))
+            body = rewrite_tree(body, partial(collectives.split, procedure=procedure))
             self._replace(replace(procedure, body=body))
         # From here on what procedures do, seen from outside, stays what it is.
         self.context.analysis.forget_changed()
         for key in self._bottom_up():
             if self.now.procedures[key].source not in self._left:
-                self._arrange(self.now.procedures[key])
+                self._move_code(self.now.procedures[key])
                 if self.context.analysis.graph.callers(key):
                     # They ask for it next; here most of it has just been walked.
                     self.context.analysis.summary(self.now.procedures[key])
-                self.context.analysis.forget_walks()
+                self.context.analysis.forget_prefixes()
         for key in self.read.procedures:
-            self._settle(self.now.procedures[key])
-        self._use_halves()
+            self._revert_unprofitable(self.now.procedures[key])
+        self._use_outlined()
         self._leave_out_copies()
         self._drain()
-        self._say_divided()
+        self._say_split_phase()
         self._progress()
 
     def _replace(self, procedure: Procedure) -> None:
@@ -130,11 +130,11 @@ class _Rewriter:
         graph = self.context.analysis.graph
         return [key for key in graph.bottom_up if graph.reaches_mpi(key)]
 
-    def _arrange(self, procedure: Procedure) -> None:
+    def _move_code(self, procedure: Procedure) -> None:
         def refused(statement: Statement, reason: Conflict) -> None:
             for inner in statement.walk():
                 site = inner.call if isinstance(inner, SplitPhaseOperation) else None
-                site = inner.original if isinstance(inner, DividedCall) else site
+                site = inner.original if isinstance(inner, OutlinedCall) else site
                 if site is not None:
                     self.context.refuse(
                         site.span,
@@ -150,51 +150,55 @@ class _Rewriter:
             for site in self._sites(wait, procedure):
                 self.context.refuse(site, "split-loop", obligation, reason.what, advice, reason.where)
 
-        arranger = CodeMotion(
+        code_motion = CodeMotion(
             self.context.analysis,
             procedure,
-            self.splits.divide_call,
-            self.splits.divide_against,
-            self.splits.divide_producer,
+            self.splits.split_call,
+            self.splits.split_against,
+            self.splits.split_work_before,
             refused,
             refused_work,
             MotionBarriers(self.read, self.read.procedures[procedure.key]),
             self.context.allowed,
         )
-        body = arranger.body()
+        body = code_motion.body()
         if body is not procedure.body:
             self._replace(replace(self.now.procedures[procedure.key], body=body))
-            for move in arranger.moved:
+            for move in code_motion.moved:
                 self._say(move, procedure)
                 self._remark(move, procedure)
-                if move.motion in ("start-earlier", "together", "split-producer"):
+                if move.transformation in ("start-earlier", "together", "split-producer"):
                     self._moves.append((procedure, move.statement))
 
     def _say(self, move: Move, procedure: Procedure) -> None:
         line = self._line(move.past)
-        if move.motion in ("start-earlier", "together"):
+        if move.transformation in ("start-earlier", "together"):
             for site in self._sites(move.statement, procedure):
-                self.context.made(site, move.motion, f"starts before line {line}")
+                self.context.made(site, move.transformation, f"starts before line {line}")
             return
-        if move.motion == "split-producer":
+        if move.transformation == "split-producer":
             for site in self._sites(move.statement, procedure):
                 self.context.made(
-                    site, move.motion, f"what it needs of line {line} is done first, the rest after its start"
+                    site, move.transformation, f"what it needs of line {line} is done first, the rest after its start"
                 )
             return
         for site in self._sites(move.past, procedure):
-            self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
+            self.context.made(
+                site, move.transformation, f"the work of line {self._line(move.statement)} is done before it"
+            )
 
     def _remark(self, move: Move, procedure: Procedure) -> None:
         """A comment for what stands elsewhere now, but as it is written; parts of what was taken apart have their own."""
-        if move.motion in ("start-earlier", "together"):
+        if move.transformation in ("start-earlier", "together"):
             moved, where = move.statement, "comes before what it does not need"
-        elif move.motion == "wait-later":
+        elif move.transformation == "wait-later":
             moved, where = move.past, "comes after work that does not need it"
         else:
             return
         name = self._communicating(moved, procedure)
-        if name is not None and not any(isinstance(inner, SplitPhaseOperation | DividedCall) for inner in moved.walk()):
+        if name is not None and not any(
+            isinstance(inner, SplitPhaseOperation | OutlinedCall) for inner in moved.walk()
+        ):
             self._remarks[moved.span] = f"lapwing: {name} {where}"
 
     def _communicating(self, statement: Statement, procedure: Procedure) -> str | None:
@@ -214,7 +218,7 @@ class _Rewriter:
         for inner in statement.walk():
             if isinstance(inner, SplitPhaseOperation):
                 yield inner.call.span
-            elif isinstance(inner, DividedCall):
+            elif isinstance(inner, OutlinedCall):
                 if inner.original is not None:
                     yield inner.original.span
             elif isinstance(inner, Call) and self._communicates(inner, procedure):
@@ -241,9 +245,9 @@ class _Rewriter:
         all in divided procedures, which are arranged once more when they are divided."""
         found: set[tuple[int, int]] = set()
         seen: set[str] = set()
-        halves = [self.now.procedures[half.key] for half in self._halves()]
+        split = [self.now.procedures[part.key] for part in self._outlined_procedures()]
         waiting = [(statement, procedure) for procedure, statement in self._moves]
-        waiting += [(statement, half) for half in halves for statement in half.body.statements]
+        waiting += [(statement, part) for part in split for statement in part.body.statements]
         while waiting:
             statement, procedure = waiting.pop()
             for inner in statement.walk():
@@ -261,16 +265,16 @@ class _Rewriter:
         found: Counter[tuple[int, int]] = Counter()
         for key in self._written():
             procedure = self.now.procedures[key]
-            phases = (
+            operations = (
                 s for s in procedure.body.walk() if isinstance(s, SplitPhaseOperation) and s.part is not Part.SEND
             )
-            found.update({(procedure.source, phase.slot) for phase in phases})
+            found.update({(procedure.source, operation.slot) for operation in operations})
         return frozenset(slot for slot, procedures in found.items() if procedures > 1)
 
     def _written(self) -> list[str]:
         """Keys of the procedures that have a body in the end; the others are divided."""
-        keys = [*self.read.procedures, *(half.key for half in self._halves())]
-        return [key for key in keys if key not in self._halved]
+        keys = [*self.read.procedures, *(part.key for part in self._outlined_procedures())]
+        return [key for key in keys if key not in self._outlined]
 
     def _progress(self) -> None:
         """Progress calls into loops that run while something that was moved is under way; callers first, who say what is for
@@ -279,18 +283,18 @@ class _Rewriter:
         moved = self._moved_sites()
         if not moved:
             return
-        halves = {half.name: self.now.procedures[half.key] for half in self._halves()}
-        events = Events(self.context, halves, self._with_starts(moved, Events(self.context, halves)))
-        lasts = {d.last.name for divisions in self._halved.values() for d in divisions}
-        under_way: dict[str, UnderWay] = {}
+        split = {part.name: self.now.procedures[part.key] for part in self._outlined_procedures()}
+        events = Events(self.context, split, self._with_starts(moved, Events(self.context, split)))
+        lasts = {d.last.name for divisions in self._outlined.values() for d in divisions}
+        in_flight: dict[str, InFlight] = {}
         called = CalledMeanwhile(self.context, self._left)
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
-            begun = under_way.get(key, {})
+            begun = in_flight.get(key, {})
             calls = ProgressCalls(self.context, procedure, events, called=called)
             if procedure.name in lasts:
-                begun = events.started_in(procedure) | begun
-            work = bool(begun) and procedure.name not in halves
+                begun = events.in_flight_in(procedure) | begun
+            work = bool(begun) and procedure.name not in split
             if work:
                 if not called.may_help(procedure, begun):
                     continue
@@ -299,7 +303,7 @@ class _Rewriter:
                 continue
             body = calls.block(procedure.body, begun)
             for callee, messages in calls.meanwhile.items():
-                under_way.setdefault(callee, {}).update(messages)
+                in_flight.setdefault(callee, {}).update(messages)
             if body is not procedure.body:
                 self._replace(replace(procedure, body=body))
             elif work:
@@ -324,7 +328,7 @@ class _Rewriter:
         found = set(moved)
         made: dict[Span, list[Note]] = {}
         for note in self.context.notes:
-            if note.made and note.motion in ("wait-later", "split-loop"):
+            if note.made and note.transformation in ("wait-later", "split-loop"):
                 made.setdefault(note.site, []).append(note)
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
@@ -334,7 +338,7 @@ class _Rewriter:
                 found |= starts if wait in moved else set()
                 for note in made.get(wait, ()):
                     for start in sorted(starts - moved, key=lambda span: (span.source, span.start)):
-                        self.context.made(start, note.motion, note.text.replace("before it", "before its wait"))
+                        self.context.made(start, note.transformation, note.text.replace("before it", "before its wait"))
         return frozenset(found)
 
     def progress_calls(self) -> int:
@@ -356,11 +360,11 @@ class _Rewriter:
         whole = {key: analysis.origin(self.now.procedures[key]).key for key in keys}
         return sorted(keys, key=lambda key: rank.get(whole[key], 0), reverse=True)
 
-    def _say_divided(self) -> None:
+    def _say_split_phase(self) -> None:
         """Of every blocking call that stayed taken apart."""
-        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._halves()):
+        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._outlined_procedures()):
             for statement in procedure.body.walk():
-                if not isinstance(statement, SplitPhaseOperation) or statement.part not in _DIVIDED:
+                if not isinstance(statement, SplitPhaseOperation) or statement.part not in _OUTLINED:
                     continue
                 if statement.wait is None:
                     self.context.made(statement.call.span, "nonblocking", "does not wait where it starts")
@@ -373,24 +377,24 @@ class _Rewriter:
             if span != NOWHERE:
                 break
             span = inner.call.span if isinstance(inner, SplitPhaseOperation) else inner.span
-            if isinstance(inner, DividedCall) and inner.original is not None:
+            if isinstance(inner, OutlinedCall) and inner.original is not None:
                 span = inner.original.span
         return 0 if span == NOWHERE else self.read.sources[span.source].line_of(span.start)
 
-    def _settle(self, procedure: Procedure) -> None:
+    def _revert_unprofitable(self, procedure: Procedure) -> None:
         body = reverted(procedure.body, self.read.procedures[procedure.key])
         if body is not procedure.body:
             self._replace(replace(procedure, body=body))
 
     # ---- divided procedures -------------------------------------------------------------------------------------------
 
-    def _use_halves(self) -> None:
+    def _use_outlined(self) -> None:
         """Finds the procedures whose halves are called; they become calls of both."""
         every = {
-            half.key: d
-            for d in (*self.splits.divided.values(), *self.splits.by_conflict.values())
+            part.key: d
+            for d in (*self.splits.outlined.values(), *self.splits.by_conflict.values())
             if d is not None
-            for half in (d.first, d.last)
+            for part in (d.first, d.last)
         }
         waiting = list(self.read.procedures)
         seen: set[str] = set()
@@ -401,17 +405,17 @@ class _Rewriter:
             seen.add(key)
             procedure = self.now.procedures[key]
             for statement in procedure.body.walk():
-                if isinstance(statement, DividedCall):
-                    half = self.now.resolve(statement.name, procedure)
-                    assert half is not None, statement.name
-                    divided = every[half.key]
-                    divisions = self._halved.setdefault(divided.whole.key, [])
-                    if divided not in divisions:
-                        divisions.append(divided)
-                    waiting += [divided.first.key, divided.last.key]
+                if isinstance(statement, OutlinedCall):
+                    part = self.now.resolve(statement.name, procedure)
+                    assert part is not None, statement.name
+                    outlined = every[part.key]
+                    divisions = self._outlined.setdefault(outlined.whole.key, [])
+                    if outlined not in divisions:
+                        divisions.append(outlined)
+                    waiting += [outlined.first.key, outlined.last.key]
 
-    def _halves(self) -> list[Procedure]:
-        return [half for divisions in self._halved.values() for d in divisions for half in (d.first, d.last)]
+    def _outlined_procedures(self) -> list[Procedure]:
+        return [part for divisions in self._outlined.values() for d in divisions for part in (d.first, d.last)]
 
     # ---- text ---------------------------------------------------------------------------------------------------------
 
@@ -422,13 +426,13 @@ class _Rewriter:
             number = original.source
             source = self.read.sources[number]
             emitter = emitters.setdefault(number, self._emitter(number))
-            emitter.needs.interface = emitter.needs.interface or original.mpi_interface
+            emitter.requirements.interface = emitter.requirements.interface or original.mpi_interface
             now = self.now.procedures[key]
-            if key not in self._halved and now.body is original.body:
+            if key not in self._outlined and now.body is original.body:
                 continue
             renderer = Renderer(source, original, emitter, self._remarks)
-            if key in self._halved:
-                edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
+            if key in self._outlined:
+                edits.setdefault(number, []).append(self._outlined_text(renderer, original, self._outlined[key]))
             else:
                 text = renderer.block(now.body)
                 if not self.insertions:
@@ -439,11 +443,11 @@ class _Rewriter:
         for inserted in self.insertions:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
             edits.setdefault(inserted.source, []).append(edit)
-            emitters[inserted.source].needs.progresses |= inserted.progresses
-            emitters[inserted.source].needs.memcpy |= inserted.copies
+            emitters[inserted.source].requirements.progresses |= inserted.progresses
+            emitters[inserted.source].requirements.memcpy |= inserted.copies
         for number in set(self._lenders()):
-            needs = emitters.setdefault(number, self._emitter(number)).needs
-            needs.progresses = needs.lends = True
+            requirements = emitters.setdefault(number, self._emitter(number)).requirements
+            requirements.progresses = requirements.lends = True
             edits.setdefault(number, [])
         self._prototypes(edits)
         self._check_macros(edits, emitters)
@@ -452,7 +456,7 @@ class _Rewriter:
 
     def _check_macros(self, edits: dict[int, list[Edit]], emitters: Mapping[int, Emitter]) -> None:
         """Compilers are to say so where they are given a macro that was taken as undefined."""
-        changed = [n for n, found in edits.items() if found or (n in emitters and emitters[n].needs.anything)]
+        changed = [n for n, found in edits.items() if found or (n in emitters and emitters[n].requirements.anything)]
         for number, check in undefined_macros.checks(self.read, changed).items():
             source = self.read.sources[number]
             place = self._place_of_support(number, edits.setdefault(number, []))
@@ -468,9 +472,9 @@ class _Rewriter:
         return language_outside(self.read).words_of_macros(self.read)
 
     def _emitter(self, number: int) -> Emitter:
-        needs = SupportRequirements(self._stem(number), drained_here=self._finalizing == {number})
+        requirements = SupportRequirements(self._stem(number), drained_here=self._finalizing == {number})
         source = self.read.sources[number]
-        return language_of(source).emitter(source, needs, self._stem)
+        return language_of(source).emitter(source, requirements, self._stem)
 
     def _stem(self, number: int) -> str:
         """The file's name as an identifier, with its number where two files have the same one, or what it names is something
@@ -483,14 +487,14 @@ class _Rewriter:
     def _stems(self) -> Sequence[str]:
         return [re.sub(r"\W", "_", source.path.stem.lower())[:_LONGEST_STEM] for source in self.read.sources]
 
-    def _halved_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[DividedProcedure]) -> Edit:
+    def _outlined_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[OutlinedProcedure]) -> Edit:
         source, language = renderer.source, language_of(renderer.source)
         # From the line's beginning: fixed form means something by its columns.
         start, end = source.data.rfind(b"\n", 0, original.span.start) + 1, original.span.end
         head = source.data[start : original.body.span.start].decode("latin-1")
         foot = source.data[original.body.span.end : end].decode("latin-1")
         texts = []
-        for part, body in self._with_halves(original, divisions):
+        for part, body in self._with_outlined(original, divisions):
             inner = renderer.block(body)
             inner = language.without_unused(inner, source, body, self._words_of_macros)
             text = language.renamed_head(renamed(head, original.name, part.name), source) + inner
@@ -498,16 +502,16 @@ class _Rewriter:
             texts.append(language.part_without_unused(text, source))
         return Edit(start, end, "\n\n".join(texts))
 
-    def _with_halves(
-        self, whole: Procedure, divisions: Sequence[DividedProcedure]
+    def _with_outlined(
+        self, whole: Procedure, divisions: Sequence[OutlinedProcedure]
     ) -> Iterable[tuple[Procedure, Block]]:
         """What the procedure was divided into, then the procedure itself, which calls two halves, if anybody may call it."""
         needed = self._may_be_called(whole)
-        for part in (half for divided in divisions for half in (divided.first, divided.last)):
-            if part.key not in self._halved:
+        for part in (part for outlined in divisions for part in (outlined.first, outlined.last)):
+            if part.key not in self._outlined:
                 yield part, self.now.procedures[part.key].body
                 continue
-            *inner, itself = self._with_halves(part, self._halved[part.key])
+            *inner, itself = self._with_outlined(part, self._outlined[part.key])
             yield from inner
             if itself[0] is not part or needed or part.name in self._called:
                 yield itself
@@ -515,7 +519,7 @@ class _Rewriter:
             return
         arguments = tuple(Name(p) for p in whole.parameters)
         calls = (
-            DividedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE)
+            OutlinedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE)
             for part in (divisions[0].first, divisions[0].last)
         )
         yield whole, replace(whole.body, statements=tuple(calls))
@@ -557,24 +561,24 @@ class _Rewriter:
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
-                    if isinstance(statement, DividedCall):
-                        half = self.now.resolve(statement.name, procedure)
-                        assert half is not None, key
-                        callers.setdefault(half.key, []).append(self.context.analysis.origin(procedure).span.start)
+                    if isinstance(statement, OutlinedCall):
+                        part = self.now.resolve(statement.name, procedure)
+                        assert part is not None, key
+                        callers.setdefault(part.key, []).append(self.context.analysis.origin(procedure).span.start)
             heads: dict[int, str] = {}
             for key, places in callers.items():
-                half, first = self.now.procedures[key], min(places)
-                whole = self.context.analysis.origin(half)
-                if half.source == number and whole.span.start < first:
+                part, first = self.now.procedures[key], min(places)
+                whole = self.context.analysis.origin(part)
+                if part.source == number and whole.span.start < first:
                     continue  # it stands before them all
                 head = language.declaration(self.read, whole, number, first)
                 assert head is not None, key  # outlining/split_procedure.py asked
-                heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, half.name)};\n"
+                heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, part.name)};\n"
             edits[number] += [Edit(first, first, text) for first, text in heads.items()]
 
     def _drain(self) -> None:
         """Copies that may still be on their way are waited for before MPI ends."""
-        keys = [*self.read.procedures, *(half.key for half in self._halves())]
+        keys = [*self.read.procedures, *(part.key for part in self._outlined_procedures())]
         copying = sorted(
             {
                 self.now.procedures[key].source
@@ -653,7 +657,7 @@ _SUPPORT_NAMES = re.compile(
     r"slot|copy(_array|_in|_out)?|touch(_array|_scalar)?|.*_(post|status|room|bytes|hold|settle|drain|progress)(_if_long)?"
     r"|.*_(send|receive|received|receive_held|arrive)(_if_long)?_\d+"
 )
-_DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
+_OUTLINED = frozenset({Part.POST, Part.SEND, Part.START})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",
     "messages": "messages keep their order",

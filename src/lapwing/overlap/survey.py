@@ -15,7 +15,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.analysis.memory.scalar_values import Values
-from lapwing.overlap.analysis.messages.completions import Started
+from lapwing.overlap.analysis.messages.completions import Completions
 from lapwing.overlap.analysis.messages.matching import Matching
 from lapwing.overlap.analysis.messages.producer_consumer import Region, Regions, Stop, Stretch, Stretches
 from lapwing.overlap.analysis.messages.sites import COMMUNICATING, Site, sites_of
@@ -71,11 +71,11 @@ class _Surveyor:
         analysis = context.analysis
         same = analysis.graph.program is program
         self._graph = analysis.graph if same else CallGraph.of(program)
-        touches = ModRef(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
+        mod_ref = ModRef(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
         self._sites = list(sites_of(program, self._graph))
-        started = Started(self._sites, touches)
-        self._matching = Matching(self._sites, Values(touches))
-        self._regions = Regions(program, touches, self._sites, started)
+        completions = Completions(self._sites, mod_ref)
+        self._matching = Matching(self._sites, Values(mod_ref))
+        self._regions = Regions(program, mod_ref, self._sites, completions)
         self._stretches = Stretches(self._regions)
         self._places = Places(program.sources)
         self._notes: dict[Span, list[Note]] = {}
@@ -158,11 +158,11 @@ class _Surveyor:
         return sorted(matches, key=distance)[:_MOST_MATCHES]
 
     def _actions(self, notes: Iterable[Note]) -> tuple[Action, ...]:
-        return tuple(Action(note.motion, note.text, self._places.at(note.site)) for note in notes if note.made)
+        return tuple(Action(note.transformation, note.text, self._places.at(note.site)) for note in notes if note.made)
 
     def _refusals(self, notes: Iterable[Note]) -> tuple[Refusal, ...]:
         return tuple(
-            Refusal(note.motion, note.obligation, note.text, self._where(note.where), note.advice)
+            Refusal(note.transformation, note.obligation, note.text, self._where(note.where), note.advice)
             for note in notes
             if not note.made
         )

@@ -41,8 +41,8 @@ def changed(outcome: Outcome) -> str:
     return "".join(change.after.decode() for change in outcome.changes)
 
 
-def motions(outcome: Outcome) -> set[str]:
-    return {action.motion for communication in outcome.communications for action in communication.actions}
+def transformations(outcome: Outcome) -> set[str]:
+    return {action.transformation for communication in outcome.communications for action in communication.actions}
 
 
 def test_interior_covers_the_exchange() -> None:
@@ -57,10 +57,14 @@ def test_a_buffer_that_is_one_element_longer_keeps_the_neighbouring_row() -> Non
     assert "i = 2;" not in text
 
 
-@pytest.mark.parametrize("motion", ["split-loop", "wait-later", "nonblocking", "clone-buffer", "progress-calls"])
-def test_a_motion_that_is_left_out_is_not_made(motion: str) -> None:
+@pytest.mark.parametrize(
+    "transformation", ["split-loop", "wait-later", "nonblocking", "clone-buffer", "progress-calls"]
+)
+def test_a_motion_that_is_left_out_is_not_made(transformation: str) -> None:
     every = {"nonblocking", "start-earlier", "wait-later", "together", "clone-buffer", "split-loop", "progress-calls"}
-    assert motion not in motions(rewrite(read_c_text(STENCIL), Options(motions=frozenset(every - {motion}))))
+    assert transformation not in transformations(
+        rewrite(read_c_text(STENCIL), Options(transformations=frozenset(every - {transformation})))
+    )
 
 
 def test_interior_needs_turns_that_commute() -> None:
@@ -319,12 +323,12 @@ def test_work_that_needs_a_message_and_stays_whole_is_reported(old: str, new: st
     text = STENCIL.replace(old, new).replace("v[66][66];", "v[66][66], s;")
     outcome = rewrite(read_c_text(text), Options())
     refusals = [r for c in outcome.communications if c.call == "MPI_Waitall" for r in c.refusals]
-    assert any(r.motion == "split-loop" and found in r.found and r.advice for r in refusals)
+    assert any(r.transformation == "split-loop" and found in r.found and r.advice for r in refusals)
 
 
 def test_nothing_is_said_of_work_that_was_divided() -> None:
     outcome = rewrite(read_c_text(STENCIL), Options())
-    assert not any(r.motion == "split-loop" for c in outcome.communications for r in c.refusals)
+    assert not any(r.transformation == "split-loop" for c in outcome.communications for r in c.refusals)
 
 
 def test_rows_of_a_flat_array_that_is_declared() -> None:

@@ -85,7 +85,7 @@ def data_conflict(
     chosen: Chosen | None = (),
 ) -> Conflict | None:
     """Why the two may not change places as far as memory goes; None if they may."""
-    for one, two in _meeting(first, second, aliases, context, chosen):
+    for one, two in _overlapping(first, second, aliases, context, chosen):
         name = two.symbol or one.symbol
         if (
             one.symbol is not None
@@ -104,16 +104,18 @@ def data_conflict(
     return None
 
 
-def _meeting(
+def _overlapping(
     first: Effects, second: Effects, aliases: Aliases, context: Condition, chosen: Chosen | None
 ) -> Iterable[tuple[Access, Access]]:
     for one in first.accesses:
         for two in second.near(one):
-            if (one.writes or two.writes) and meet(one, two, aliases, context, chosen):
+            if (one.writes or two.writes) and may_overlap(one, two, aliases, context, chosen):
                 yield one, two
 
 
-def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), chosen: Chosen | None = ()) -> bool:
+def may_overlap(
+    one: Access, two: Access, aliases: Aliases, context: Condition = (), chosen: Chosen | None = ()
+) -> bool:
     """Whether two accesses may touch the same memory."""
     if one.symbol is not None and two.symbol is not None:
         if one.symbol == two.symbol and one.through == two.through:
@@ -122,7 +124,7 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), ch
             return chosen is not None and may_intersect(one.section, two.section, context, chosen)
         if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
             return False
-        if one.through and two.through and aliases.are_distinct(one.symbol, two.symbol, later=one.stale or two.stale):
+        if one.through and two.through and aliases.never_alias(one.symbol, two.symbol, later=one.stale or two.stale):
             return False
     return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)
 
@@ -164,21 +166,21 @@ def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
         # Of what a sendrecv does the operation names the send alone.
         apart = _differ_constants(one.communicator, two.communicator)
         return None if apart else f"{a.name} and {b.name} may match the same messages"
-    if two.in_turn and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.in_turn):
+    if two.ordered and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.ordered):
         return "some call takes messages from anyone, or asks what has come: what is sent sooner might be taken for another"
     if a.collective and b.collective:
         if _differ_constants(one.communicator, two.communicator):
             return None
         return "collective calls keep their order"
     if a.kind is b.kind and a.kind in (mpi.Kind.SEND, mpi.Kind.RECV):
-        return None if _apart(one, two) else "messages between the same ranks with the same tag keep their order"
+        return None if _never_match(one, two) else "messages between the same ranks with the same tag keep their order"
     # What may wait for others must not come before what others wait for.
     if b.blocking and b.kind in _WAITING and a.kind is not mpi.Kind.COMPLETION:
         return f"{b.name} may wait for what {a.name} sends"
     return None
 
 
-def _apart(one: MessageOperation, two: MessageOperation) -> bool:
+def _never_match(one: MessageOperation, two: MessageOperation) -> bool:
     """Certainly on different communicators, tags, or (numbers) peers."""
     return (
         _differ(one.tag, two.tag)

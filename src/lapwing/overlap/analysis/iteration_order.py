@@ -41,7 +41,7 @@ def carries_no_dependence(
     terms = analysis.terms
     here = terms.of_variable(loop.variable)
     there = f"{here}_there"
-    by_statement = dict(zip(map(id, body), analysis.walk(body, procedure), strict=True))
+    by_statement = dict(zip(map(id, body), analysis.effects_of(body, procedure), strict=True))
     private = _private(analysis, loop, procedure) | accumulated
     a, b = Affine.of(here), Affine.of(there)
     varying = analysis.written(loop.body, procedure)[0] | {loop.variable.key}
@@ -65,13 +65,13 @@ def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects
         names = (n for n in section.names if terms.origin.get(n, frozenset()) & varying)
         return section.without_lookups(varying).substitute({n: Affine.of(f"{n}_there") for n in names})
 
-    def turned(access: Access) -> Access:
+    def in_other_iteration(access: Access) -> Access:
         anchored = access.anchor.forms() if access.anchor is not None else ()
         if access.section is None or any(terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names):
             return replace(access, section=None, anchor=None)
         return replace(access, section=elsewhere(access.section))
 
-    return replace(effects, accesses=tuple(turned(a) for a in effects.accesses))
+    return replace(effects, accesses=tuple(in_other_iteration(a) for a in effects.accesses))
 
 
 def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
@@ -113,13 +113,13 @@ def _names(statement: Statement, symbol: Symbol) -> bool:
 
 def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol: Symbol) -> bool:
     """Whether every element that the block reads was written, in the same list of statements, before."""
-    touching = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
-    if len(touching) == 1 and not _names(touching[0], symbol):
-        match touching[0]:
+    referenced = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
+    if len(referenced) == 1 and not _names(referenced[0], symbol):
+        match referenced[0]:
             case Loop(body=inner) | If(then=inner, otherwise=None):
                 return written_first(analysis, inner, procedure, symbol)
     written: list[Section] = []
-    for effects in analysis.walk(block.statements, procedure):
+    for effects in analysis.effects_of(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
         for access in mine:
             if not access.writes and (access.section is None or not any(covers(w, access.section) for w in written)):

@@ -74,21 +74,23 @@ class Liveness:
             self._kept.append(statement)
         return self._exposed[id(statement)]
 
-    def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+    def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), continues: Keys = frozenset()) -> Keys:
         for statement in reversed(block.statements):
             self._after[id(statement)] = self._after.get(id(statement), frozenset()) | after
             self._kept.append(statement)
             if statement.span.source >= 0:
                 place = (statement.span.start, statement.span.end)
                 self._after_place[place] = self._after_place.get(place, frozenset()) | after
-            after = self._before(statement, after, breaks, turns)
+            after = self._before(statement, after, breaks, continues)
         return after
 
-    def _before(self, statement: Statement, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+    def _before(
+        self, statement: Statement, after: Keys, breaks: Keys = frozenset(), continues: Keys = frozenset()
+    ) -> Keys:
         match statement:
             case If(then=then, otherwise=otherwise):
-                one = self._block(then, after, breaks, turns)
-                two = after if otherwise is None else self._block(otherwise, after, breaks, turns)
+                one = self._block(then, after, breaks, continues)
+                two = after if otherwise is None else self._block(otherwise, after, breaks, continues)
                 return one | two | self._read_by(statement)
             case Loop(variable=variable, body=body):
                 inner = after
@@ -107,15 +109,17 @@ class Liveness:
                         return inner
                     inner |= before
             case Select(cases=cases):
-                return after.union(*(self._block(c, after, breaks, turns) for c in cases)) | self._read_by(statement)
+                return after.union(*(self._block(c, after, breaks, continues) for c in cases)) | self._read_by(
+                    statement
+                )
             case Compound(body=body):
-                return self._block(body, after, breaks, turns)
+                return self._block(body, after, breaks, continues)
             case Jump(kind="return" | "stop"):
                 return (self._exit if not self.everything else self.followed) | self._read_by(statement)
             case Jump(kind="break"):
                 return breaks
             case Jump(kind="continue"):
-                return turns
+                return continues
         effects = self._effects(statement)
         # An assignment reads before it writes; so, for safety, does everything else.
         return (after - effects.set_keys) | self._reads(effects, statement)

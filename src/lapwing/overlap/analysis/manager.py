@@ -51,13 +51,13 @@ _ASKING = frozenset(
 
 
 @dataclass(frozen=True)
-class _Started:
+class _NonblockingCall:
     requests: frozenset[Memory]
     buffers: tuple[tuple[frozenset[Memory], bool], ...]  # with whether MPI writes them
 
 
 @dataclass
-class Walked:
+class Prefix:
     """A list of statements that was walked, in a tree of all such lists: motions try many that differ at their ends only.
 
     ``effects``: of its last one, ``statement``. ``values``: after it. ``steps``: by the id of the statement that follows.
@@ -66,7 +66,7 @@ class Walked:
     effects: Effects
     values: Environment
     statement: Statement | None = None  # kept, so that its id is not given to another
-    steps: dict[int, Walked] = field(default_factory=dict)
+    steps: dict[int, Prefix] = field(default_factory=dict)
 
 
 class Analysis:
@@ -78,7 +78,7 @@ class Analysis:
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()
-        self.terms.unchanging = invariants(program)
+        self.terms.invariants = invariants(program)
         self.terms.memory_of = self._memory_of_member
         self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
@@ -88,9 +88,9 @@ class Analysis:
         self._plain: dict[int, tuple[Statement, Effects, str]] = {}
         self._nests: dict[int, tuple[Loop, bool]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
-        self._walks: dict[str, Walked] = {}
+        self._prefixes: dict[str, Prefix] = {}
         self._scalars: dict[tuple[int, bool], Access] = {}
-        self._started: tuple[_Started, ...] | None = None
+        self._nonblocking_calls: tuple[_NonblockingCall, ...] | None = None
         self._origins: dict[str, Procedure] = {}
         self._remembered = program.procedures  # what was not forgotten since
         self._read = program
@@ -104,11 +104,11 @@ class Analysis:
         self._names: dict[int, tuple[Expression, frozenset[str]]] = {}
         self._members: dict[Expression, frozenset[str] | None] = {}  # by what they are members of
 
-    def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
+    def effects_of(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
         """The effects of each statement, comparable among each other: in terms of values before the first."""
-        return [effects for effects, _ in self.walk_with_values(statements, procedure)]
+        return [effects for effects, _ in self.effects_with_values(statements, procedure)]
 
-    def walk_with_values(
+    def effects_with_values(
         self, statements: Sequence[Statement], procedure: Procedure
     ) -> list[tuple[Effects, Environment]]:
         """The same, with what variables are worth before each statement."""
@@ -119,16 +119,16 @@ class Analysis:
             found.append((place.effects, before.values))
         return found
 
-    def beginning(self, procedure: Procedure) -> Walked:
+    def beginning(self, procedure: Procedure) -> Prefix:
         """Before the first statement of any list of the procedure."""
-        return self._walks.setdefault(procedure.key, Walked(Effects(), Environment(self.terms)))
+        return self._prefixes.setdefault(procedure.key, Prefix(Effects(), Environment(self.terms)))
 
-    def step(self, place: Walked, statement: Statement, procedure: Procedure) -> Walked:
+    def step(self, place: Prefix, statement: Statement, procedure: Procedure) -> Prefix:
         """One statement further. Remembered."""
         step = place.steps.get(id(statement))
         if step is None:
             walker = Transfer(self, procedure, place.values.copy())
-            step = Walked(walker.statement(statement), walker.environment, statement)
+            step = Prefix(walker.statement(statement), walker.environment, statement)
             place.steps[id(statement)] = step
         return step
 
@@ -158,7 +158,7 @@ class Analysis:
                 all(isinstance(s, Loop | Assign) for s in statements)
                 and not any(
                     isinstance(e, Assignment | Unread)
-                    or (isinstance(e, Invocation) and self.graph.resolve(e.name, procedure)[0] is not Target.KNOWN)
+                    or (isinstance(e, Invocation) and self.graph.resolve(e.name, procedure)[0] is not Target.LIBRARY)
                     for s in statements
                     for e in s.every_expression()
                 ),
@@ -195,11 +195,11 @@ class Analysis:
             return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
         if procedure.key not in self._summaries:
             self._open.add(procedure.key)
-            walked = together(
-                [*self._entered(procedure), *in_sequence(self.walk(procedure.body.statements, procedure))]
+            prefix = together(
+                [*self._entered(procedure), *in_sequence(self.effects_of(procedure.body.statements, procedure))]
             )
             self._open.discard(procedure.key)
-            self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
+            self._summaries[procedure.key] = _outside(prefix, self.origin(procedure))
         return self._summaries[procedure.key]
 
     def _entered(self, procedure: Procedure) -> list[Effects]:
@@ -208,7 +208,7 @@ class Analysis:
         if origin.key not in self._first:
             on_entry = language_of_procedure(self.program, origin).declares_on_entry
             self._first[origin.key] = done_on_entry(origin) if on_entry else ()
-        return self.walk(self._first[origin.key], procedure)
+        return self.effects_of(self._first[origin.key], procedure)
 
     def scalar(self, symbol: Symbol, *, writes: bool) -> Access:
         """A scalar in memory of its own is read or written. Remembered, as most accesses are such."""
@@ -284,13 +284,13 @@ class Analysis:
         """Whether any variable may hold the request that a nonblocking call has put into another."""
         return are_copied(self._read, self.graph, self.aliases, self.memory_of)
 
-    def started(self) -> tuple[_Started, ...]:
+    def nonblocking_calls(self) -> tuple[_NonblockingCall, ...]:
         """Every nonblocking call of the program, with its request's and its buffers' memory."""
-        if self._started is None:
-            self._started = tuple(self._find_started())
-        return self._started
+        if self._nonblocking_calls is None:
+            self._nonblocking_calls = tuple(self._find_nonblocking_calls())
+        return self._nonblocking_calls
 
-    def _find_started(self) -> Iterable[_Started]:
+    def _find_nonblocking_calls(self) -> Iterable[_NonblockingCall]:
         for procedure in self.program.procedures.values():
             for statement in procedure.body.walk():
                 if not isinstance(statement, Call) or statement.name is None or not mpi.is_mpi_name(statement.name):
@@ -300,7 +300,7 @@ class Analysis:
                 if call is None or place is None or call.blocking or not call.buffers:
                     continue
                 if place >= len(statement.arguments):
-                    yield self._started_by_keyword(statement, procedure)
+                    yield self._nonblocking_by_keyword(statement, procedure)
                     continue
                 buffers = tuple(
                     (
@@ -311,12 +311,12 @@ class Analysis:
                     for b in call.buffers
                     if b.argument < len(statement.arguments)
                 )
-                yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
+                yield _NonblockingCall(self.memory_of(statement.arguments[place], procedure), buffers)
 
-    def _started_by_keyword(self, call: Call, procedure: Procedure) -> _Started:
+    def _nonblocking_by_keyword(self, call: Call, procedure: Procedure) -> _NonblockingCall:
         """A call whose request, and perhaps its buffer, has a keyword: any of its arguments may be the buffer."""
         arguments = (*call.arguments, *(value for _, value in call.keywords))
-        return _Started(frozenset({ANYTHING}), tuple((self.memory_of(a, procedure), True) for a in arguments))
+        return _NonblockingCall(frozenset({ANYTHING}), tuple((self.memory_of(a, procedure), True) for a in arguments))
 
     @cached_property
     def wildcards(self) -> Wildcards:
@@ -408,7 +408,7 @@ class Analysis:
         unread = self.graph.hidden.get(self.origin(procedure).key, ())
         return {symbol.key for part in unread for symbol in part.symbols} | self.shared(procedure)
 
-    def stays(self, expression: Expression, procedure: Procedure) -> bool:
+    def is_invariant(self, expression: Expression, procedure: Procedure) -> bool:
         """Whether nothing that the procedure does changes a variable in the expression: it is worth what it was on entry."""
         names = self._that_may_change(expression)
         if not names:
@@ -425,7 +425,7 @@ class Analysis:
             names = (e.symbol for e in expression.walk() if isinstance(e, Name))
             members = (self._memory_of_member(e) or frozenset() for e in expression.walk() if isinstance(e, Member))
             keys = frozenset(s.key for s in names if s.storage is not Storage.CONSTANT).union(*members)
-            entry = self._names[id(expression)] = expression, keys.difference(self.terms.unchanging)
+            entry = self._names[id(expression)] = expression, keys.difference(self.terms.invariants)
         return entry[1]
 
     def on_entry(self, expression: Expression) -> Affine | None:
@@ -449,9 +449,9 @@ class Analysis:
         """A procedure of this key has changed."""
         self._summaries.pop(key, None)
 
-    def forget_walks(self) -> None:
+    def forget_prefixes(self) -> None:
         """Lists that were walked are not asked for again soon; they hold more memory than all else."""
-        self._walks.clear()
+        self._prefixes.clear()
         self.calls.clear()
         self._asked.clear()
 
@@ -463,14 +463,14 @@ class Analysis:
         """
         now, before = self.program.procedures, self._remembered
         changed = {self.origin(procedure).key for key, procedure in now.items() if before.get(key) is not procedure}
-        stays = self.graph.without_mpi - self.graph.with_callers(changed)
-        self._summaries = {key: summary for key, summary in self._summaries.items() if key in stays}
-        self._written = {number: entry for number, entry in self._written.items() if entry[-1] in stays}
-        self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in stays}
+        is_invariant = self.graph.without_mpi - self.graph.with_callers(changed)
+        self._summaries = {key: summary for key, summary in self._summaries.items() if key in is_invariant}
+        self._written = {number: entry for number, entry in self._written.items() if entry[-1] in is_invariant}
+        self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in is_invariant}
         self._remembered = now
         self._liveness.clear()
-        self.forget_walks()
-        self._started = None
+        self.forget_prefixes()
+        self._nonblocking_calls = None
 
     def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
         """Keys of the variables the block may write, and whether it may write anything."""

@@ -14,7 +14,7 @@ def is_simple(argument: Expression) -> bool:
     return all(isinstance(e, Name | Number | Text | Constant | AddressOf | Operation | Cast) for e in argument.walk())
 
 
-def is_fixed(expression: Expression, written: set[str]) -> bool:
+def is_invariant(expression: Expression, written: set[str]) -> bool:
     """Whether the expression's value stays the same where only these variables are written."""
     names = [e.symbol for e in _valued(expression) if isinstance(e, Name)]
     if written & {UNKNOWN.key, ANYTHING.key} and any(s.storage is not Storage.LOCAL or s.target for s in names):

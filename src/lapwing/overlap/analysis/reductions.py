@@ -27,7 +27,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.overlap.analysis.dependence import meet
+from lapwing.overlap.analysis.dependence import may_overlap
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.ir.expressions import (
     Assignment,
@@ -85,12 +85,12 @@ def reductions(analysis: Analysis, loop: Loop, procedure: Procedure) -> Reductio
     if not updates.found:
         return Reductions()
     others = rewrite(loop.body, lambda s: _evaluated(s, updates.found))
-    touched = analysis.plain(replace(loop, body=others), procedure)
+    accessed = analysis.plain(replace(loop, body=others), procedure)
     alone: dict[str, bool] = {}
     for _, update in updates.found.values():
         own = analysis.plain(Evaluate(Name(update.symbol), span=loop.span), procedure).accesses
-        alone[update.symbol.key] = touched.barrier is None and not any(
-            meet(a, b, analysis.aliases) for a in touched.accesses for b in own
+        alone[update.symbol.key] = accessed.barrier is None and not any(
+            may_overlap(a, b, analysis.aliases) for a in accessed.accesses for b in own
         )
     every = [u for _, u in updates.found.values()]
     sorts = {key: {u.sort for u in every if u.symbol.key == key} for key in alone}
@@ -135,13 +135,13 @@ class _Updates:
     def _update(self, statement: Statement, before: Sequence[Statement]) -> _Update | None:
         match statement:
             case If(Operation(operator, (one, other)), Block(statements=(inner,)), None) if operator in _SORTS:
-                target, value = _given(inner)
+                target, value = _assignment(inner)
                 if target is None or value is None:
                     return None
                 return self._kept(operator, one, other, target.symbol, value, before)
             case Assign(Name(symbol), value, str(operator)):
                 return self._sum(symbol, [value]) if operator in ("+", "-") else None
-        target, value = _given(statement)
+        target, value = _assignment(statement)
         if target is None or value is None:
             return None
         symbol = target.symbol
@@ -219,7 +219,7 @@ class _Updates:
     def _begins_as_number(self, symbol: Symbol) -> bool:
         """Whether the variable is given a number written out before the nest, in the same list of statements."""
         for statement in reversed(_before(self.procedure.body, self.nest) or ()):
-            target, value = _given(statement)
+            target, value = _assignment(statement)
             if target is not None and target.symbol == symbol:
                 return isinstance(value, Number)
             if self._may_write(statement, symbol):
@@ -230,7 +230,7 @@ class _Updates:
         effects = self.analysis.plain(statement, self.procedure)
         own = self.analysis.plain(Evaluate(Name(symbol), span=statement.span), self.procedure).accesses
         return effects.barrier is not None or any(
-            a.writes and meet(a, b, self.analysis.aliases) for a in effects.accesses for b in own
+            a.writes and may_overlap(a, b, self.analysis.aliases) for a in effects.accesses for b in own
         )
 
     # ---- what is known of values --------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ class _Updates:
         if not _may_reduce(symbol) or not symbol.alone or symbol.type.base != "real":
             return False
         for place, statement in reversed([*enumerate(before)]):
-            target, value = _given(statement)
+            target, value = _assignment(statement)
             if target is not None and target.symbol == symbol:
                 return value is not None and self._has_no_sign(value, before[:place])
             if self._may_write(statement, symbol):
@@ -365,7 +365,7 @@ def _plain_name(name: str) -> str:
     return name.lower().removeprefix("std::").removeprefix("__builtin_")
 
 
-def _given(statement: Statement) -> tuple[Name | None, Expression | None]:
+def _assignment(statement: Statement) -> tuple[Name | None, Expression | None]:
     """The variable that a statement gives a value, and this."""
     match statement:
         case Assign(Name() as target, value, None):

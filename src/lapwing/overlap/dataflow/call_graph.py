@@ -36,7 +36,7 @@ class Target(enum.Enum):
 
     PROCEDURE = enum.auto()
     MPI = enum.auto()
-    KNOWN = enum.auto()
+    LIBRARY = enum.auto()
     UNKNOWN = enum.auto()
 
 
@@ -201,15 +201,15 @@ class CallGraph:
 
     def _called_back(self, site: CallSite) -> frozenset[str]:
         """The procedures of the program that a function which is not in it may call."""
-        if site.target is Target.KNOWN and site.name is not None:
+        if site.target is Target.LIBRARY and site.name is not None:
             function = language_of_procedure(self.program, self.program.procedures[site.procedure]).library(site.name)
             return self.address_taken if function is not None and function.calls else frozenset()
         if site.target is not Target.UNKNOWN:
             return frozenset()
-        return self._given_to_libraries if site.name in self.program.libraries else self.address_taken
+        return self._passed_to_libraries if site.name in self.program.libraries else self.address_taken
 
     @cached_property
-    def _given_to_libraries(self) -> frozenset[str]:
+    def _passed_to_libraries(self) -> frozenset[str]:
         """The procedures that functions of the system's, whose sources are not here, may have been given to call."""
         sites = [site for found in self.sites.values() for site in found if self.program.libraries.get(site.name or "")]
         return self.address_taken if any(site.target is Target.UNKNOWN for site in sites) else frozenset()
@@ -353,7 +353,7 @@ class _Resolver:
             return Target.PROCEDURE, callee, False
         language = language_outside(self.program) if caller is None else language_of_procedure(self.program, caller)
         if language.library(name) is not None:
-            return Target.KNOWN, None, False
+            return Target.LIBRARY, None, False
         return (Target.MPI if mpi.is_mpi_name(name) else Target.UNKNOWN), None, False
 
     def mentioned(self, text: str, caller: Procedure) -> Hidden:

@@ -26,7 +26,7 @@ class Part(enum.Enum):
     WHOLE = enum.auto()
     HEAD = enum.auto()
     TOP = enum.auto()
-    TURN = enum.auto()
+    LATCH = enum.auto()
 
 
 class Way(enum.Enum):
@@ -119,12 +119,12 @@ _Loose = list[tuple[int, Way]]
 
 
 @dataclass
-class _Turns:
+class _Enclosing:
     """A loop being read: where EXIT and CYCLE go. ``leaving``: breaks; ``turning``: continues."""
 
     loop: Statement
-    leaving: _Loose = field(default_factory=list)
-    turning: _Loose = field(default_factory=list)
+    breaks: _Loose = field(default_factory=list)
+    continues: _Loose = field(default_factory=list)
 
 
 class _Builder:
@@ -132,7 +132,7 @@ class _Builder:
         self._procedure = procedure
         self._nodes: list[Node] = []
         self._edges: list[tuple[int, int, Way]] = []
-        self._turns: list[_Turns] = []
+        self._loops: list[_Enclosing] = []
         self._guards: list[tuple[Expression, bool]] = []
         self._labels: dict[str, int] = {}
         self._jumps: list[tuple[int, str | None]] = []
@@ -211,16 +211,16 @@ class _Builder:
     def _loop(self, loop: Loop | While, ends: _Loose) -> _Loose:
         head = self._node(loop, Part.HEAD)
         self._join(ends, head)
-        turns = _Turns(loop)
-        self._turns.append(turns)
+        loop_exits = _Enclosing(loop)
+        self._loops.append(loop_exits)
         top = self._node(loop, Part.TOP)
         self._edges.append((head, top, Way.ENTER))
         body = self._block(loop.body, [(top, Way.ON)])
-        turn = self._node(loop, Part.TURN)
-        self._join([*body, *turns.turning], turn)
-        self._turns.pop()
-        self._edges.append((turn, top, Way.BACK))
-        return [(head, Way.SKIP), (turn, Way.LEAVE), *turns.leaving]
+        latch = self._node(loop, Part.LATCH)
+        self._join([*body, *loop_exits.continues], latch)
+        self._loops.pop()
+        self._edges.append((latch, top, Way.BACK))
+        return [(head, Way.SKIP), (latch, Way.LEAVE), *loop_exits.breaks]
 
     def _jump(self, jump: Jump, node: int) -> None:
         match jump.kind:
@@ -229,18 +229,18 @@ class _Builder:
             case "goto":
                 self._jumps.append((node, jump.to))
             case "break" | "continue":
-                turns = self._turns_of(jump.to)
-                if turns is None:
+                loop_exits = self._enclosing_loop(jump.to)
+                if loop_exits is None:
                     self._jumps.append((node, jump.to))
                 elif jump.kind == "break":
-                    turns.leaving.append((node, Way.LEAVE))
+                    loop_exits.breaks.append((node, Way.LEAVE))
                 else:
-                    turns.turning.append((node, Way.ON))
+                    loop_exits.continues.append((node, Way.ON))
 
-    def _turns_of(self, name: str | None) -> _Turns | None:
+    def _enclosing_loop(self, name: str | None) -> _Enclosing | None:
         if name is None:
-            return self._turns[-1] if self._turns else None
-        return next((turns for turns in reversed(self._turns) if turns.loop.label == name), None)
+            return self._loops[-1] if self._loops else None
+        return next((loop_exits for loop_exits in reversed(self._loops) if loop_exits.loop.label == name), None)
 
     def _resolve_jumps(self) -> None:
         unread = [node.number for node in self._nodes if isinstance(node.statement, Opaque)]

@@ -17,9 +17,9 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import counts_plainly
 from lapwing.overlap.ir.split_phase import (
     NOWHERE,
-    DividedCall,
     Drain,
     Level,
+    OutlinedCall,
     Part,
     PartialLoop,
     Progress,
@@ -124,7 +124,7 @@ class Renderer:
         if not self._emitter.sets_error_codes or _DIRECTIVE.search(self._data):
             return
         reset, names = "", set[str]()  # by the phases that follow, without other statements between
-        written = [self._emitter.phase(s) if isinstance(s, SplitPhaseOperation) else () for s in statements]
+        written = [self._emitter.operation(s) if isinstance(s, SplitPhaseOperation) else () for s in statements]
         for statement, text in zip(reversed(statements), reversed(written), strict=True):
             if not text:
                 reset = ""
@@ -221,7 +221,7 @@ class Renderer:
         at = max(start, self._line_start(loop.whole.span.start))
         for number, level in enumerate(loop.box):
             body = level.loop.body.span
-            if loop.inside and level.divides:
+            if loop.inside and level.splits:
                 pieces.append(self._new_header(at, level))
             else:
                 pieces.append(self.text(at, body.start))
@@ -347,11 +347,11 @@ class Renderer:
     def _made(self, statement: Statement, indent: int) -> str:
         match statement:
             case SplitPhaseOperation():
-                lines = self._emitter.phase(statement)
+                lines = self._emitter.operation(statement)
                 if id(statement) in self._silent:
                     lines = lines[:-1]
                 return self.comment(comment_of(statement), indent) + self.lines(lines, indent)
-            case DividedCall():
+            case OutlinedCall():
                 return self.comment(comment_of(statement), indent) + self.lines(self._emitter.call(statement), indent)
             case Progress(lender=lender):
                 return self.lines(self._emitter.progress(lender), indent)
@@ -414,12 +414,12 @@ def _lets_progress(loop: PartialLoop) -> bool:
 
 
 def _is_made(statement: Statement) -> bool:
-    return statement.span == NOWHERE or isinstance(statement, SplitPhaseOperation | DividedCall)
+    return statement.span == NOWHERE or isinstance(statement, SplitPhaseOperation | OutlinedCall)
 
 
-def comment_of(statement: SplitPhaseOperation | DividedCall) -> str:
+def comment_of(statement: SplitPhaseOperation | OutlinedCall) -> str:
     """The one line above a changed place."""
-    if isinstance(statement, DividedCall):
+    if isinstance(statement, OutlinedCall):
         assert statement.original is not None
         if statement.original.span == NOWHERE:
             return f"lapwing: {statement.original.name} is in two parts"
@@ -439,8 +439,8 @@ _OF_COMMUNICATION = ("its communication starts here", "what it brings is needed 
 _OF_WORK = ("what needs nothing from other ranks", "the rest")
 
 
-def _sends(phase: SplitPhaseOperation) -> bool:
-    message = mpi.lookup(phase.call.name or "")
+def _sends(operation: SplitPhaseOperation) -> bool:
+    message = mpi.lookup(operation.call.name or "")
     return message is not None and message.kind is mpi.Kind.SEND
 
 

@@ -57,7 +57,7 @@ class SplitPhaseOperation(Statement):
 
 
 @dataclass(frozen=True)
-class DividedCall(Call):
+class OutlinedCall(Call):
     """A call of one part of a procedure that was divided; ``original``: the call of the whole, whose arguments' texts
     it takes. ``work``: it was divided as work, of which the first part needs nothing from other ranks.
     """
@@ -70,7 +70,7 @@ def home(statement: Statement) -> Span:
     """Where the statement stood that this one is, is made of or made for; NOWHERE if there is none."""
     if statement.span == NOWHERE and isinstance(statement, SplitPhaseOperation):
         return statement.call.span
-    if statement.span == NOWHERE and isinstance(statement, DividedCall) and statement.original is not None:
+    if statement.span == NOWHERE and isinstance(statement, OutlinedCall) and statement.original is not None:
         return statement.original.span
     return statement.place if isinstance(statement, Drain) else statement.span
 
@@ -114,7 +114,7 @@ class Level:
     high: Expression | None = None
 
     @property
-    def divides(self) -> bool:
+    def splits(self) -> bool:
         return self.below + self.above > 0 or self.low is not None or self.high is not None
 
 

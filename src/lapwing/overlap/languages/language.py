@@ -214,7 +214,7 @@ class Language(Protocol):
 
     # ---- writing ------------------------------------------------------------------------------------------------------
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
         """Prints statements for one file. ``stem_of``: of the program's files, by their numbers."""
 
     def layout(self, source: Source) -> Layout: ...

@@ -78,12 +78,12 @@ def _communication(communication: Communication, base: Path) -> dict[str, Any]:
         "consumer": _place(communication.consumer, base),
         "matches": [_known(match, base) for match in communication.matches],
         "actions": [
-            {"motion": action.motion, "description": action.description, "place": _known(action.place, base)}
+            {"motion": action.transformation, "description": action.description, "place": _known(action.place, base)}
             for action in communication.actions
         ],
         "refusals": [
             {
-                "motion": refusal.motion,
+                "motion": refusal.transformation,
                 "obligation": refusal.obligation,
                 "found": refusal.found,
                 "place": _place(refusal.place, base),

@@ -17,7 +17,7 @@ from lapwing.overlap.source.spans import Problem
 
 PROGRESS = "progress-calls"
 # The motions by name, with what each does. The names go into --only, --skip, reports and SARIF rules, and do not change.
-MOTIONS = {
+TRANSFORMATIONS = {
     "nonblocking": "A blocking call becomes a nonblocking one and a wait.",
     "start-earlier": "A transfer starts as soon as its data are there.",
     "wait-later": "A wait moves down to the first use of what it waits for.",
@@ -41,7 +41,7 @@ class Options:
 
     progress_calls: bool = True
     reassociate: bool = False
-    motions: frozenset[str] | None = None
+    transformations: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Refusal:
     """A motion that was tried and not made: which proof obligation failed, what was found and where, and what the user could
     change. ``obligation`` says what must hold in words that do not depend on the place: refusals are counted by it."""
 
-    motion: str
+    transformation: str
     obligation: str
     found: str
     place: Place | None
@@ -69,7 +69,7 @@ class Refusal:
 class Action:
     """A motion that was made."""
 
-    motion: str
+    transformation: str
     description: str
     place: Place
 
@@ -97,7 +97,7 @@ class Communication:
     @property
     def rewritten(self) -> bool:
         """Whether something was done about it, not only about loops that run meanwhile."""
-        return any(action.motion != PROGRESS for action in self.actions)
+        return any(action.transformation != PROGRESS for action in self.actions)
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,9 @@ class Outcome:
     def made(self) -> dict[str, int]:
         """How often each motion was made, the most frequent first; of loops in two, how many loops. Progress calls are counted
         apart."""
-        actions = [action for c in self.communications for action in c.actions if action.motion != PROGRESS]
-        made = Counter(action.motion for action in actions)
-        loops = {(action.place.path, action.description) for action in actions if action.motion == "split-loop"}
+        actions = [action for c in self.communications for action in c.actions if action.transformation != PROGRESS]
+        made = Counter(action.transformation for action in actions)
+        loops = {(action.place.path, action.description) for action in actions if action.transformation == "split-loop"}
         return dict(Counter({**made, **({"split-loop": len(loops)} if loops else {})}).most_common())
 
     def failed(self) -> dict[str, int]:

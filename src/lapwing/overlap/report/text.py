@@ -60,7 +60,7 @@ def communication_text(communication: Communication, base: Path) -> str:
         lines += _entry("matches", ", ".join(_where(match, base) for match in communication.matches))
     for action in communication.actions:
         at = "" if action.place == place else f" ({_where(action.place, base)})"
-        lines += _entry("done", f"{action.motion}: {clean(action.description)}{at}")
+        lines += _entry("done", f"{action.transformation}: {clean(action.description)}{at}")
     for refusal in communication.refusals:
         lines += _entry("left", _refusal(refusal, base))
         if refusal.advice:
@@ -83,7 +83,7 @@ def clean(text: str) -> str:
 
 def _refusal(refusal: Refusal, base: Path) -> str:
     at = f" ({_place(refusal.place, base)})" if refusal.place is not None else ""
-    return f"{refusal.motion}: not proved: {clean(refusal.obligation)}. Found: {clean(refusal.found)}{at}"
+    return f"{refusal.transformation}: not proved: {clean(refusal.obligation)}. Found: {clean(refusal.found)}{at}"
 
 
 def _first_lines(outcome: Outcome, most: int | None = None) -> list[str]:

@@ -34,7 +34,7 @@ class Note:
     """At ``site`` (an MPI call's span), ``motion`` was made, or refused because ``obligation`` failed."""
 
     site: Span
-    motion: str
+    transformation: str
     text: str  # what was done, or what was found
     made: bool
     obligation: str = ""
@@ -51,20 +51,20 @@ class Context:
     notes: dict[Note, None] = field(default_factory=dict)  # in order, without doubles
     slots: dict[int, int] = field(default_factory=dict)
 
-    def allowed(self, motion: str) -> bool:
-        return self.options.motions is None or motion in self.options.motions
+    def allowed(self, transformation: str) -> bool:
+        return self.options.transformations is None or transformation in self.options.transformations
 
     def next_slot(self, source: int) -> int:
         self.slots[source] = self.slots.get(source, 0) + 1
         return self.slots[source]
 
-    def made(self, site: Span, motion: str, text: str) -> None:
-        self.notes[Note(site, motion, text, True)] = None
+    def made(self, site: Span, transformation: str, text: str) -> None:
+        self.notes[Note(site, transformation, text, True)] = None
 
     def refuse(
-        self, site: Span, motion: str, obligation: str, found: str, advice: str, where: Span | None = None
+        self, site: Span, transformation: str, obligation: str, found: str, advice: str, where: Span | None = None
     ) -> None:
-        self.notes[Note(site, motion, found, False, obligation, where, advice)] = None
+        self.notes[Note(site, transformation, found, False, obligation, where, advice)] = None
 
     # ---- questions several motions ask --------------------------------------------------------------------------------
 
@@ -77,10 +77,10 @@ class Context:
             return None
         symbol = argument.symbol
         hidden = symbol.target or symbol.overlay is not None or symbol.pointer or symbol.storage is Storage.ARGUMENT
-        return None if hidden else self._types_given.get(symbol.key)
+        return None if hidden else self._assigned_types.get(symbol.key)
 
     @cached_property
-    def _types_given(self) -> dict[str, frozenset[str]]:
+    def _assigned_types(self) -> dict[str, frozenset[str]]:
         """By their keys, the variables that statements give nothing but basic types, and these."""
         program = self.analysis.program
         values: dict[str, set[str | None]] = {}

@@ -30,7 +30,7 @@ def _reverted(block: Block, calls: dict[Span, Call]) -> Block:
             statements[-parts:] = [call]
             continue
         statements.append(statement)
-    inner = [_with_settled_blocks(s, calls) for s in statements]
+    inner = [_with_reverted_blocks(s, calls) for s in statements]
     if len(inner) == len(block.statements) and all(a is b for a, b in zip(inner, block.statements, strict=True)):
         return block
     return replace(block, statements=tuple(inner))
@@ -49,7 +49,7 @@ def _parts_before(end: Statement, before: Sequence[Statement], call: Call) -> in
     return parts if not sends or near[1].part is Part.SEND else 0
 
 
-def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
+def _with_reverted_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
     blocks = [_reverted(b, calls) for b in statement.blocks()]
     return with_blocks(statement, blocks) if blocks else statement
 

@@ -220,14 +220,14 @@ def test_another_program_may_take_part() -> None:
         C_HEAD + C_MAIN + "MPI_Comm_get_parent(&half);\nMPI_Bcast(x, 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);\nreturn 0; }\n",
         "a.c",
     )
-    apart = Uniformity(Analysis(program)).sites_apart("MPI_Bcast")
+    apart = Uniformity(Analysis(program)).divergent_sites("MPI_Bcast")
     assert [site.name for site in apart] == [None]
 
 
 def test_code_that_cannot_be_seen_is_a_site_of_any_kind() -> None:
     for call, count in (("if (rank == 0) unseen();", 1), ("unseen();", 0)):
         program = read("void unseen(void);\n" + C_HEAD + C_MAIN + call + "\nreturn 0; }\n", "a.c")
-        assert len(Uniformity(Analysis(program)).sites_apart("MPI_Bcast")) == count, call
+        assert len(Uniformity(Analysis(program)).divergent_sites("MPI_Bcast")) == count, call
 
 
 def test_values() -> None:
@@ -241,13 +241,13 @@ def test_values() -> None:
     divergence = uniformity.same_value(assign.expressions()[1], assign, main)
     assert divergence is not None
     assert "n is not proved to be the same" in divergence.what
-    assert uniformity.executed_alike(loop, main) is None
+    assert uniformity.executed_uniformly(loop, main) is None
 
 
 def test_the_reason_names_the_variable_and_the_place() -> None:
     text = C_HEAD + C_MAIN + "if (rank == 0)\nMPI_Bcast(x, 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);\nreturn 0; }\n"
     program = read(text, "a.c")
-    (site,) = Uniformity(Analysis(program)).sites_apart("MPI_Bcast")
+    (site,) = Uniformity(Analysis(program)).divergent_sites("MPI_Bcast")
     assert site.divergence is not None
     assert site.divergence.what == "rank is not proved to be the same on all ranks"
     assert site.divergence.where is not None
@@ -314,5 +314,5 @@ def test_among_the_ranks_of_a_group_taken_over_or_walked(calls: str) -> None:
     statements = [(s, p) for p in program.procedures.values() for s in p.body.walk()]
     for statement, procedure in statements:
         assert faster.statement(statement, procedure) == alone.statement(statement, procedure)
-    assert all(faster.call(key) == alone.call(key) for key in alone.met)
+    assert all(faster.call(key) == alone.call(key) for key in alone.collectives)
     assert any(world.statement(s, p) != alone.statement(s, p) for s, p in statements)

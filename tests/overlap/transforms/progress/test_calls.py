@@ -135,7 +135,9 @@ def test_only_while_something_is_under_way(tmp_path: Path) -> None:
     assert CALL not in body[body.index("MPI_Waitall") :]
 
 
-@pytest.mark.parametrize("options", [Options(progress_calls=False), Options(motions=frozenset({"nonblocking"}))])
+@pytest.mark.parametrize(
+    "options", [Options(progress_calls=False), Options(transformations=frozenset({"nonblocking"}))]
+)
 def test_switched_off(options: Options, tmp_path: Path) -> None:
     assert CALL not in changed(NEST, tmp_path, options=options)
 

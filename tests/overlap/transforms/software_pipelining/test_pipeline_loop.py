@@ -236,7 +236,7 @@ EVEN = (
     ("for (number = 1; number <= TURNS; number++)", "for (number = 1; number < TURNS; number++)"),
 )  # buffers have swapped
 MACROS = "displs type comm first end inter ranks inside other brought places kind n r".split()
-AHEAD = {
+LOOKAHEAD = {
     "as it is": ((), False),
     "macros": (
         (("#define TURNS 5\n", "#define TURNS 5\n" + "".join(f"#define {m} 1.5\n" for m in MACROS)), *ONLY),
@@ -290,7 +290,7 @@ AHEAD = {
 }
 
 # Turns whose transfer cannot start a turn ahead: the change of SORT, and what the refusal says (None: it is not tried).
-NOT_AHEAD = {
+NO_LOOKAHEAD = {
     "the buffer is written in the loop": ((("    found += local;", "    received[3] = 1;\n    found += local;"),), "written in"),
     "the buffer is written between turns": (
         (('        printf("%d\\n", number);', "        received[number] = 1;"),),
@@ -510,14 +510,16 @@ def changed(text: str, changes: tuple[tuple[str, str], ...]) -> str:
 def rewritten(text: str, folder: Path) -> tuple[Outcome, list[Path]]:
     """What pipelining alone makes of a program, and the files it writes."""
     sources = write({"sort.c": text}, folder / "before")
-    outcome = rewrite(read_c(sources, (), {}, None), Options(motions=frozenset({"pipeline-loop", "nonblocking"})))
+    outcome = rewrite(
+        read_c(sources, (), {}, None), Options(transformations=frozenset({"pipeline-loop", "nonblocking"}))
+    )
     after = {change.path.name: change.after.decode("latin-1") for change in outcome.changes} or {"sort.c": text}
     return outcome, write(after, folder / "after")
 
 
 def made(outcome: Outcome) -> int:
     """How many transfers cover work of the turn after."""
-    actions = [a for c in outcome.communications for a in c.actions if a.motion == "pipeline-loop"]
+    actions = [a for c in outcome.communications for a in c.actions if a.transformation == "pipeline-loop"]
     return sum("is done while it travels" in a.description for a in actions)
 
 
@@ -529,7 +531,9 @@ def early(text: str) -> str:
 def refused(outcome: Outcome, obligation: str, found: str) -> bool:
     """Whether the pipelining of the large transfer was refused for this reason."""
     refusals = [r for c in outcome.communications if c.call in ("MPI_Alltoallv", "MPI_Alltoall") for r in c.refusals]
-    return any(r.motion == "pipeline-loop" and obligation in r.obligation and found in r.found for r in refusals)
+    return any(
+        r.transformation == "pipeline-loop" and obligation in r.obligation and found in r.found for r in refusals
+    )
 
 
 # Of each family of variants some run every day, one for each kind; a refusal shows in the text.
@@ -540,14 +544,14 @@ RUN_VARIANTS = (
     "counts in bytes",
 )
 RUN_BEHIND = ("a wait before them", "a collective not always called")
-RUN_AHEAD = (
+RUN_LOOKAHEAD = (
     "as it is",
     "macros",
     "an even number of turns, fewer keys each, only written by the transfer",
     "messages placed with gaps",
     "rows that are arrays",
 )
-NOT_AHEAD_EVERYDAY = (
+NO_LOOKAHEAD_EVERYDAY = (
     "the buffer is written in the loop",
     "the buffer is written between turns",
     "its address is kept",
@@ -606,9 +610,9 @@ def test_collectives_that_need_this_turns_results_stay(tmp_path: Path, thorough:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", everyday(AHEAD, RUN_AHEAD))
+@pytest.mark.parametrize("name", everyday(LOOKAHEAD, RUN_LOOKAHEAD))
 def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
-    changes, only = AHEAD[name]
+    changes, only = LOOKAHEAD[name]
     text = changed(SORT, changes)
     _, after = rewritten(text, tmp_path)
     new = after[0].read_text()
@@ -630,9 +634,9 @@ def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", everyday(NOT_AHEAD, NOT_AHEAD_EVERYDAY))
+@pytest.mark.parametrize("name", everyday(NO_LOOKAHEAD, NO_LOOKAHEAD_EVERYDAY))
 def test_the_next_transfer_waits_for_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
-    changes, why = NOT_AHEAD[name]
+    changes, why = NO_LOOKAHEAD[name]
     text = changed(SORT, changes)
     outcome, after = rewritten(text, tmp_path)
     assert made(outcome) == 1
@@ -690,7 +694,9 @@ def test_loop_and_procedure_in_different_files(tmp_path: Path, thorough: bool) -
     head += "extern int counts[BUCKETS], totals[BUCKETS], firsts[BUCKETS], pointers[BUCKETS];\n"
     head += "void allocate(void);\nvoid turn(int number);\n\n"
     sources = write({"sort.c": SORT[:cut], "main.c": head + SORT[cut:]}, tmp_path / "before")
-    outcome = rewrite(read_c(sources, (), {}, None), Options(motions=frozenset({"pipeline-loop", "nonblocking"})))
+    outcome = rewrite(
+        read_c(sources, (), {}, None), Options(transformations=frozenset({"pipeline-loop", "nonblocking"}))
+    )
     assert made(outcome) == 1
     after = write({c.path.name: c.after.decode("latin-1") for c in outcome.changes}, tmp_path / "after")
     assert {path.name for path in after} == {"sort.c", "main.c"}

@@ -308,13 +308,13 @@ class ActualFormalMapping:
         for name in names:
             if name in self._values or name in self._unknown:
                 continue
-            value = self._worth(name)
+            value = self._at_call(name)
             if value is None:
                 self._unknown.add(name)
             elif value != Affine.of(name):
                 self._values[name] = value
 
-    def _worth(self, name: str) -> Affine | None:
+    def _at_call(self, name: str) -> Affine | None:
         """What a term of the callee's beginning is in terms of the caller's."""
         environment = self.state.environment
         terms = environment.terms
@@ -324,14 +324,14 @@ class ActualFormalMapping:
             return None if place is None else environment.affine(place)
         if key is None:  # an expression that is not affine: the same if nothing it depends on is another's or changed
             depends = terms.origin.get(name, frozenset())
-            theirs = self.actual.keys() | terms.unchanging.keys()
+            theirs = self.actual.keys() | terms.invariants.keys()
             if environment.lost or depends & environment.changed or depends & theirs:
                 return None
             return Affine.of(name)
         if key in self.actual:
             value = environment.affine(self.actual[key])
             return value if value is not None and self._takes(key, name, value) else None
-        if key in terms.unchanging:
+        if key in terms.invariants:
             return None  # in this call alone
         if key in environment.values:
             return environment.values[key]

@@ -73,7 +73,7 @@ def _made_of(expressions: Iterable[Expression], terms: Terms) -> set[Symbol]:
                 continue
             found.add(name.symbol)
             waiting += [e for d in name.symbol.index_space or () for e in (d.lower, d.upper) if e is not None]
-            given = terms.unchanging.get(name.symbol.key)
+            given = terms.invariants.get(name.symbol.key)
             waiting += [] if given is None else [given]
     return found
 

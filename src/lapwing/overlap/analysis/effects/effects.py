@@ -32,7 +32,7 @@ class MessageOperation:
     communicator: str | None
     peer: str | None
     tag: str | None
-    in_turn: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class State(ABC):
         """What an array's declared bound is worth, where nothing has changed it since the procedure began."""
         if bound is None or (self.sectionless and not isinstance(bound, Number)):
             return None
-        return self.environment.affine(bound) if self.analysis.stays(bound, self.procedure) else None
+        return self.environment.affine(bound) if self.analysis.is_invariant(bound, self.procedure) else None
 
     def bound(self, section: Section) -> Section:
         bound, conditions, origins = self.environment.terms.needed(section.names)
@@ -81,7 +81,7 @@ class State(ABC):
 
     def runs_through(self, section: Section) -> bool:
         """Whether what is bound in the section takes on all its values, not one of them that nobody knows."""
-        return self.environment.terms.turns.issuperset(section.bound)
+        return self.environment.terms.iterations.issuperset(section.bound)
 
     def subexpressions(self, place: Expression) -> None:
         """What is read to find a place, the place itself not included."""
@@ -107,17 +107,17 @@ class State(ABC):
         """The place is written."""
         match place:
             case Name(symbol=symbol) if symbol.dimensions is None or symbol.pointer:
-                self.touch_scalar(symbol, writes=True)
+                self.access_scalar(symbol, writes=True)
                 self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
             case Name() | Element():
                 self.subexpressions(place)
                 self._forget_requests_in(place)
                 section = self.section(place) if isinstance(place, Element) else None
                 exact = self.is_exact(section) and not _leaves_gaps(place)
-                self.touch(place, section, writes=True, must=must and exact)
+                self.access(place, section, writes=True, must=must and exact)
             case Member() | Deref():
                 self.subexpressions(place)
-                self.touch(place, None, writes=True, must=False)
+                self.access(place, None, writes=True, must=False)
             case Cast(value=inner):
                 self.target(inner, must=False)
             case _:
@@ -136,7 +136,7 @@ class State(ABC):
         else:
             self.environment.forget_requests({base.symbol.key})
 
-    def touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
+    def access_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:
             return
         self._scalars.add((id(symbol), writes))
@@ -148,7 +148,7 @@ class State(ABC):
         if symbol.volatile:
             self.states.add(_VOLATILE)
 
-    def touch(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
+    def access(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
         base = place.base if isinstance(place, Element) else place
         symbol = base.symbol if isinstance(base, Name) else None
         through = symbol is not None and symbol.pointer and symbol.type.base == "pointer"
@@ -172,7 +172,7 @@ class State(ABC):
         if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
             target = argument.object
             if target.symbol.dimensions is None and not writes:
-                self.touch(target, None, writes=False, must=False)
+                self.access(target, None, writes=False, must=False)
                 return
         memory = self.analysis.aliases.pointees(argument, self.analysis.origin(self.procedure))
         symbol, through = None, False

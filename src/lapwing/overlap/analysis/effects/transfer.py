@@ -73,7 +73,7 @@ class Transfer(State):
             case Loop():
                 return self._loop(statement)
             case While(parts=parts, body=body):
-                return self._unknown_turns(parts, body, statement)
+                return self._unknown_iterations(parts, body, statement)
             case Select(selector=selector, cases=cases):
                 head = self._simple(lambda: self.value(selector), statement.span)
                 before = self.environment
@@ -94,7 +94,7 @@ class Transfer(State):
                 leaves = f"{OUT_OF_LOOPS} to {statement.to}" if far else kind
                 return replace(head, leaves=leaves, where=statement.span)
             case SplitPhaseOperation():
-                return self._simple(lambda: messages.of_part(self, statement), statement.span)
+                return self._simple(lambda: messages.of_split_phase(self, statement), statement.span)
             case Written():
                 return self._simple(lambda: self._written(statement), statement.span)
             case Opaque(reason=reason):
@@ -134,13 +134,13 @@ class Transfer(State):
     def _branches(self, condition: Expression, then: Block, otherwise: Block | None, span: Span) -> Effects:
         head = self._simple(lambda: self.value(condition), span)
         before = self.environment
-        known_then = before.condition(condition)
-        known_else = before.condition(condition, holds=False)
+        value_then = before.condition(condition)
+        value_else = before.condition(condition, holds=False)
         self.environment = before.copy()
-        one = self._guarded(self._block(then), known_then)
+        one = self._guarded(self._block(then), value_then)
         after_one = self.environment
         self.environment = before.copy()
-        two = self._guarded(self._block(otherwise), known_else) if otherwise is not None else Effects()
+        two = self._guarded(self._block(otherwise), value_else) if otherwise is not None else Effects()
         after_two = self.environment
         joined = before.copy()
         joined.join(after_one, after_two)
@@ -175,7 +175,7 @@ class Transfer(State):
         def read_header() -> None:
             for part in (loop.lower, loop.upper, loop.step):
                 self.value(part)
-            self.touch_scalar(loop.variable, writes=True)
+            self.access_scalar(loop.variable, writes=True)
 
         head = self._simple(read_header, loop.span)
         lower, upper = self.environment.ends(loop)
@@ -185,9 +185,9 @@ class Transfer(State):
             upper = None
         self.environment.forget(keys - {loop.variable.key}, everything)
         terms = self.environment.terms
-        own = terms.of_turn(loop, (lower, upper, step))
+        own = terms.of_iteration(loop, (lower, upper, step))
         name = own.terms[0][0]
-        terms.turns.add(name)
+        terms.iterations.add(name)
         conditions: list[Condition] = []
         exact = False
         if step is not None and not step.terms and step.constant != 0:
@@ -200,9 +200,9 @@ class Transfer(State):
                 conditions.append((((high - own, ">="),),))
             exact = low is not None and high is not None
             if abs(step.constant) != 1 and lower is not None:
-                turns = terms.define()
-                terms.turns |= turns.names
-                conditions.append((((own - lower - turns * step.constant, "="),),))
+                iterations = terms.define()
+                terms.iterations |= iterations.names
+                conditions.append((((own - lower - iterations * step.constant, "="),),))
             elif abs(step.constant) != 1:
                 exact = False
         terms.defined[name] = tuple(conditions)
@@ -215,7 +215,7 @@ class Transfer(State):
         leaves = out_of_loop(body.leaves, loop.label)
         if body.leaves:
             body = _perhaps(body)
-        accesses = tuple(self._in_turns(a, name, exact) for a in body.accesses)
+        accesses = tuple(self._in_iterations(a, name, exact) for a in body.accesses)
         return together([head, replace(body, accesses=accesses, leaves=leaves)])
 
     def _kept_in(self, expressions: Iterable[Expression]) -> frozenset[str]:
@@ -224,7 +224,7 @@ class Transfer(State):
         memory = (self.environment.terms.memory_of(e) or frozenset() for e in parts if isinstance(e, Member))
         return frozenset(e.symbol.key for e in parts if isinstance(e, Name)).union(*memory)
 
-    def _in_turns(self, access: Access, name: str, exact: bool) -> Access:
+    def _in_iterations(self, access: Access, name: str, exact: bool) -> Access:
         """An access of a loop's body. What does not depend on the turn happens only if there is one."""
         if access.section is None or not access.must or not exact:
             return access.uncertain()
@@ -233,7 +233,7 @@ class Transfer(State):
             section = section.constrained(*self.environment.terms.needed(frozenset({name})))
         return access.within(section, self.runs_through(section))
 
-    def _unknown_turns(self, parts: Iterable[Expression], body: Block, statement: Statement) -> Effects:
+    def _unknown_iterations(self, parts: Iterable[Expression], body: Block, statement: Statement) -> Effects:
         span, label = statement.span, statement.label
         parts = tuple(parts)
         keys, everything = self.analysis.written(body, self.procedure)
@@ -273,7 +273,7 @@ class Transfer(State):
                 for symbol, initial in variables:
                     if initial is not None:
                         self.value(initial)
-                    self.touch_scalar(symbol, writes=True)
+                    self.access_scalar(symbol, writes=True)
                     self.environment.assign(symbol, None if initial is None else self.environment.affine(initial))
                     if initial is not None:
                         self._exchange(Name(symbol), initial)
@@ -332,9 +332,9 @@ class Transfer(State):
                 if symbol.storage is Storage.CONSTANT:
                     return
                 if symbol.dimensions is not None and not symbol.pointer:
-                    self.touch(expression, None, writes=False, must=False)
+                    self.access(expression, None, writes=False, must=False)
                 else:
-                    self.touch_scalar(symbol, writes=False)
+                    self.access_scalar(symbol, writes=False)
             case Operation(operator="&&" | "||" | "?:", arguments=(first, *others)):
                 self.value(first)
                 for part in others:
@@ -347,13 +347,13 @@ class Transfer(State):
                     self.value(index)
                 if not (isinstance(base, Name) and not base.symbol.pointer):
                     self.value(base)
-                self.touch(expression, self.section(expression), writes=False, must=False)
+                self.access(expression, self.section(expression), writes=False, must=False)
             case Member(base=base):
                 self.subexpressions(base)
-                self.touch(expression, None, writes=False, must=False)
+                self.access(expression, None, writes=False, must=False)
             case Deref(pointer=pointer):
                 self.value(pointer)
-                self.touch(expression, None, writes=False, must=False)
+                self.access(expression, None, writes=False, must=False)
             case AddressOf(object=inner):
                 self.subexpressions(inner)
             case Assignment(target=target, operator=operator, value=value):
@@ -395,7 +395,7 @@ class Transfer(State):
             self.barrier = self.barrier or "a call through a pointer"
         callee = self.analysis.program.resolve(name, self.procedure)
         if callee is not None:
-            self._call_known(callee, arguments)
+            self._call_procedure(callee, arguments)
             return
         message = mpi.lookup(name) if name is not None and mpi.is_mpi_name(name) else None
         if message is not None:
@@ -451,7 +451,7 @@ class Transfer(State):
             self.value(place)
         else:
             nothing = Section((None,) * len(dimensions), conditions=(_NEVER,))
-            self.touch(place, nothing, writes=False, must=False)
+            self.access(place, nothing, writes=False, must=False)
 
     def _called_back(self, name: str, function: Expression | None) -> None:
         """A library calls this function as often as it likes, with what it likes."""
@@ -484,7 +484,7 @@ class Transfer(State):
 
     # ---- calls of the program's own procedures ------------------------------------------------------------------------
 
-    def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
+    def _call_procedure(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
         by_reference = self.language().by_reference
         for number, argument in enumerate(arguments):

@@ -48,18 +48,20 @@ class Terms:
         self.defined: dict[str, tuple[Condition, ...]] = {}
         self.origins: dict[str, Origin] = {}
         self._looked_up: dict[tuple[str, tuple[Affine, ...]], str] = {}
-        self._turns: dict[tuple[int, tuple[Affine | None, ...]], tuple[Loop, Affine]] = {}
+        self._iterations: dict[tuple[int, tuple[Affine | None, ...]], tuple[Loop, Affine]] = {}
         self._products: dict[tuple[Affine, Affine], str] = {}
         self._needed: dict[frozenset[str], tuple[tuple[str, ...], tuple[Condition, ...], tuple[Origin, ...]]] = {}
         self.natural: set[str] = set()  # terms that are never below zero
         self.relied: set[str] = set()  # of those: the ones of which that was needed
         self.redefined = frozenset[str]()  # names of the program's own procedures
         # What variables are worth as long as a call of their procedure lasts; None: always the same.
-        self.unchanging: Mapping[str, Expression | None] = {}
+        self.invariants: Mapping[str, Expression | None] = {}
         # Keys of the memory that a member of a C struct lies in, and of what may be that, if it is known.
         self.memory_of: Callable[[Member], frozenset[str] | None] = lambda _: None
         self.members: dict[str, Member] = {}  # by terms for what they are worth
-        self.turns: set[str] = set()  # of those: the ones that take on every value their conditions allow, turn by turn
+        self.iterations: set[str] = (
+            set()
+        )  # of those: the ones that take on every value their conditions allow, turn by turn
 
     def of_variable(self, symbol: Symbol) -> str:
         name = self._named(f"= {symbol.key}", "v", frozenset({symbol.key}))
@@ -86,11 +88,11 @@ class Terms:
         self.defined[name] = conditions
         return Affine.of(name)
 
-    def of_turn(self, loop: Loop, bounds: tuple[Affine | None, ...]) -> Affine:
+    def of_iteration(self, loop: Loop, bounds: tuple[Affine | None, ...]) -> Affine:
         """The term for what the variable of a loop with these bounds is worth in some turn."""
-        entry = self._turns.get((id(loop), bounds))
+        entry = self._iterations.get((id(loop), bounds))
         if entry is None:
-            entry = self._turns[id(loop), bounds] = loop, self.define()
+            entry = self._iterations[id(loop), bounds] = loop, self.define()
         return entry[-1]
 
     def look_up(self, array: str, subscripts: tuple[Affine, ...]) -> Affine:
@@ -169,18 +171,18 @@ class Environment:
     changed: set[str] = field(default_factory=set)
     lost: bool = False
     # What requests that were started since the beginning, for certain, stand for: accesses that last until they are complete.
-    started: dict[tuple[str, int | None], tuple[Access, ...]] = field(default_factory=dict)
+    in_flight: dict[tuple[str, int | None], tuple[Access, ...]] = field(default_factory=dict)
 
     def copy(self) -> Environment:
-        return Environment(self.terms, dict(self.values), set(self.changed), self.lost, dict(self.started))
+        return Environment(self.terms, dict(self.values), set(self.changed), self.lost, dict(self.in_flight))
 
     def forget_requests(self, keys: set[str] | frozenset[str] | None = None) -> None:
         """Requests in these variables (None: in any) may stand for something else now."""
-        self.started = {} if keys is None else {s: a for s, a in self.started.items() if s[0] not in keys}
+        self.in_flight = {} if keys is None else {s: a for s, a in self.in_flight.items() if s[0] not in keys}
 
     def forget_request(self, slot: tuple[str, int | None]) -> None:
         """The one request may stand for something else now."""
-        self.started.pop(slot, None)
+        self.in_flight.pop(slot, None)
 
     def assign(self, symbol: Symbol, value: Affine | None) -> None:
         kept = value is not None and self.holds(symbol, value)
@@ -213,7 +215,7 @@ class Environment:
                 merged[key] = self.terms.define()
             else:
                 merged[key] = self._either(a, b)
-        self.started = {s: a for s, a in one.started.items() if other.started.get(s) == a}
+        self.in_flight = {s: a for s, a in one.in_flight.items() if other.in_flight.get(s) == a}
         self.values, self.changed, self.lost = merged, one.changed | other.changed, one.lost or other.lost
 
     def _unassigned(self, key: str) -> Affine | None:
@@ -248,16 +250,16 @@ class Environment:
             return None
         if symbol.overlay is not None or _stands_for_target(symbol):
             return None  # it may have been assigned under another name
-        if symbol.key in self.terms.unchanging:
-            return self._unchanging(symbol)
+        if symbol.key in self.terms.invariants:
+            return self._invariant(symbol)
         if symbol.key in self.values:
             return self.values[symbol.key]
         if self.lost or symbol.key in self.changed or symbol.overlay is not None or symbol.target:
             return None
         return Affine.of(self.terms.of_variable(symbol))
 
-    def _unchanging(self, symbol: Symbol) -> Affine:
-        given = self.terms.unchanging[symbol.key]
+    def _invariant(self, symbol: Symbol) -> Affine:
+        given = self.terms.invariants[symbol.key]
         value = None if given is None else self.affine(given)
         return value if value is not None and self.holds(symbol, value) else Affine.of(self.terms.of_variable(symbol))
 

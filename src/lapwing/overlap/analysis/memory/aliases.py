@@ -56,7 +56,7 @@ class Aliases:
         self._model = model
         self._escaped = model.constraints.targets(UNKNOWN_NODE)
         self._sets: dict[frozenset[int], frozenset[Memory]] = {}
-        self._distinct = NoAlias(model.program, model.callgraph, self)
+        self._no_alias = NoAlias(model.program, model.callgraph, self)
 
     @staticmethod
     def of(program: Program, callgraph: CallGraph) -> Aliases:
@@ -114,7 +114,7 @@ class Aliases:
         """Whether code that is not in the sources may know where it is, and read and write it whenever it runs."""
         return memory in (UNKNOWN, ANYTHING) or self._model.objects.get(memory.key) in self._escaped
 
-    def unchanged_pointer(self, symbol: Symbol) -> Expression | None:
+    def only_definition(self, symbol: Symbol) -> Expression | None:
         """The only value that a C pointer or a Fortran ALLOCATABLE is ever given, null apart; None if there may be others.
 
         For Fortran that is the ALLOCATE's object with its bounds. The statement may run more than once, and what its value is
@@ -122,16 +122,16 @@ class Aliases:
         """
         return self._model.single_value(symbol)
 
-    def are_distinct(self, one: Symbol, two: Symbol, *, later: bool) -> bool:
+    def never_alias(self, one: Symbol, two: Symbol, *, later: bool) -> bool:
         """Whether two pointers of a C procedure lead to different memory. ``later``: either may have led elsewhere in the
         meantime."""
         if later and (self.exchanged(one) or self.exchanged(two)):
             return False
-        return self._distinct.are_distinct(one, two)
+        return self._no_alias.never_alias(one, two)
 
     def exchanged(self, pointer: Symbol) -> tuple[Symbol, ...]:
         """The pointers that take over each other's memory, this one among them; none if it keeps its own."""
-        return self._distinct.exchanged(pointer)
+        return self._no_alias.exchanged(pointer)
 
     def _reader(self, procedure: Procedure) -> _Reader:
         return _Reader(self._model, procedure)
@@ -187,7 +187,7 @@ class _Model:
             if self.languages[key].by_reference
             for symbol in procedure.parameters
         )
-        self.given: dict[str, list[Expression]] = {}  # values given to a variable by its name
+        self.definitions: dict[str, list[Expression]] = {}  # values given to a variable by its name
         self.changeable: set[str] = set()  # variables whose address something has
         self._targets = self._find_targets()
         self.lost = self.object(ANYTHING)
@@ -242,7 +242,7 @@ class _Model:
         return symbol.storage is Storage.GLOBAL and not is_static(symbol.key)
 
     def single_value(self, symbol: Symbol) -> Expression | None:
-        values = self.given.get(symbol.key, [])
+        values = self.definitions.get(symbol.key, [])
         if len(values) != 1 or not (symbol.pointer or symbol.allocatable):
             return None
         if symbol.storage is Storage.ARGUMENT or symbol.overlay is not None:
@@ -270,7 +270,7 @@ class _Denotation(ABC, Generic[V]):
         self.language = language_outside(model.program) if procedure is None else model.languages[procedure.key]
 
     @abstractmethod
-    def fixed(self, objects: Iterable[int]) -> V:
+    def constant(self, objects: Iterable[int]) -> V:
         """These objects."""
 
     @abstractmethod
@@ -298,7 +298,7 @@ class _Denotation(ABC, Generic[V]):
         """What the value of a C expression that is certainly a pointer may point to: ANYTHING if that is not modelled."""
         found = self._value(expression, True)
         if self.is_empty(found) and not self._leads_nowhere(expression):
-            return self.fixed([self.model.lost])
+            return self.constant([self.model.lost])
         return found
 
     def _leads_nowhere(self, expression: Expression) -> bool:
@@ -314,26 +314,26 @@ class _Denotation(ABC, Generic[V]):
         match expression:
             case Name(symbol):
                 if symbol.pointer:
-                    return self.fixed(self.model.targets(symbol.type))
-                return self.fixed([self.model.variable(symbol)])
+                    return self.constant(self.model.targets(symbol.type))
+                return self.constant([self.model.variable(symbol)])
             case Element(base, _):
                 return self._named(base)
             case Member(base, _):
-                return self.union(self._named(base), self.fixed(self.model.targets(None)))
+                return self.union(self._named(base), self.constant(self.model.targets(None)))
             case Unread():
                 return self._unread(expression)
             case Invocation(name, _):
                 return self._named_result(name)
-        return self.fixed(())
+        return self.constant(())
 
     def _named_result(self, name: str | None) -> V:
         target, callee, _ = self.model.callgraph.resolve(name, self.procedure)
         if target is Target.UNKNOWN:
-            return self.fixed((UNKNOWN_NODE,))
+            return self.constant((UNKNOWN_NODE,))
         result = self.model.program.procedures[callee].result if callee is not None else None
         if result is not None and result.pointer:
-            return self.fixed(self.model.targets(result.type))
-        return self.fixed(())
+            return self.constant(self.model.targets(result.type))
+        return self.constant(())
 
     # where values are addresses
 
@@ -342,7 +342,7 @@ class _Denotation(ABC, Generic[V]):
             case Name(symbol):
                 if _is_reference(symbol):
                     return self.contents_of(self.model.reference(symbol))
-                return self.fixed([self.model.variable(symbol)])
+                return self.constant([self.model.variable(symbol)])
             case Element(base, indices):
                 return self._indexed(base, len(indices))
             case Deref(pointer):
@@ -359,7 +359,7 @@ class _Denotation(ABC, Generic[V]):
                 return self._returned(expression, self._objects)
             case Unread():
                 return self._unread(expression)
-        return self.fixed(())
+        return self.constant(())
 
     def _indexed(self, base: Expression, count: int) -> V:
         shape = shape_of(base)
@@ -388,7 +388,7 @@ class _Denotation(ABC, Generic[V]):
             case Assignment(target, _, _, _):
                 return self._value(target, pointer)
             case Operation("{}", arguments) if pointer:  # an array without a name
-                memory = self.fixed([self.model.heap(expression.span, self.procedure)])
+                memory = self.constant([self.model.heap(expression.span, self.procedure)])
                 return self.union(memory, *(self._value(argument, False) for argument in arguments))
             case Operation(operator, arguments):
                 return self._operation(operator, arguments, pointer)
@@ -397,13 +397,13 @@ class _Denotation(ABC, Generic[V]):
             case Unread():
                 return self._unread(expression)
             case Constant("MPI_BOTTOM"):
-                return self.fixed((UNKNOWN_NODE,))
-        return self.fixed(())
+                return self.constant((UNKNOWN_NODE,))
+        return self.constant(())
 
     def _stored(self, expression: Expression, pointer: bool) -> V:
         shape = shape_of(expression)
         if shape.kind is Kind.NUMBER and not pointer:
-            return self.fixed(())
+            return self.constant(())
         objects = self._objects(expression)
         if shape.kind is Kind.ARRAY:
             return objects
@@ -422,7 +422,7 @@ class _Denotation(ABC, Generic[V]):
                 return self.union(*map(self.pointer, arguments[1:]))
             return self.union(*(self._value(argument, pointer) for argument in arguments[1:]))
         if operator in ("<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"):
-            return self.fixed(())
+            return self.constant(())
         bases = tuple(argument for argument in arguments if shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY))
         if operator != "{}" and any(not isinstance(without_casts(base), Number) for base in bases):
             # A pointer and a number: the number is an offset.
@@ -439,29 +439,31 @@ class _Denotation(ABC, Generic[V]):
         if callee is not None:
             return self.contents_of(self.model.result(callee))
         if target is Target.UNKNOWN:
-            return self.fixed((UNKNOWN_NODE,))
-        function = self.language.library(call.name) if target is Target.KNOWN and call.name is not None else None
-        return self._known_result(function, call, chosen) if function is not None else self.fixed(())
+            return self.constant((UNKNOWN_NODE,))
+        function = self.language.library(call.name) if target is Target.LIBRARY and call.name is not None else None
+        return self._library_result(function, call, chosen) if function is not None else self.constant(())
 
-    def _known_result(self, function: LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
+    def _library_result(
+        self, function: LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]
+    ) -> V:
         parts = [chosen(call.arguments[number]) for number in function.chooses if number < len(call.arguments)]
         if function.returns is not None and function.returns < len(call.arguments):
             parts.append(self._value(call.arguments[function.returns], True))
         if function.allocates and function.fills is None:
-            parts.append(self.fixed([self.model.heap(call.span, self.procedure)]))
+            parts.append(self.constant([self.model.heap(call.span, self.procedure)]))
         if function.lends:
-            parts.append(self.fixed([self.model.object(Memory(f"library's: {function.name}"))]))
+            parts.append(self.constant([self.model.object(Memory(f"library's: {function.name}"))]))
         return self.union(*parts)
 
     def _unread(self, expression: Unread) -> V:
         mentioned = (self.objects(mention) for mention in expression.mentions)
-        return self.union(self.fixed((UNKNOWN_NODE,)), *mentioned)
+        return self.union(self.constant((UNKNOWN_NODE,)), *mentioned)
 
 
 class _Reader(_Denotation[frozenset[int]]):
     """Of the solution."""
 
-    def fixed(self, objects: Iterable[int]) -> frozenset[int]:
+    def constant(self, objects: Iterable[int]) -> frozenset[int]:
         return frozenset(objects)
 
     def contents_of(self, node: int) -> frozenset[int]:
@@ -480,7 +482,7 @@ class _Reader(_Denotation[frozenset[int]]):
 class _Writer(_Denotation["int | None"]):
     """Of the constraints: a node whose set is, or will be, these objects; None for the empty set."""
 
-    def fixed(self, objects: Iterable[int]) -> int | None:
+    def constant(self, objects: Iterable[int]) -> int | None:
         members = list(objects)
         if not members:
             return None
@@ -511,7 +513,7 @@ class _Writer(_Denotation["int | None"]):
     def is_empty(self, value: int | None) -> bool:
         return value is None
 
-    def given(self, shape: Shape, value: Expression) -> int | None:
+    def definitions(self, shape: Shape, value: Expression) -> int | None:
         """What something of this shape, to which a value is given, may point to then."""
         return self.pointer(value) if shape.kind is Kind.POINTER else self.value(value, pointer=False)
 
@@ -556,7 +558,7 @@ class _Collector:
         for symbol in self._outlasting():
             value = self.model.program.initial.get(symbol.key)
             if value is not None:
-                self._give(Name(symbol), value, writer)
+                self._assign(Name(symbol), value, writer)
                 for part in value.walk():
                     self._part(part, writer)
 
@@ -605,7 +607,7 @@ class _Collector:
     def _statement(self, statement: Statement, writer: _Writer) -> None:
         match statement:
             case Assign(target, value, operator):
-                self._give(target, value, writer, operator)
+                self._assign(target, value, writer, operator)
             case Declare(variables):
                 for symbol, initial in variables:
                     if initial is not None:
@@ -615,14 +617,14 @@ class _Collector:
             case Allocate(objects, frees) if not frees:
                 for item in objects:
                     if isinstance(item, Element) and isinstance(item.base, Name):
-                        self.model.given.setdefault(item.base.symbol.key, []).append(item)
+                        self.model.definitions.setdefault(item.base.symbol.key, []).append(item)
         for part in statement.every_expression():
             self._part(part, writer)
 
     def _part(self, part: Expression, writer: _Writer) -> None:
         match part:
             case Assignment(target, operator, value, _):
-                self._give(target, value, writer, operator)
+                self._assign(target, value, writer, operator)
             case AddressOf(Name(symbol)):
                 self.model.changeable.add(symbol.key)
             case Unread(_, mentions):
@@ -632,7 +634,7 @@ class _Collector:
                     self._escape_dummies(mention)
 
     def _declare(self, symbol: Symbol, initial: Expression, writer: _Writer) -> None:
-        self._give(Name(symbol), initial, writer)
+        self._assign(Name(symbol), initial, writer)
 
     def _return(self, value: Expression, writer: _Writer, procedure: Procedure) -> None:
         result = self.model.result(procedure.key)
@@ -641,14 +643,14 @@ class _Collector:
             # The function may return a reference.
             self._copy(result, writer.objects(value))
 
-    def _give(self, target: Expression, value: Expression, writer: _Writer, operator: str | None = None) -> None:
+    def _assign(self, target: Expression, value: Expression, writer: _Writer, operator: str | None = None) -> None:
         if isinstance(target, Name) and not (_leaves_allocation(value) and operator is None):
-            self.model.given.setdefault(target.symbol.key, []).append(value)
+            self.model.definitions.setdefault(target.symbol.key, []).append(value)
         if not writer.language.has_addresses or operator not in (None, "+", "-", "&", "|", "^"):
             return
         shape = shape_of(target)
         if shape.kind is not Kind.NUMBER and not (operator is not None and shape_of(value).plain):
-            self._store(target, writer.given(shape, value), writer)
+            self._store(target, writer.definitions(shape, value), writer)
 
     def _store(self, target: Expression, value: int | None, writer: _Writer) -> None:
         if isinstance(target, Name) and not _is_reference(target.symbol):
@@ -679,10 +681,10 @@ class _Collector:
         if isinstance(call, Call) and call.result is not None and writer.language.has_addresses:
             value = Invocation(call.name, call.arguments, span=call.span)
             if isinstance(call.result, Name):
-                self.model.given.setdefault(call.result.symbol.key, []).append(value)
+                self.model.definitions.setdefault(call.result.symbol.key, []).append(value)
             shape = shape_of(call.result)
             if shape.kind is not Kind.NUMBER:
-                self._store(call.result, writer.given(shape, value), writer)
+                self._store(call.result, writer.definitions(shape, value), writer)
         if site.callee is not None:
             self._bind(call, self.model.program.procedures[site.callee], writer)
         elif site.target is Target.UNKNOWN:
@@ -690,7 +692,7 @@ class _Collector:
         elif site.target is Target.MPI:
             self._call_mpi(call, writer)
         else:
-            self._call_known(call, writer)
+            self._call_library(call, writer)
 
     def _bind(self, call: Call | Invocation, callee: Procedure, writer: _Writer) -> None:
         by_reference = self.model.languages[callee.key].by_reference
@@ -705,7 +707,7 @@ class _Collector:
             else:
                 shape = shape_of_symbol(dummy)
                 if shape.kind is not Kind.NUMBER:
-                    self._copy(self.model.variable(dummy), writer.given(shape, argument))
+                    self._copy(self.model.variable(dummy), writer.definitions(shape, argument))
         self._hand_over(call.arguments[len(callee.parameters) :], writer)
 
     def _bind_by_reference(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
@@ -751,12 +753,12 @@ class _Collector:
         for parameter, argument in pairs:
             if parameter.role is mpi.Role.MEMORY and name not in _FORGOTTEN_BY_MPI:
                 self._hand_over((argument,), writer)
-        given = _POINTERS_FROM_MPI.get(name)
-        if given is not None and given < len(call.arguments) and writer.language.has_addresses:
+        definitions = _POINTERS_FROM_MPI.get(name)
+        if definitions is not None and definitions < len(call.arguments) and writer.language.has_addresses:
             fresh = [self.model.heap(call.span, writer.procedure)] if name == "MPI_ALLOC_MEM" else [UNKNOWN_NODE]
-            self._store_behind(writer.value(call.arguments[given], pointer=True), writer.fixed(fresh))
+            self._store_behind(writer.value(call.arguments[definitions], pointer=True), writer.constant(fresh))
 
-    def _call_known(self, call: Call | Invocation, writer: _Writer) -> None:
+    def _call_library(self, call: Call | Invocation, writer: _Writer) -> None:
         function = writer.language.library(call.name or "")
         if function is None:
             return
@@ -773,7 +775,7 @@ class _Collector:
                 value = writer.value(arguments[origin], pointer=True)
                 self._store_behind(writer.value(arguments[to], pointer=True), value)
         if function.fills is not None and function.fills < len(arguments):
-            fresh = writer.fixed([self.model.heap(call.span, writer.procedure)])
+            fresh = writer.constant([self.model.heap(call.span, writer.procedure)])
             self._store_behind(writer.value(arguments[function.fills], pointer=True), fresh)
         if function.calls:
             self._hand_over(arguments, writer)

@@ -52,7 +52,7 @@ class NoAlias:
         self._asked: set[tuple[str, str]] = set()
         self._told: dict[tuple[str, str], bool] = {}
 
-    def are_distinct(self, one: Symbol, other: Symbol) -> bool:
+    def never_alias(self, one: Symbol, other: Symbol) -> bool:
         """Whether the two lead to different memory at any one time."""
         pair = (one.key, other.key)
         if pair not in self._told:
@@ -70,7 +70,7 @@ class NoAlias:
         if home is None or home is not self._arguments.get(other.key):
             return False
         # Nothing that is written is reached both through such an argument and through another (C 2011, 6.7.3.1).
-        return one.restricted or other.restricted or self._are_given_distinct(home, one, other)
+        return one.restricted or other.restricted or self._are_passed_no_alias(home, one, other)
 
     # ---- arguments ----------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class NoAlias:
             if symbol.by_value and _leads_to_elements(symbol) and symbol.key not in self._written(procedure)
         }
 
-    def _are_given_distinct(self, callee: Procedure, one: Symbol, other: Symbol) -> bool:
+    def _are_passed_no_alias(self, callee: Procedure, one: Symbol, other: Symbol) -> bool:
         """Whether every call gives the two arguments distinct pointers."""
         calls = self._graph.calls_of(callee.key)
         pair = (one.key, other.key)
@@ -95,7 +95,7 @@ class NoAlias:
         if self._graph.external_code and not is_static(callee.key):
             return False
         self._asked.add(pair)
-        found = all(self._gives_distinct(site.procedure, dict(self._bound(site.call, callee)), pair) for site in calls)
+        found = all(self._passes_no_alias(site.procedure, dict(self._bound(site.call, callee)), pair) for site in calls)
         self._asked.discard(pair)
         return found
 
@@ -103,18 +103,18 @@ class NoAlias:
     def _bound(call: Call | Invocation, callee: Procedure) -> Iterator[tuple[str, Expression]]:
         return ((dummy.key, argument) for dummy, argument in arguments_of(call, callee))
 
-    def _gives_distinct(self, caller: str, given: Mapping[str, Expression], pair: tuple[str, str]) -> bool:
-        if not given.keys() >= set(pair):
+    def _passes_no_alias(self, caller: str, passed: Mapping[str, Expression], pair: tuple[str, str]) -> bool:
+        if not passed.keys() >= set(pair):
             return False
         procedure = self._program.procedures[caller]
-        one, other = (without_casts(given[key]) for key in pair)
-        if isinstance(one, Name) and isinstance(other, Name) and self._are_distinct_now(one.symbol, other.symbol):
+        one, other = (without_casts(passed[key]) for key in pair)
+        if isinstance(one, Name) and isinstance(other, Name) and self._never_alias_now(one.symbol, other.symbol):
             return True
         return not self._aliases.may_overlap(
             self._aliases.pointees(one, procedure), self._aliases.pointees(other, procedure)
         )
 
-    def _are_distinct_now(self, one: Symbol, other: Symbol) -> bool:
+    def _never_alias_now(self, one: Symbol, other: Symbol) -> bool:
         return one.pointer and other.pointer and one.key != other.key and self._find(one, other)
 
     # ---- local variables ----------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class NoAlias:
         target, callee, through = self._graph.resolve(value.name, procedure)
         if callee is not None:
             return not through and self._returns_fresh(self._program.procedures[callee])
-        function = self._language(procedure).library(value.name) if target is Target.KNOWN else None
+        function = self._language(procedure).library(value.name) if target is Target.LIBRARY else None
         return function is not None and function.allocates and function.fills is None and function.returns is None
 
     def _filled(self, statement: Statement, procedure: Procedure) -> Symbol | None:
@@ -186,14 +186,14 @@ class NoAlias:
         if len(calls) != 1 or sum(isinstance(e, AddressOf) for e in parts) != 1:
             return None
         place = self._filled_argument(str(calls[0].name), procedure)
-        given = None if place is None else without_casts(calls[0].arguments[place])
-        return given.object.symbol if isinstance(given, AddressOf) and isinstance(given.object, Name) else None
+        passed = None if place is None else without_casts(calls[0].arguments[place])
+        return passed.object.symbol if isinstance(passed, AddressOf) and isinstance(passed.object, Name) else None
 
     def _filled_argument(self, name: str, procedure: Procedure) -> int | None:
         target, _, _ = self._graph.resolve(name, procedure)
         if target is Target.MPI:
             return _MEMORY_OF_MPI if name.removeprefix("P") == "MPI_Alloc_mem" else None
-        function = self._language(procedure).library(name) if target is Target.KNOWN else None
+        function = self._language(procedure).library(name) if target is Target.LIBRARY else None
         return function.fills if function is not None and function.allocates else None
 
     def _returns_fresh(self, procedure: Procedure) -> bool:
@@ -237,7 +237,7 @@ class NoAlias:
             case Invocation(name, arguments):
                 target, callee, _ = self._graph.resolve(name, procedure)
                 function = (
-                    self._language(procedure).library(name) if name is not None and target is Target.KNOWN else None
+                    self._language(procedure).library(name) if name is not None and target is Target.LIBRARY else None
                 )
                 harmless = callee is None and function is not None and not (function.stores or function.calls)
                 rest = [a for a in arguments if not (harmless and isinstance(without_casts(a), Name))]

@@ -52,20 +52,20 @@ class _RankIn:
     communicator: Expression
 
 
-_Given = Expression | Value | _RankIn
+_Definition = Expression | Value | _RankIn
 
 
 class Values:
     """The values of every scalar of a program."""
 
-    def __init__(self, touches: ModRef) -> None:
-        self._touches = touches
-        self._program = touches.program
-        self._given: dict[str, list[_Given]] = {key: [value] for key, value in touches.program.initial.items()}
+    def __init__(self, mod_ref: ModRef) -> None:
+        self._mod_ref = mod_ref
+        self._program = mod_ref.program
+        self._given: dict[str, list[_Definition]] = {key: [value] for key, value in mod_ref.program.initial.items()}
         self._lost: set[str] = set()
         self._known: dict[str, frozenset[Value] | None] = {}
         for procedure in self._program.procedures.values():
-            if procedure.key in touches.graph.entries:
+            if procedure.key in mod_ref.graph.entries:
                 self._lost |= {symbol.key for symbol in procedure.parameters}
             for statement in procedure.body.walk():
                 self._statement(statement, procedure)
@@ -74,7 +74,7 @@ class Values:
         """All values the expression may have; None: any."""
         return None if expression is None else self._of(expression, frozenset())
 
-    def _of(self, expression: _Given, asked: frozenset[str]) -> frozenset[Value] | None:
+    def _of(self, expression: _Definition, asked: frozenset[str]) -> frozenset[Value] | None:
         match expression:
             case Value():
                 return frozenset({expression})
@@ -135,7 +135,7 @@ class Values:
     def _followed(self, symbol: Symbol) -> bool:
         if symbol.dimensions is not None or symbol.overlay is not None or symbol.volatile:
             return False
-        if self._touches.aliases.escaped(Memory(symbol.key, symbol)):
+        if self._mod_ref.aliases.escaped(Memory(symbol.key, symbol)):
             return False
         return symbol.storage not in _KEPT or symbol.key in self._program.initial or not self._initialised(symbol)
 
@@ -164,28 +164,28 @@ class Values:
         understood: set[str] = set()
         match statement:
             case Assign(target=Name(symbol=symbol), value=value, operator=None):
-                self._give(symbol, value)
+                self._define(symbol, value)
                 understood.add(symbol.key)
             case Declare(variables=variables):
                 for symbol, initial in variables:
                     if initial is not None:
-                        self._give(symbol, initial)
+                        self._define(symbol, initial)
                     understood.add(symbol.key)
             case Call():
                 understood |= self._call(statement, procedure)
         for call in _invocations(statement):
             understood |= self._call(call, procedure)
         # What a callee writes is read where it stands.
-        for touch in self._touches.itself(statement, procedure):
-            if touch.writes:
-                self._lost |= {memory.key for memory in touch.memory} - understood
+        for reference in self._mod_ref.itself(statement, procedure):
+            if reference.writes:
+                self._lost |= {memory.key for memory in reference.memory} - understood
 
-    def _give(self, symbol: Symbol, value: _Given) -> None:
+    def _define(self, symbol: Symbol, value: _Definition) -> None:
         self._given.setdefault(symbol.key, []).append(value)
 
     def _call(self, call: Call | Invocation, procedure: Procedure) -> set[str]:
         """Takes note of what a call gives; the variables about which that says it all."""
-        _, key, _ = self._touches.graph.resolve(call.name, procedure)
+        _, key, _ = self._mod_ref.graph.resolve(call.name, procedure)
         if key is not None:
             return self._bind(call, self._program.procedures[key])
         message = mpi.lookup(call.name) if call.name is not None and mpi.is_mpi_name(call.name) else None
@@ -198,10 +198,10 @@ class Values:
                 continue
             if parameter.role in _MADE:
                 where = call.span or procedure.span
-                self._give(symbol, Value(f"made at {where.source}:{where.start}"))
+                self._define(symbol, Value(f"made at {where.source}:{where.start}"))
                 understood.add(symbol.key)
             elif message.name == "MPI_Comm_rank" and number == 1:
-                self._give(symbol, _RankIn(call.arguments[0]))
+                self._define(symbol, _RankIn(call.arguments[0]))
                 understood.add(symbol.key)
         return understood
 
@@ -209,10 +209,10 @@ class Values:
         understood: set[str] = set()
         by_reference = language_of_procedure(self._program, callee).by_reference
         for dummy, argument in arguments_of(call, callee):
-            self._give(dummy, argument)
+            self._define(dummy, argument)
             if by_reference and isinstance(argument, Name) and not dummy.by_value:
                 # What the callee gives its argument, it gives the variable.
-                self._give(argument.symbol, Name(dummy))
+                self._define(argument.symbol, Name(dummy))
                 understood.add(argument.symbol.key)
         return understood
 
@@ -223,7 +223,7 @@ def _variable(argument: Expression) -> Symbol | None:
     return argument.symbol if isinstance(argument, Name) else None
 
 
-def _copied(item: _Given | None) -> Symbol | None:
+def _copied(item: _Definition | None) -> Symbol | None:
     """The variable that a value is a plain copy of."""
     item = without_casts(item)
     return item.symbol if isinstance(item, Name) and item.symbol.storage is not Storage.CONSTANT else None

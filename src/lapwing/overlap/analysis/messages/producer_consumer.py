@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.mod_ref import MemoryReference, ModRef, dies
-from lapwing.overlap.analysis.messages.completions import Piece, Started, everywhere
+from lapwing.overlap.analysis.messages.completions import Completions, Piece, everywhere
 from lapwing.overlap.analysis.messages.sites import Site
 from lapwing.overlap.dataflow.call_graph import CallSite
 from lapwing.overlap.dataflow.control_flow import ENTRY, EXIT, Edge, Flow, Node, Part, Way
@@ -78,12 +78,12 @@ _NONE = Nearest((), "")
 class Regions:
     """Finds regions; what searches have in common is remembered."""
 
-    def __init__(self, program: Program, touches: ModRef, sites: Sequence[Site], started: Started) -> None:
+    def __init__(self, program: Program, mod_ref: ModRef, sites: Sequence[Site], completions: Completions) -> None:
         self.program = program
         self._sites = {id(site.statement): site for site in sites}
-        self.touches = touches
-        self.graph = touches.graph
-        self.started = started
+        self.mod_ref = mod_ref
+        self.graph = mod_ref.graph
+        self.completions = completions
         self._flows: dict[str, Flow] = {}
         self._conditions: dict[tuple[str, Expression], bool] = {}
         self._called: dict[str, dict[int, CallSite]] = {}
@@ -92,16 +92,16 @@ class Regions:
         self._outer: dict[tuple[object, ...], Nearest] = {}
 
     def of(self, site: Site) -> Region:
-        moved = self.started.pieces_of(site) if site.message.buffers else self.started.delivered(site)
+        moved = self.completions.pieces_of(site) if site.message.buffers else self.completions.delivered(site)
         if not moved:
             return Region(site, _NONE, _NONE)
         # Of what is sent the producer writes it; what is received into is free after its last use, whatever that was.
-        before = tuple(replace(piece.touch, writes=not piece.sent) for piece in moved)
-        after = tuple(replace(piece.touch, writes=piece.received) for piece in moved)
-        producing: _Wanted = _Touching(self, before, site, moved)
+        before = tuple(replace(piece.reference, writes=not piece.sent) for piece in moved)
+        after = tuple(replace(piece.reference, writes=piece.received) for piece in moved)
+        producing: _Wanted = _Accessing(self, before, site, moved)
         if site.message.kind is mpi.Kind.COMPLETION:
             producing = self._starts(site)
-        consuming = _Touching(self, after, site, moved)
+        consuming = _Accessing(self, after, site, moved)
         return Region(site, self._search(site, producing, backward=True), self._search(site, consuming, backward=False))
 
     def flow(self, procedure: Procedure) -> Flow:
@@ -113,12 +113,12 @@ class Regions:
         return self._sites.get(id(statement))
 
     def _starts(self, completion: Site) -> _Wanted:
-        starts = self.started.starts_of(completion)
+        starts = self.completions.starts_of(completion)
         again = [
             other
             for start in starts
             if start.message.kind is mpi.Kind.PERSISTENT
-            for other in self.started.completions_of(start)
+            for other in self.completions.completions_of(start)
             if other.message.kind is mpi.Kind.PERSISTENT
         ]
         sites = tuple(dict.fromkeys((*starts, *again)))
@@ -206,11 +206,11 @@ class Regions:
     def _lasts(self, procedure: Procedure, condition: Expression) -> bool:
         question = (procedure.key, condition)
         if question not in self._conditions:
-            read = self.touches.of_expression(condition, procedure)
+            read = self.mod_ref.of_expression(condition, procedure)
             self._conditions[question] = not any(
-                touch.writes and self.touches.meet(touch, value)
+                reference.writes and self.mod_ref.may_overlap(reference, value)
                 for statement in procedure.body.walk()
-                for touch in self.touches.of(statement, procedure)
+                for reference in self.mod_ref.of(statement, procedure)
                 for value in read
             ) and not any(value.writes for value in read)
         return self._conditions[question]
@@ -325,24 +325,24 @@ class _Wanted(ABC):
 
 
 @dataclass(frozen=True)
-class _Touching(_Wanted):
+class _Accessing(_Wanted):
     """Statements that touch memory: ones that write it, and for touches that write also ones that read it."""
 
     regions: Regions
-    touches: tuple[MemoryReference, ...]
+    mod_ref: tuple[MemoryReference, ...]
     origin: Site
     moved: tuple[Piece, ...]
 
     def key(self) -> object:
-        return ("touches", self.touches)
+        return ("touches", self.mod_ref)
 
     def here(self, statement: Statement, procedure: Procedure, *, itself: bool = False) -> bool:
-        touches = self.regions.touches
-        found = touches.itself(statement, procedure) if itself else touches.of(statement, procedure)
+        mod_ref = self.regions.mod_ref
+        found = mod_ref.itself(statement, procedure) if itself else mod_ref.of(statement, procedure)
         site = self.regions.site_of(statement)
         if site is not None:
             found = (*(t for t in found if t not in self._other_parts(site)), *self._delivered(site))
-        return any(self._concerns(mine, theirs) for theirs in found for mine in self.touches)
+        return any(self._concerns(mine, theirs) for theirs in found for mine in self.mod_ref)
 
     def _other_parts(self, site: Site) -> frozenset[MemoryReference]:
         """Touches of another call's buffers that begin elsewhere in the same array: nobody receives twice into the same place,
@@ -350,48 +350,48 @@ class _Touching(_Wanted):
         if site is self.origin or site.procedure.key != self.origin.procedure.key:
             return frozenset()
         apart = [
-            piece.touch
-            for piece in self.regions.started.pieces_of(site)
-            if (own := [mine.argument for mine in self.moved if mine.touch.symbol == piece.touch.symbol])
+            piece.reference
+            for piece in self.regions.completions.pieces_of(site)
+            if (own := [mine.argument for mine in self.moved if mine.reference.symbol == piece.reference.symbol])
             and piece.argument not in own
         ]
-        return frozenset(replace(touch, writes=writes) for touch in apart for writes in (False, True))
+        return frozenset(replace(reference, writes=writes) for reference in apart for writes in (False, True))
 
     def _delivered(self, site: Site) -> list[MemoryReference]:
         """What a completion brings, of other calls than the one whose region is looked for."""
-        starts = self.regions.started.starts_of(site)
-        own = (self.origin, *self.regions.started.starts_of(self.origin))
+        starts = self.regions.completions.starts_of(site)
+        own = (self.origin, *self.regions.completions.starts_of(self.origin))
         if self.origin.message.kind is mpi.Kind.COMPLETION or any(start in own for start in starts):
             return []
-        touches = self.regions.touches
+        mod_ref = self.regions.mod_ref
         brought = (
-            piece.touch
+            piece.reference
             for start in starts
-            for piece in self.regions.started.pieces_of(start)
-            if piece.received and piece.touch not in self._other_parts(start)
+            for piece in self.regions.completions.pieces_of(start)
+            if piece.received and piece.reference not in self._other_parts(start)
         )
-        return [everywhere(touch, touches) for touch in brought]
+        return [everywhere(reference, mod_ref) for reference in brought]
 
     def _concerns(self, mine: MemoryReference, theirs: MemoryReference) -> bool:
-        return (mine.writes or theirs.writes) and self.regions.touches.meet(mine, theirs)
+        return (mine.writes or theirs.writes) and self.regions.mod_ref.may_overlap(mine, theirs)
 
     def entering(self, site: CallSite, caller: Procedure, callee: Procedure) -> _Wanted | None:
-        touches = self.regions.touches
-        statement = touches.of(site.statement, caller)
-        if not any(self._concerns(mine, theirs) for theirs in statement for mine in self.touches):
+        mod_ref = self.regions.mod_ref
+        statement = mod_ref.of(site.statement, caller)
+        if not any(self._concerns(mine, theirs) for theirs in statement for mine in self.mod_ref):
             return None
-        inner = (t for mine in self.touches for t in touches.inside(mine, site.call, callee, caller))
-        return replace(self, touches=tuple(dict.fromkeys(inner)))
+        inner = (t for mine in self.mod_ref for t in mod_ref.inside(mine, site.call, callee, caller))
+        return replace(self, mod_ref=tuple(dict.fromkeys(inner)))
 
     def leaving(self, site: CallSite, callee: Procedure, caller: Procedure) -> _Wanted | None:
         outer = [
-            self.regions.touches.translated(t, site.call, callee, caller) for t in self.touches if not dies(t, callee)
+            self.regions.mod_ref.translated(t, site.call, callee, caller) for t in self.mod_ref if not dies(t, callee)
         ]
         kept = tuple(dict.fromkeys(t for t in outer if t is not None))
-        return replace(self, touches=kept) if kept else None
+        return replace(self, mod_ref=kept) if kept else None
 
     def outlives(self, procedure: Procedure) -> bool:
-        return any(not dies(t, procedure) for t in self.touches)
+        return any(not dies(t, procedure) for t in self.mod_ref)
 
 
 @dataclass(frozen=True)

@@ -79,14 +79,14 @@ class _Copies:
                 if site.target is Target.MPI:
                     yield from (f for argument in _request_arguments(site.call) for f in _fields_of(argument))
                 elif site.target is Target.PROCEDURE or self._language(procedure).by_reference:
-                    yield from self._fields_given(site.call, self._parameters(site.callee))
+                    yield from self._fields_passed(site.call, self._parameters(site.callee))
             for statement in procedure.body.walk():
                 if not isinstance(statement, Call):
                     addresses = (e for e in statement.every_expression() if isinstance(e, AddressOf))
                     yield from (field for address in addresses for field in _fields_of(address))
 
     @staticmethod
-    def _fields_given(call: Call | Invocation, parameters: Sequence[Symbol]) -> Iterator[str]:
+    def _fields_passed(call: Call | Invocation, parameters: Sequence[Symbol]) -> Iterator[str]:
         for number, argument in enumerate(_all_arguments(call)):
             if number >= len(parameters) or _may_hold_request(parameters[number].type):
                 yield from _fields_of(argument)
@@ -173,7 +173,7 @@ class _Copies:
         target, callee, _ = self.graph.resolve(call.name, procedure)
         language = self._language(procedure)
         requests = {id(argument) for argument in (_request_arguments(call) if target is Target.MPI else ())}
-        library = language.library(call.name or "") if target is Target.KNOWN else None
+        library = language.library(call.name or "") if target is Target.LIBRARY else None
         parameters = self._parameters(callee)
         looked_at = () if library is None or not language.has_addresses else library.arguments_read(call.arguments)
         for number, argument in enumerate(_all_arguments(call)):

@@ -41,7 +41,7 @@ class Wildcards:
                 return argument.name
             if _is_doubtful(argument):
                 return "what is not known to be a rank or a tag"
-            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_reckoned(argument):
+            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_computed(argument):
                 return "what may be another name of a wildcard"
         return None
 
@@ -90,7 +90,7 @@ def _is_doubtful(argument: Expression) -> bool:
     return False
 
 
-def _is_reckoned(argument: Expression) -> bool:
+def _is_computed(argument: Expression) -> bool:
     """Whether it is the result of arithmetic, which nobody does with a wildcard."""
     return isinstance(argument, Operation) and argument.operator in _ARITHMETIC
 

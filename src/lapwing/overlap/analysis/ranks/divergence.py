@@ -83,7 +83,7 @@ class CollectiveSite:
     communicator: Expression | None = None
 
 
-MetKey = tuple[str, int, int, int, str | None]
+SiteKey = tuple[str, int, int, int, str | None]
 """Of what was met: the procedure it is in, where, and its name."""
 
 State = set[str]
@@ -187,7 +187,7 @@ class RankDivergence:
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._callers: dict[str, set[str]] = {}
-        self.met: dict[MetKey, CollectiveSite] = {}
+        self.collectives: dict[SiteKey, CollectiveSite] = {}
         self.reasons: dict[tuple[str, int, int, int], Divergence | None] = {}
         self._state: State = set()
         self._control: Divergence | None = None
@@ -204,10 +204,10 @@ class RankDivergence:
             return self._world.statement(statement, procedure)
         return self.reasons.get(_place(statement, procedure), Divergence("it is never called", statement.span))
 
-    def call(self, key: MetKey) -> Divergence | None:
+    def call(self, key: SiteKey) -> Divergence | None:
         """Why not all ranks come alike to a call that was met."""
         found = self._world if self._world is not None and key[0] in self._adopted else self
-        return found.met[key].divergence
+        return found.collectives[key].divergence
 
     def value(self, expression: Expression, at: Statement, procedure: Procedure) -> Divergence | None:
         """Why the expression may be worth different things on different ranks, before the statement ``at``."""
@@ -413,15 +413,15 @@ class RankDivergence:
         what = next((w for w in [self._value(e) for e in (loop.lower, loop.upper, loop.step)] if w), None)
         start = self._value(loop.lower) or self._value(loop.step)
         self._write(Name(loop.variable), start)
-        self._turns(loop, loop.body, lambda: self._value(loop.upper) or what, loop.variable, start)
+        self._iterations(loop, loop.body, lambda: self._value(loop.upper) or what, loop.variable, start)
 
     def _while(self, loop: While) -> None:
         def test() -> str | None:
             return next((w for w in [self._value(part) for part in loop.parts] if w is not None), None)
 
-        self._turns(loop, loop.body, test, None, None)
+        self._iterations(loop, loop.body, test, None, None)
 
-    def _turns(
+    def _iterations(
         self, loop: Statement, body: Block, test: Callable[[], str | None], variable: Symbol | None, start: str | None
     ) -> None:
         """The turns of a loop, from the union of the states before it and at the ends of its turns."""
@@ -539,7 +539,7 @@ class RankDivergence:
         self._mark({s.key for h in hidden for s in h.symbols} | self._escaped())
         if any(h.unknown or h.mpi or any(self._graph.reaches_mpi(k) for k in h.procedures) for h in hidden):
             self._mark({s.key for s in procedure.symbols.values()} | set(self._program.globals))
-            self._meet(None, statement.span, why, None)
+            self._record_collective(None, statement.span, why, None)
         if _JUMPS.search(self._program.sources[statement.span.source].text(statement.span)):
             self._leave(why)
 
@@ -568,7 +568,7 @@ class RankDivergence:
                 case Invocation(name=name):
                     target = self._graph.resolve(name, self._frame.procedure)[0]
                     language = self._frame.language
-                    library = language.library(name) if name is not None and target is Target.KNOWN else None
+                    library = language.library(name) if name is not None and target is Target.LIBRARY else None
                     if library is None or not library.pure or library.reads or library.writes:
                         return None
                 case Name(symbol=symbol):
@@ -629,7 +629,7 @@ class RankDivergence:
             self._value(part)
             self._write(part, "what is not understood")
         self._mark(self._escaped())
-        self._meet(
+        self._record_collective(
             None,
             expression.span or self._frame.procedure.span,
             self._control or Divergence(f"what this does is not known: {expression.text[:40]}", expression.span),
@@ -743,7 +743,7 @@ class RankDivergence:
             message = mpi.lookup(name)
             if message is not None:
                 return self._message(message, call, arguments)
-        if target is Target.KNOWN and name is not None:
+        if target is Target.LIBRARY and name is not None:
             library = self._frame.language.library(name)
             if library is not None and not library.calls:
                 return self._library(library, arguments)
@@ -806,7 +806,7 @@ class RankDivergence:
         span = call.span or self._frame.procedure.span
         if may_communicate and (self._control is not None or pointer):
             why = self._control or Divergence("which function is called is not known", span)
-            self._meet(None, span, why, None)
+            self._record_collective(None, span, why, None)
         return what
 
     def _procedure(self, callee: Procedure, arguments: Sequence[Expression]) -> str | None:
@@ -990,10 +990,10 @@ class RankDivergence:
             why = self._control
             if why is None and communicator is not None:
                 why = self._communicator_differs(communicator, span)
-            self._meet(message.name, span, why, communicator)
+            self._record_collective(message.name, span, why, communicator)
         if message.name in _OTHER_PROGRAMS:
             span = call.span or self._frame.procedure.span
-            self._meet(None, span, Divergence(f"other programs may take part: {message.name}", span), None)
+            self._record_collective(None, span, Divergence(f"other programs may take part: {message.name}", span), None)
         shared = communicator is None or same_values(sent, self._among, self._parents)
         same = shared and (message.name in _FOR_ALL or (message.name in _SAME_EVERYWHERE and not any(inputs)))
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=False)):
@@ -1036,9 +1036,13 @@ class RankDivergence:
             return elements == 1 and count.value >= 1 and base.symbol.type.base in _SIMPLE
         return int(count.value) * size >= bytes_ * elements
 
-    def _meet(self, name: str | None, span: Span, why: Divergence | None, communicator: Expression | None) -> None:
+    def _record_collective(
+        self, name: str | None, span: Span, why: Divergence | None, communicator: Expression | None
+    ) -> None:
         key = self._frame.procedure.key
-        self.met[(key, span.source, span.start, span.end, name)] = CollectiveSite(name, key, span, why, communicator)
+        self.collectives[(key, span.source, span.start, span.end, name)] = CollectiveSite(
+            name, key, span, why, communicator
+        )
 
 
 def _place(statement: Statement, procedure: Procedure) -> tuple[str, int, int, int]:

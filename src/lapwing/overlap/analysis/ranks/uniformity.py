@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.ranks.communicators import WORLD, Communicator, Communicators
-from lapwing.overlap.analysis.ranks.divergence import CollectiveSite, Divergence, Memories, MetKey, RankDivergence
+from lapwing.overlap.analysis.ranks.divergence import CollectiveSite, Divergence, Memories, RankDivergence, SiteKey
 from lapwing.overlap.ir.expressions import Expression
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import message_of
@@ -39,7 +39,7 @@ class Uniformity:
         self._communicators = Communicators(analysis)
         self._memories = Memories()
         self._variances: dict[str, RankDivergence] = {}
-        self._sites: dict[MetKey, Site] = {}
+        self._sites: dict[SiteKey, Site] = {}
 
     def _variance(self, communicator: Communicator | None) -> RankDivergence:
         """Without a communicator that is known: among all ranks."""
@@ -53,7 +53,7 @@ class Uniformity:
 
     # ---- statements and values ----------------------------------------------------------------------------------------
 
-    def executed_alike(
+    def executed_uniformly(
         self, statement: Statement, procedure: Procedure, communicator: Expression | None = None
     ) -> Divergence | None:
         """Why not all ranks (of the communicator) run the statement equally often and in the same turn; None if they do."""
@@ -74,37 +74,45 @@ class Uniformity:
         """A collective's call as a site; None if it is never reached."""
         message = message_of(call)
         name = None if message is None else message.name
-        for key, met in self._met.items():
-            if name is not None and (met.name, met.procedure, met.span) == (name, procedure.key, call.span):
-                return self._site_of(key, met)
+        for key, collective in self._collectives.items():
+            if name is not None and (collective.name, collective.procedure, collective.span) == (
+                name,
+                procedure.key,
+                call.span,
+            ):
+                return self._site_of(key, collective)
         return None
 
-    def sites_apart(self, name: str) -> tuple[Site, ...]:
+    def divergent_sites(self, name: str) -> tuple[Site, ...]:
         """Calls of the collective that not all ranks run alike, and other code that might call it."""
-        sites = (self._site_of(key, met) for key, met in self._met.items() if met.name in (name, None))
+        sites = (
+            self._site_of(key, collective)
+            for key, collective in self._collectives.items()
+            if collective.name in (name, None)
+        )
         return tuple(site for site in sites if site.divergence is not None)
 
     @staticmethod
-    def may_meet(one: Site, two: Site) -> bool:
+    def may_match(one: Site, two: Site) -> bool:
         """Whether both may be on the same communicator."""
         if one.communicator is None or two.communicator is None:
             return True
         return one.communicator.name == two.communicator.name
 
     @property
-    def _met(self) -> dict[MetKey, CollectiveSite]:
-        return self._variance(None).met
+    def _collectives(self) -> dict[SiteKey, CollectiveSite]:
+        return self._variance(None).collectives
 
-    def _site_of(self, key: MetKey, met: CollectiveSite) -> Site:
+    def _site_of(self, key: SiteKey, collective: CollectiveSite) -> Site:
         if key not in self._sites:
-            self._sites[key] = self._find_site(key, met)
+            self._sites[key] = self._find_site(key, collective)
         return self._sites[key]
 
-    def _find_site(self, key: MetKey, met: CollectiveSite) -> Site:
-        procedure = self._program.procedures[met.procedure]
-        known = None if met.communicator is None else self._communicators.of(met.communicator, procedure)
-        divergence = met.divergence
-        if divergence is not None and known is not None and met.name is not None:
+    def _find_site(self, key: SiteKey, collective: CollectiveSite) -> Site:
+        procedure = self._program.procedures[collective.procedure]
+        known = None if collective.communicator is None else self._communicators.of(collective.communicator, procedure)
+        divergence = collective.divergence
+        if divergence is not None and known is not None and collective.name is not None:
             # What differs between all ranks may be the same within each group.
             divergence = self._variance(known).call(key)
-        return Site(met.name, met.span, known, divergence)
+        return Site(collective.name, collective.span, known, divergence)

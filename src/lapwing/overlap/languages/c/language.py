@@ -193,8 +193,8 @@ class C:
 
     # ---- writing ------------------------------------------------------------------------------------------------------
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        return CEmitter(source, needs, stem_of, cpp=False)
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        return CEmitter(source, requirements, stem_of, cpp=False)
 
     def layout(self, source: Source) -> CLayout:
         return CLayout(source)
@@ -256,8 +256,8 @@ class Cpp(C):
     def is_declared_elsewhere(self, procedure: Procedure, source: Source) -> bool:
         return functions.is_member(procedure, source)
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        return CEmitter(source, needs, stem_of, cpp=True)
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        return CEmitter(source, requirements, stem_of, cpp=True)
 
     def place_of_support(self, source: Source, first: int) -> int:
         return after_includes(source.data, first, cpp=True)

@@ -197,8 +197,8 @@ class Fortran:
 
     # ---- writing ------------------------------------------------------------------------------------------------------
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        return FortranEmitter(source, needs, stem_of)
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        return FortranEmitter(source, requirements, stem_of)
 
     def layout(self, source: Source) -> FortranLayout:
         return FortranLayout(source)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Expression, Number
 from lapwing.overlap.ir.rewriter import argument_of
-from lapwing.overlap.ir.split_phase import DividedCall, Drain, Level, Part, SplitPhaseOperation, plus
+from lapwing.overlap.ir.split_phase import Drain, Level, OutlinedCall, Part, SplitPhaseOperation, plus
 from lapwing.overlap.ir.statements import Loop
 from lapwing.overlap.languages.shared.strip_mining import Heads
 from lapwing.overlap.languages.shared.support_requirements import SupportRequirements, drain_name, progress_name
@@ -38,9 +38,9 @@ class Emitter(ABC):
     sets_error_codes: bool
     """Whether what is printed sets the variables that the calls had for their error codes."""
 
-    def __init__(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> None:
+    def __init__(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> None:
         self.source = source
-        self.needs = needs
+        self.requirements = requirements
         self._stem_of = stem_of
 
     # ---- expressions --------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ class Emitter(ABC):
     # ---- calls --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def call(self, call: DividedCall) -> tuple[str, ...]: ...
+    def call(self, call: OutlinedCall) -> tuple[str, ...]: ...
 
     @abstractmethod
     def _call_support(self, name: str) -> str:
@@ -76,27 +76,27 @@ class Emitter(ABC):
         """``lender``: as in split_phase.Progress."""
         if lender is not None:
             return self._call_elsewhere([progress_name(self._stem_of(lender))])
-        self.needs.progresses = True
-        return (self._call_support(progress_name(self.needs.stem)),)
+        self.requirements.progresses = True
+        return (self._call_support(progress_name(self.requirements.stem)),)
 
-    def phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
-        self.needs.slots = max(self.needs.slots, phase.slot)
-        if phase.copies:
-            self.needs.copying.add(phase.part)
-        elif phase.part is Part.POST and (phase.plain_if_short or self.receives_by_support):
-            self.needs.direct = True
-        if phase.plain_if_short:
-            self.needs.plain.add((phase.part, phase.copies))
-        return self._phase(phase)
+    def operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
+        self.requirements.slots = max(self.requirements.slots, operation.slot)
+        if operation.copies:
+            self.requirements.copying.add(operation.part)
+        elif operation.part is Part.POST and (operation.plain_if_short or self.receives_by_support):
+            self.requirements.direct = True
+        if operation.plain_if_short:
+            self.requirements.plain.add((operation.part, operation.copies))
+        return self._phase(operation)
 
     @abstractmethod
-    def _phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]: ...
+    def _phase(self, operation: SplitPhaseOperation) -> tuple[str, ...]: ...
 
-    def _arguments(self, phase: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
+    def _arguments(self, operation: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
         texts = []
         for role in roles:
-            argument = argument_of(phase.call, role)
-            assert argument is not None, (phase.call.name, role)
+            argument = argument_of(operation.call, role)
+            assert argument is not None, (operation.call.name, role)
             texts.append(self.text(argument))
         return texts
 
@@ -156,7 +156,7 @@ class Emitter(ABC):
             self._sum(level.loop, high, -level.above) if isinstance(high, str) else self._text_of(high),
         )
 
-    def _turns_inside(self, level: Level) -> tuple[str, str]:
+    def _iterations_inside(self, level: Level) -> tuple[str, str]:
         """The lowest and the highest value of the variable in the interior that are turns of the loop."""
         low, high = self._interior_of(level)
         lower, upper = map(self._text_of, self._lowest_and_highest(level.loop))
@@ -185,6 +185,6 @@ def candidates(least: bool, ends: Sequence[str]) -> list[str]:
     return [*others, *([str(choose(numbers))] if numbers else [])]
 
 
-def ending(phase: SplitPhaseOperation) -> str:
+def ending(operation: SplitPhaseOperation) -> str:
     """Of the support procedure's name: whether short messages need no copy."""
-    return "_if_long" if phase.plain_if_short else ""
+    return "_if_long" if operation.plain_if_short else ""

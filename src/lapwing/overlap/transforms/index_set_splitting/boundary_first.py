@@ -20,22 +20,22 @@ from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.split_phase import PartialLoop
 from lapwing.overlap.ir.statements import Loop, Statement
-from lapwing.overlap.transforms.code_motion import Apart, Ends, Halves
+from lapwing.overlap.transforms.code_motion import Ends, Independent, Split
 from lapwing.overlap.transforms.index_set_splitting.interior import Edges, Parts, in_the_way, interior
 
-MOTION = "split-producer"
+TRANSFORMATION = "split-producer"
 
 
 def split_producer(
-    analysis: Analysis, loop: Statement, procedure: Procedure, start: Ends, apart: Apart
-) -> Halves | Conflict | None:
+    analysis: Analysis, loop: Statement, procedure: Procedure, start: Ends, independent: Independent
+) -> Split | Conflict | None:
     """The loop's boundary and its interior, of which ``apart`` (it may come after the start) is true; or why they may not change
     places. None if it has no such interior.
     """
     if not isinstance(loop, Loop) or isinstance(loop, PartialLoop) or in_the_way(analysis, loop, procedure):
         return None
     read = [a for e in start.effects for a in e.accesses if not a.writes]
-    parts = interior(analysis, loop, procedure, apart, Edges(read, start.values, procedure), inside_last=True)
+    parts = interior(analysis, loop, procedure, independent, Edges(read, start.values, procedure), inside_last=True)
     if not isinstance(parts, Parts):
         return parts if parts is not None and parts.kind in ("turns", "rounding") else None
-    return Halves((replace(parts.shell, sent=True),), (replace(parts.inside, sent=True),))
+    return Split((replace(parts.boundary, sent=True),), (replace(parts.inside, sent=True),))

@@ -45,7 +45,7 @@ from lapwing.overlap.ir.rewriter import (
 from lapwing.overlap.ir.split_phase import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.ir.statements import Evaluate, If, Jump, Loop, Statement
 from lapwing.overlap.languages.registry import language_of_procedure
-from lapwing.overlap.transforms.code_motion import Apart
+from lapwing.overlap.transforms.code_motion import Independent
 
 _WIDEST = 3  # planes left for the boundary on each side
 _DEEPEST = 4  # planes between the interior and memory it keeps away from: what its shell makes, the next nest's keeps away from
@@ -62,7 +62,7 @@ class Parts:
     """A nest's interior, and its other turns."""
 
     inside: PartialLoop
-    shell: PartialLoop
+    boundary: PartialLoop
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def interior(
     analysis: Analysis,
     loop: Loop,
     procedure: Procedure,
-    apart: Apart,
+    independent: Independent,
     edges: Edges,
     *,
     limited: bool = False,
@@ -167,20 +167,20 @@ def interior(
         return None
     if not nest:
         return Conflict("bounds", f"the loop over {loop.variable.name} is not seen to count plainly", loop.span)
-    if not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
+    if not _may_keep_away(nest, procedure, edges) or not independent(loop, None):
         return _is_near(nest, edges)
-    found = None if limited else _from_the_ends(analysis, nest, procedure, apart, edges)
+    found = None if limited else _from_the_ends(analysis, nest, procedure, independent, edges)
     if found is None:
-        found = _within(analysis, nest, procedure, apart, edges)
+        found = _within(analysis, nest, procedure, independent, edges)
     if found is None:
         return _is_near(nest, edges)
     box, share = found
-    if not any(level.divides for level in box):
+    if not any(level.splits for level in box):
         return None  # nothing, or all of it
     if limited and share < _LEAST_SHARE:
         edges.spent = True
         return None
-    while not box[-1].divides:
+    while not box[-1].splits:
         box = box[:-1]
     if limited and not _holds_rows(analysis, box[-1].loop):
         return None
@@ -204,7 +204,7 @@ def interior(
             return _rounds(analysis, summed) or Conflict(
                 "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
             )
-    return Parts(_inside(box), _shell(box))
+    return Parts(_inside(box), _boundary(box))
 
 
 def _is_near(nest: Sequence[Loop], edges: Edges) -> Conflict:
@@ -227,8 +227,8 @@ def _rounds(analysis: Analysis, summed: Reductions) -> Conflict | None:
 def _holds_rows(analysis: Analysis, loop: Loop) -> bool:
     """Whether a turn of the loop is a row or more. Of rows that are divided themselves, the shell is a few turns each: as many
     lines of memory are fetched again as for all turns, which costs more than a fast network takes."""
-    turns = [_turns(analysis, inner) for inner in loop.body.walk() if isinstance(inner, Loop)]
-    return any(n is None or n >= _ROW for n in turns)
+    iterations = [_trip_count(analysis, inner) for inner in loop.body.walk() if isinstance(inner, Loop)]
+    return any(n is None or n >= _ROW for n in iterations)
 
 
 def _needed_after(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
@@ -267,16 +267,16 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
 
 
 def _from_the_ends(
-    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, independent: Independent, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
     """Within planes at the loops' own ends."""
     if not _may_keep_away_at_its_ends(nest, procedure, edges):
         return None
-    return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, apart, {})
+    return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, independent, {})
 
 
 def _within(
-    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, independent: Independent, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
     """Within limits."""
     if not edges.limits:
@@ -285,7 +285,7 @@ def _within(
     if not any(choices):
         return None
     for sides in itertools.islice(itertools.product(*(c or [None] for c in choices)), _MOST_BOXES):
-        found = _largest(analysis, sides, nest, apart, edges.found)
+        found = _largest(analysis, sides, nest, independent, edges.found)
         if found is not None:
             return found
     return None
@@ -295,7 +295,7 @@ def _largest(
     analysis: Analysis,
     sides: Sequence[Sides | None],
     nest: Sequence[Loop],
-    apart: Apart,
+    independent: Independent,
     found: dict[tuple[str, Sides], tuple[int, int]],
 ) -> tuple[Sequence[Level], float] | None:
     """The largest box of these sides that is apart, and how much of a small nest it is; None if not even the narrowest is.
@@ -305,20 +305,20 @@ def _largest(
     """
     terms = [tuple(map(analysis.terms.of_variable, _offsets(number))) for number in range(len(nest))]
     symbolic = _inside([_symbolic(loop, side, n) for n, (loop, side) in enumerate(zip(nest, sides, strict=True))])
-    divided = [(n, side) for n, side in enumerate(sides) if side is not None]
+    split_levels = [(n, side) for n, side in enumerate(sides) if side is not None]
 
     def holds(chosen: Mapping[int, tuple[int, int]]) -> bool:
         values: list[tuple[str, int]] = []
-        for number, side in divided:
+        for number, side in split_levels:
             low, high = chosen[number]
             if side.low is not None:
                 values.append((terms[number][0], -_FAR if low < 0 else side.low.offsets[low]))
             if side.high is not None:
                 values.append((terms[number][1], _FAR if high < 0 else side.high.offsets[high]))
-        return apart(symbolic, tuple(values))
+        return independent(symbolic, tuple(values))
 
     def widened(chosen: dict[int, tuple[int, int]], whole: tuple[int, int]) -> dict[int, tuple[int, int]]:
-        for number, side in divided:
+        for number, side in split_levels:
             low, high = chosen[number]
             if whole == _WHOLE and holds({**chosen, number: whole}):
                 chosen = {**chosen, number: whole}
@@ -329,7 +329,7 @@ def _largest(
             found[nest[number].variable.key, side] = low, high
         return chosen
 
-    chosen = {number: found.get((nest[number].variable.key, side), (0, 0)) for number, side in divided}
+    chosen = {number: found.get((nest[number].variable.key, side), (0, 0)) for number, side in split_levels}
     if not holds(chosen):
         narrowest = dict.fromkeys(chosen, (0, 0))
         if chosen == narrowest or not holds(narrowest):
@@ -339,8 +339,8 @@ def _largest(
         wide = widened(chosen, whole)
         box = [_level(loop, side, wide.get(n)) for n, (loop, side) in enumerate(zip(nest, sides, strict=True))]
         # That nothing is in the way for a million planes does not prove that nothing is.
-        if _WHOLE not in wide.values() or apart(_inside(box)):
-            return box, _share([side for _, side in divided], [wide[n] for n, _ in divided])
+        if _WHOLE not in wide.values() or independent(_inside(box)):
+            return box, _share([side for _, side in split_levels], [wide[n] for n, _ in split_levels])
     return None
 
 
@@ -405,13 +405,13 @@ def _last(holds: Callable[[int], bool], known: int, count: int) -> int:
 
 def _planes(analysis: Analysis, loop: Loop) -> Sides:
     """Planes at the loop's own ends: of few turns, fewer, or the interior might be nothing."""
-    turns = _turns(analysis, loop)
-    widest = _WIDEST if turns is None else min(_WIDEST, turns // (2 * _LEAST))
+    iterations = _trip_count(analysis, loop)
+    widest = _WIDEST if iterations is None else min(_WIDEST, iterations // (2 * _LEAST))
     lower, upper = (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
     return Sides(Side(lower, tuple(range(widest, -1, -1)), own=True), Side(upper, tuple(range(-widest, 1)), own=True))
 
 
-def _turns(analysis: Analysis, loop: Loop) -> int | None:
+def _trip_count(analysis: Analysis, loop: Loop) -> int | None:
     """How many turns the loop has, if that is known."""
     values = Environment(analysis.terms)
     lower, upper = values.affine(loop.lower), values.affine(loop.upper)
@@ -504,7 +504,7 @@ def _is_thin(subscript: Affine | Range | None, section: Section) -> bool:
 def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> list[Sides]:
     """Limits between the edges that the loop's variable runs along: above numbers, below variables."""
     if (
-        _turns(analysis, loop) is not None
+        _trip_count(analysis, loop) is not None
         or not counts_plainly(loop)
         or not _has_signed_bounds(analysis, loop, procedure)
     ):
@@ -583,21 +583,23 @@ def _spelled(
     changing = analysis.written(nest[0].body, procedure)[0] | {nest[0].variable.key}
     language = language_of_procedure(analysis.program, procedure)
 
-    def stays(expression: Expression) -> bool:
+    def is_invariant(expression: Expression) -> bool:
         symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
         return all(is_default_integer(s) and s.key not in changing and language.is_signed(s.type) for s in symbols)
 
     found: list[Expression] = [
         Name(symbol)
         for symbol in procedure.symbols.values()
-        if stays(Name(symbol)) and values.value(symbol) == Affine.of(term) and is_seen_by_its_name(symbol, procedure)
+        if is_invariant(Name(symbol))
+        and values.value(symbol) == Affine.of(term)
+        and is_seen_by_its_name(symbol, procedure)
     ]
     lookup = analysis.terms.origins.get(term)
     if not isinstance(lookup, Lookup):
         return found
     ends = (end for loop in procedure.body.walk() if isinstance(loop, Loop) for end in (loop.lower, loop.upper))
     elements = dict.fromkeys(e for end in ends for e in end.walk() if isinstance(e, Element))
-    return [*found, *(e for e in elements if stays(e) and _may_be(e, lookup))]
+    return [*found, *(e for e in elements if is_invariant(e) and _may_be(e, lookup))]
 
 
 def _may_be(element: Element, lookup: Lookup) -> bool:
@@ -644,7 +646,7 @@ def _inside(box: Sequence[Level]) -> PartialLoop:
     )
 
 
-def _shell(box: Sequence[Level]) -> PartialLoop:
+def _boundary(box: Sequence[Level]) -> PartialLoop:
     """The whole nest's turns, but for those of the interior."""
     tests = [Operation(operator, (Name(level.loop.variable), end)) for level in box for operator, end in _ends(level)]
     inside: Expression = tests[0]

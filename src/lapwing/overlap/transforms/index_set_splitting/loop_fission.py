@@ -30,10 +30,10 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import works
 from lapwing.overlap.ir.split_phase import PartialLoop
 from lapwing.overlap.ir.statements import Declare, Loop, Statement
-from lapwing.overlap.transforms.code_motion import Apart, Halves
+from lapwing.overlap.transforms.code_motion import Independent, Split
 from lapwing.overlap.transforms.index_set_splitting.interior import Edges, Parts, in_the_way, interior
 
-MOTION = "split-loop"
+TRANSFORMATION = "split-loop"
 _FEW = 2  # statements that work: of fewer there are no others to be tied to
 
 
@@ -41,11 +41,11 @@ def split_loop(
     analysis: Analysis,
     loop: Loop,
     procedure: Procedure,
-    early: Apart,
+    early: Independent,
     edges: Edges,
     *,
     limited: bool = False,
-) -> Halves | Conflict | None:
+) -> Split | Conflict | None:
     """The loop's early part and the rest; None, or why, if there is none. Without the edges' limits, what is simple: an interior
     that is a few turns away from the loops' own ends, or statements as they are.
     """
@@ -56,12 +56,14 @@ def split_loop(
         return reason
     parts = interior(analysis, loop, procedure, early, edges, limited=limited)
     if isinstance(parts, Parts):
-        return Halves((parts.inside,), (parts.shell,))
-    apart = _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
-    return apart or parts
+        return Split((parts.inside,), (parts.boundary,))
+    independent = _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
+    return independent or parts
 
 
-def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Apart, edges: Edges) -> Halves | None:
+def _distributed(
+    analysis: Analysis, loop: Loop, procedure: Procedure, early: Independent, edges: Edges
+) -> Split | None:
     """The statements of the body that can be early, or parts of them, in a loop of their own."""
     first: list[Statement] = []
     last: list[Statement] = []
@@ -83,17 +85,17 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
     pieces: list[Statement] = []
     for statement in loop.body.statements:
         if not works([statement], analysis.program, procedure):
-            halves: Halves | Conflict | None = None
+            split: Split | Conflict | None = None
         elif len(loop.body.statements) > 1 and within(statement):  # alone it is what the loop is
-            halves = Halves((statement,), ())
+            split = Split((statement,), ())
         elif isinstance(statement, Loop) and edges.limits and not edges.spent:
-            halves = split_loop(analysis, statement, procedure, within, edges, limited=True)
+            split = split_loop(analysis, statement, procedure, within, edges, limited=True)
         else:
-            halves = None
-        halves = halves if isinstance(halves, Halves) else Halves((), (statement,))
-        first += halves.first
-        last += halves.last
-        pieces += [*halves.first, *halves.last]
+            split = None
+        split = split if isinstance(split, Split) else Split((), (statement,))
+        first += split.first
+        last += split.last
+        pieces += [*split.first, *split.last]
     if not first or not last:
         return None
     summed = reductions(analysis, loop, procedure).keys
@@ -103,7 +105,7 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
         return None
     one = replace(loop, body=replace(loop.body, statements=tuple(first)))
     two = replace(loop, body=replace(loop.body, statements=tuple(last)))
-    return Halves((one,), (two,))
+    return Split((one,), (two,))
 
 
 def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
@@ -112,7 +114,7 @@ def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
     works_at = [n for n, s in enumerate(loop.body.statements) if works([s], analysis.program, procedure)]
     if len(works_at) < _FEW:
         return False
-    effects = analysis.walk(loop.body.statements, procedure)
+    effects = analysis.effects_of(loop.body.statements, procedure)
     origin = analysis.terms.origin
     scratch = {
         access.symbol.key
@@ -126,8 +128,8 @@ def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
         used = {a.symbol.key for a in effects[number].accesses if a.symbol is not None} & scratch
         if not used:
             return False
-        touching = [g for g in groups if g & used]
-        groups = [g for g in groups if not g & used] + [used.union(*touching)]
+        referenced = [g for g in groups if g & used]
+        groups = [g for g in groups if not g & used] + [used.union(*referenced)]
     return len(groups) == 1
 
 
@@ -135,7 +137,7 @@ def _blocked(
     analysis: Analysis, procedure: Procedure, last: Sequence[Statement], statement: Statement, chosen: Chosen | None
 ) -> bool:
     """Whether the statement may not be done before these, which precede it."""
-    *before, own = analysis.walk([*last, statement], procedure)
+    *before, own = analysis.effects_of([*last, statement], procedure)
     private = _scalars(analysis, procedure, last, statement)
     return any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before)
 

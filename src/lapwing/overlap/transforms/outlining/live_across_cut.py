@@ -54,20 +54,20 @@ def live_across_cut(
     )
     if liveness.everything:
         return None
-    halves = _Halves(analysis, procedure, local)
-    written = halves.written(first)
+    split = _Parts(analysis, procedure, local)
+    written = split.written(first)
     # A declaration gives its variables the same values once more, but not those that they were given after it.
     needed = written & local.keys() & liveness.exposed(Compound(rest, span=procedure.span))
-    needed |= halves.written(changing) & local.keys() & liveness.exposed(Compound(undeclared, span=procedure.span))
+    needed |= split.written(changing) & local.keys() & liveness.exposed(Compound(undeclared, span=procedure.span))
     needed -= {
         key for key in needed if _is_fixed_array(local[key]) and written_first(analysis, rest, procedure, local[key])
     }
     unseen = local.keys() - liveness.followed
-    left_behind = halves.touched(first) & halves.reached(last)
-    return frozenset(needed | (unseen & written & halves.touched(last)) | left_behind)
+    left_behind = split.accessed(first) & split.reached(last)
+    return frozenset(needed | (unseen & written & split.accessed(last)) | left_behind)
 
 
-class _Halves:
+class _Parts:
     """What a half of the procedure does to its local variables."""
 
     def __init__(self, analysis: Analysis, procedure: Procedure, local: Mapping[str, Symbol]) -> None:
@@ -81,17 +81,17 @@ class _Halves:
     def written(self, statements: Sequence[Statement]) -> set[str]:
         """Those that the statements may write."""
         found = set[str]()
-        for statement, effects in zip(statements, self._analysis.walk(statements, self._procedure), strict=True):
+        for statement, effects in zip(statements, self._analysis.effects_of(statements, self._procedure), strict=True):
             found |= effects.written_keys
             if effects.barrier is not None:
                 found |= self._known | {s.key for s in variables_of(statement)}
                 found |= self._local.keys() if any(map(is_unread, statement.walk())) else set()
         return self._with_overlays(found)
 
-    def touched(self, statements: Sequence[Statement]) -> set[str]:
+    def accessed(self, statements: Sequence[Statement]) -> set[str]:
         """Those that the statements name, or may read or write; that they declare them is nothing."""
         found = {symbol.key for statement in statements for symbol in variables_of(statement)}
-        for statement, effects in zip(statements, self._analysis.walk(statements, self._procedure), strict=True):
+        for statement, effects in zip(statements, self._analysis.effects_of(statements, self._procedure), strict=True):
             found |= effects.read_keys
             found |= set() if isinstance(statement, Declare) else effects.written_keys
             found |= self._known if effects.barrier is not None else set()
@@ -100,7 +100,7 @@ class _Halves:
     def reached(self, statements: Sequence[Statement]) -> set[str]:
         """Those that the statements may read or write by another way than their names."""
         found = set[str]()
-        for effects in self._analysis.walk(statements, self._procedure):
+        for effects in self._analysis.effects_of(statements, self._procedure):
             found |= self._known if effects.barrier is not None else set()
             for access in effects.accesses:
                 found |= {m.key for m in access.memory if m.symbol != access.symbol}

@@ -39,12 +39,12 @@ from lapwing.overlap.ir.rewriter import (
     variables_of,
     works,
 )
-from lapwing.overlap.ir.split_phase import NOWHERE, DividedCall, PartialLoop, SplitPhaseOperation
+from lapwing.overlap.ir.split_phase import NOWHERE, OutlinedCall, PartialLoop, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Declare, Evaluate, Jump, Loop, Nothing, Opaque, Statement
 from lapwing.overlap.languages.language import Language
 from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.source.spans import Span
-from lapwing.overlap.transforms.code_motion import Apart, CodeMotion, Ends, Halves
+from lapwing.overlap.transforms.code_motion import CodeMotion, Ends, Independent, Split
 from lapwing.overlap.transforms.context import Context
 from lapwing.overlap.transforms.index_set_splitting.boundary_first import split_producer
 from lapwing.overlap.transforms.index_set_splitting.interior import Edges
@@ -53,7 +53,7 @@ from lapwing.overlap.transforms.outlining.live_across_cut import is_local, live_
 from lapwing.overlap.transforms.software_pipelining.prologue_text import words
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_contiguous
 
-MOTION = "start-earlier"
+TRANSFORMATION = "start-earlier"
 FIRST, LAST = "_first", "_last"
 _KEPT = frozenset(
     {
@@ -68,7 +68,7 @@ _KEPT = frozenset(
 
 
 @dataclass(frozen=True)
-class DividedProcedure:
+class OutlinedProcedure:
     """``whole``: as it was arranged; ``first`` and ``last``: the two that do the same one after the other."""
 
     whole: Procedure
@@ -83,24 +83,24 @@ class SplitProcedures:
 
     context: Context
     left: frozenset[int] = frozenset()
-    divided: dict[str, DividedProcedure | None] = field(default_factory=dict)
-    by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], DividedProcedure] = field(
+    outlined: dict[str, OutlinedProcedure | None] = field(default_factory=dict)
+    by_conflict: dict[tuple[str, tuple[Statement, ...], tuple[Statement, ...]], OutlinedProcedure] = field(
         default_factory=dict
     )
     lent: dict[str, frozenset[int]] = field(default_factory=dict)
 
-    def divide_call(self, call: Call, caller: Procedure, values: Environment) -> Halves | None:
+    def split_call(self, call: Call, caller: Procedure, values: Environment) -> Split | None:
         program = self.context.analysis.program
         callee = program.resolve(call.name, caller)
-        if callee is None or isinstance(call, DividedCall) or not _may_be_two(call):
+        if callee is None or isinstance(call, OutlinedCall) or not _may_be_two(call):
             return None
-        if callee.key not in self.divided:
-            self.divided[callee.key] = None  # for one that calls itself
-            self.divided[callee.key] = self._divide(callee)
-        parts = self.divided[callee.key]
+        if callee.key not in self.outlined:
+            self.outlined[callee.key] = None  # for one that calls itself
+            self.outlined[callee.key] = self._divide(callee)
+        parts = self.outlined[callee.key]
         if parts is None:
             return None
-        if not self._sees_halves(caller, callee):
+        if not self._sees_outlined(caller, callee):
             self._refuse_hidden(call, callee)
             return None
         return self._calls(self._with_numbers(call, callee, values), parts, caller)
@@ -114,7 +114,7 @@ class SplitProcedures:
         for statement in callee.body.walk():
             message = statement.call if isinstance(statement, SplitPhaseOperation) else statement
             if message_of(message) is not None:
-                self.context.refuse(message.span, MOTION, obligation, found, advice, where)
+                self.context.refuse(message.span, TRANSFORMATION, obligation, found, advice, where)
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
         """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
@@ -135,38 +135,38 @@ class SplitProcedures:
 
     def _may_change(self, symbol: Symbol) -> bool:
         """Whether the scalar may have another value by the time of the second half."""
-        return _is_plain(symbol) and symbol.key not in self.context.analysis.terms.unchanging
+        return _is_plain(symbol) and symbol.key not in self.context.analysis.terms.invariants
 
-    def _divide(self, callee: Procedure) -> DividedProcedure | None:
-        if not self._may_be_divided(callee):
+    def _divide(self, callee: Procedure) -> OutlinedProcedure | None:
+        if not self._may_be_outlined(callee):
             return None
-        fences = MotionBarriers(self.context.analysis.program, callee)
+        barriers = MotionBarriers(self.context.analysis.program, callee)
         for lean in (True, False):
-            arranger = CodeMotion(
+            code_motion = CodeMotion(
                 self.context.analysis,
                 callee,
-                self.divide_call,
-                self.divide_against,
-                self.divide_producer,
+                self.split_call,
+                self.split_against,
+                self.split_work_before,
                 lambda *_: None,
                 lambda *_: None,
-                fences,
+                barriers,
                 self.context.allowed,
                 lean=lean,
             )
-            halves = arranger.halves(callee.body, divide=True)
-            if halves is None:
+            split = code_motion.split(callee.body, must_split=True)
+            if split is None:
                 return None
-            rough = self.context.analysis.walk(halves.first, callee)
+            rough = self.context.analysis.effects_of(split.first, callee)
             started = any(not o.call.blocking and o.call.kind in _STARTED for e in rough for o in e.operations)
             if not started:
                 return None
-            parts = self._register(callee, halves)
+            parts = self._register(callee, split)
             if parts is not None:
                 return parts
         return None
 
-    def _may_be_divided(self, callee: Procedure) -> bool:
+    def _may_be_outlined(self, callee: Procedure) -> bool:
         saved = any(s.storage is Storage.SAVED for s in callee.symbols.values())
         jumps = [s for s in callee.body.walk() if isinstance(s, Jump) and s.kind in ("return", "goto", "stop")]
         trailing = callee.body.statements[-1:] if callee.body.statements else ()
@@ -179,11 +179,18 @@ class SplitProcedures:
             return False  # nothing says that there will be definitions of the parts
         if self.context.analysis.graph.recursive(self.context.analysis.origin(callee).key):
             return False
-        fenced = MotionBarriers(self.context.analysis.program, callee).any
+        behind_barrier = MotionBarriers(self.context.analysis.program, callee).any
         if any(self._is_for_the_whole(statement) for statement in callee.body.walk()):
             return False
         plain = is_procedure and not callee.variadic and self._may_be_renamed(callee)
-        return plain and not fenced and not saved and only_end and not returns and not self._may_leave_unread(callee)
+        return (
+            plain
+            and not behind_barrier
+            and not saved
+            and only_end
+            and not returns
+            and not self._may_leave_unread(callee)
+        )
 
     def _may_leave_unread(self, callee: Procedure) -> bool:
         """Whether a statement that could not be read may be a way out, or a jump from one half into the other."""
@@ -210,7 +217,7 @@ class SplitProcedures:
         language = language_of_procedure(analysis.program, callee)
         return language.can_take_other_name(callee, head) and not analysis.names_itself(callee)
 
-    def _sees_halves(self, caller: Procedure, callee: Procedure) -> bool:
+    def _sees_outlined(self, caller: Procedure, callee: Procedure) -> bool:
         """Whether the halves, which stand where the callee does, can be named where the caller does."""
         analysis = self.context.analysis
         language = language_of_procedure(analysis.program, callee)
@@ -222,9 +229,9 @@ class SplitProcedures:
         program = self.context.analysis.program
         return language_of_procedure(program, callee).is_declared_elsewhere(callee, program.sources[callee.source])
 
-    def _register(self, callee: Procedure, halves: Halves) -> DividedProcedure | None:
+    def _register(self, callee: Procedure, split: Split) -> OutlinedProcedure | None:
         """The two procedures, if no local variable is carried over."""
-        first, last = halves.first, halves.last
+        first, last = split.first, split.last
         # What a declaration begins with, the second part needs too.
         declared = _declarations_for(last, first)
         if not self._repeatable(declared, first, callee):
@@ -239,7 +246,7 @@ class SplitProcedures:
         if handed_on:
             self.context.refuse(
                 callee.span,
-                MOTION,
+                TRANSFORMATION,
                 "no local variable is needed by both parts of the procedure",
                 f"{', '.join(sorted(own[key].name for key in handed_on))} of {callee.name}",
                 "make it an argument, or compute it in both parts",
@@ -259,14 +266,16 @@ class SplitProcedures:
                 return True
             found = f"what gives {', '.join(reshaped)} of {callee.name} a shape may change"
             advice = "shape them by a variable that stays"
-        self.context.refuse(callee.span, MOTION, "a part of the procedure begins as the whole did", found, advice)
+        self.context.refuse(
+            callee.span, TRANSFORMATION, "a part of the procedure begins as the whole did", found, advice
+        )
         return False
 
     def _reshaped(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> list[str]:
         """Names of the variables whose bounds or length may be worth something else after these statements than on entry."""
         analysis = self.context.analysis
         values = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in shaping(s)]
-        effects = analysis.walk([*(value for _, value in values), *first], callee)
+        effects = analysis.effects_of([*(value for _, value in values), *first], callee)
         done = effects[len(values) :]
         return sorted(
             {
@@ -279,11 +288,11 @@ class SplitProcedures:
     def _repeatable(self, declared: Sequence[Declare], first: Sequence[Statement], callee: Procedure) -> bool:
         """Whether the declarations, done once more after ``first``, give their variables the same values."""
         analysis = self.context.analysis
-        effects = analysis.walk(first, callee)
+        effects = analysis.effects_of(first, callee)
         for statement in declared:
             values = [Evaluate(v, span=statement.span) for _, v in statement.variables if v is not None]
             place = next(n for n, s in enumerate(first) if s is statement)
-            for value in analysis.walk([*first[:place], *values], callee)[place:]:
+            for value in analysis.effects_of([*first[:place], *values], callee)[place:]:
                 if not is_only_read(value):
                     return False
                 if any(conflict(value, e, analysis.aliases) is not None for e in effects[place + 1 :]):
@@ -293,12 +302,12 @@ class SplitProcedures:
     def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> list[Expression]:
         """Memory that MPI is given in the first part and has until the last."""
         starts, ends = (
-            {s.slot: s for part in half for s in part.walk() if isinstance(s, SplitPhaseOperation) and not s.copies}
-            for half in (first, last)
+            {s.slot: s for part in part for s in part.walk() if isinstance(s, SplitPhaseOperation) and not s.copies}
+            for part in (first, last)
         )
         found = [e for slot in starts.keys() & ends.keys() for e in self._kept_by_mpi(starts[slot].call, callee)]
         for statement in (s for part in first for s in part.walk()):
-            if isinstance(statement, DividedCall):
+            if isinstance(statement, OutlinedCall):
                 found += [statement.arguments[n] for n in self.lent.get(statement.name or "", ())]
         return found
 
@@ -311,13 +320,13 @@ class SplitProcedures:
 
     def _named(
         self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement], lent: frozenset[int]
-    ) -> DividedProcedure:
+    ) -> OutlinedProcedure:
         def part(suffix: str, statements: Sequence[Statement]) -> Procedure:
             name = self._fresh(callee.name[:_LONGEST] + suffix)
             key = callee.key[: len(callee.key) - len(callee.name)] + name
             return replace(callee, name=name, key=key, body=replace(callee.body, statements=tuple(statements)))
 
-        result = DividedProcedure(callee, part(FIRST, first), part(LAST, last))
+        result = OutlinedProcedure(callee, part(FIRST, first), part(LAST, last))
         self.lent[result.first.name] = lent
         self.context.analysis.add(result.first, callee)
         self.context.analysis.add(result.last, callee)
@@ -335,10 +344,10 @@ class SplitProcedures:
         """All words of the program, macros and types among them, in lower case."""
         return {word.lower() for word in words(self.context.analysis.program.sources)}
 
-    def _calls(self, call: Call, parts: DividedProcedure, caller: Procedure, *, work: bool = False) -> Halves | None:
+    def _calls(self, call: Call, parts: OutlinedProcedure, caller: Procedure, *, work: bool = False) -> Split | None:
         """Calls of both; None if the second one's arguments could be others than the first one's, or copies of the caller's."""
-        first = DividedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
-        last = DividedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
+        first = OutlinedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
+        last = OutlinedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
         analysis = self.context.analysis
         language = language_of_procedure(analysis.program, caller)
         if not all(_is_not_copied(call.arguments[n], language) for n in self.lent[parts.first.name]):
@@ -350,16 +359,16 @@ class SplitProcedures:
                 call.span,
             )
             return None
-        given = zip_longest(call.arguments, parts.whole.parameters[: len(call.arguments)])
-        again = [Evaluate(e, span=call.span) for a, dummy in given for e in _evaluated(a, dummy, language)]
-        done, *looked_up = analysis.walk([first, *again], caller)
+        pairs = zip_longest(call.arguments, parts.whole.parameters[: len(call.arguments)])
+        again = [Evaluate(e, span=call.span) for a, dummy in pairs for e in _evaluated(a, dummy, language)]
+        done, *looked_up = analysis.effects_of([first, *again], caller)
         if any(not is_only_read(e) or conflict(done, e, analysis.aliases) is not None for e in looked_up):
             return None
-        return Halves((first,), (last,))
+        return Split((first,), (last,))
 
     # ---- against what must come last ----------------------------------------------------------------------------------
 
-    def divide_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Halves | Conflict | None:
+    def split_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Split | Conflict | None:
         """Work of which a part is independent of ``ends``: that part, and the rest; or why there is none."""
         analysis = self.context.analysis
         # Text in two versions pays where it runs again and again.
@@ -369,38 +378,38 @@ class SplitProcedures:
         if isinstance(statement, Loop):
             return split_loop(analysis, statement, caller, self._early(ends, caller), edges)
         if isinstance(statement, Call):
-            return self._divide_call_against(statement, self._early(ends, caller), caller, edges)
+            return self._split_call_against(statement, self._early(ends, caller), caller, edges)
         return None
 
-    def divide_producer(
-        self, statement: Statement, caller: Procedure, start: Ends, apart: Apart
-    ) -> Halves | Conflict | None:
+    def split_work_before(
+        self, statement: Statement, caller: Procedure, start: Ends, apart: Independent
+    ) -> Split | Conflict | None:
         """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
         return split_producer(self.context.analysis, statement, caller, start, apart)
 
-    def _divide_call_against(
-        self, call: Call, caller_early: Apart, caller: Procedure, edges: Edges
-    ) -> Halves | Conflict | None:
+    def _split_call_against(
+        self, call: Call, caller_early: Independent, caller: Procedure, edges: Edges
+    ) -> Split | Conflict | None:
         analysis = self.context.analysis
         callee = analysis.program.resolve(call.name, caller)
         if callee is None:
             return None
-        if not self._may_be_divided(callee) or not _may_be_two(call):
+        if not self._may_be_outlined(callee) or not _may_be_two(call):
             return Conflict("parts", f"{callee.name} gives a result, or ends at several places", call.span)
-        if not self._sees_halves(caller, callee):
+        if not self._sees_outlined(caller, callee):
             return None
 
-        probes: dict[int, tuple[Statement, DividedCall]] = {}
+        probes: dict[int, tuple[Statement, OutlinedCall]] = {}
 
         def early(inner: Statement, chosen: Chosen | None = ()) -> bool:
             if rest:
-                *before, own = analysis.walk([*rest, inner], callee)
+                *before, own = analysis.effects_of([*rest, inner], callee)
                 private = self._local(callee, inner, rest)
                 if any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before):
                     return False
             key = f"{callee.key} trial"
             if id(inner) not in probes:
-                probes[id(inner)] = inner, DividedCall(key, call.arguments, original=call, span=call.span)
+                probes[id(inner)] = inner, OutlinedCall(key, call.arguments, original=call, span=call.span)
             program = analysis.program
             analysis.add(replace(callee, key=key, body=replace(callee.body, statements=(inner,))), callee)
             try:
@@ -428,17 +437,17 @@ class SplitProcedures:
             if not work:
                 rest.append(inner)
                 continue
-            halves = split_loop(analysis, inner, callee, early, edges) if isinstance(inner, Loop) else None
-            if isinstance(halves, Halves):
-                first += halves.first
-                rest += halves.last
+            split = split_loop(analysis, inner, callee, early, edges) if isinstance(inner, Loop) else None
+            if isinstance(split, Split):
+                first += split.first
+                rest += split.last
             else:
                 rest.append(inner)
-                reason = reason or halves
+                reason = reason or split
         if not works(first, analysis.program, callee) or not rest:
             return reason
         key = (callee.key, tuple(first), tuple(rest))
-        parts = self.by_conflict.get(key) or self._register(callee, Halves(tuple(first), tuple(rest)))
+        parts = self.by_conflict.get(key) or self._register(callee, Split(tuple(first), tuple(rest)))
         if parts is None:
             return None
         self.by_conflict[key] = parts
@@ -459,7 +468,7 @@ class SplitProcedures:
             free -= liveness.exposed(statement)
         return free
 
-    def _early(self, ends: Ends, caller: Procedure) -> Apart:
+    def _early(self, ends: Ends, caller: Procedure) -> Independent:
         """Tells of a statement that could stand where the work stands whether it conflicts with none of the ends."""
         analysis = self.context.analysis
         asked: dict[int, tuple[Statement, Effects, frozenset[str]]] = {}

@@ -21,9 +21,9 @@ from lapwing.overlap.ir.statements import Loop, While
 from lapwing.overlap.languages.registry import language_of
 from lapwing.overlap.source.spans import Source, Span
 from lapwing.overlap.transforms.context import Context
-from lapwing.overlap.transforms.progress.in_flight import UnderWay
+from lapwing.overlap.transforms.progress.in_flight import InFlight
 
-MOTION = "progress-calls"
+TRANSFORMATION = "progress-calls"
 Found = tuple[str, str, str]
 """An obligation that is not met, what was found instead, and advice."""
 
@@ -36,27 +36,27 @@ class CalledMeanwhile:
     left: frozenset[int]
     short: dict[Span, dict[str, Procedure]] = field(default_factory=dict)
 
-    def may_help(self, procedure: Procedure, under_way: UnderWay) -> bool:
+    def may_help(self, procedure: Procedure, in_flight: InFlight) -> bool:
         """Whether progress calls may stand in the procedure; if it works, and they may not, says why."""
-        found = self._in_the_way(procedure, under_way)
+        found = self._in_the_way(procedure, in_flight)
         if found is not None and _has_loops(procedure):
-            for site in _sites(under_way):
-                self.context.refuse(site, MOTION, *found, procedure.span)
+            for site in _sites(in_flight):
+                self.context.refuse(site, TRANSFORMATION, *found, procedure.span)
         return found is None
 
-    def is_short(self, procedure: Procedure, under_way: UnderWay) -> None:
+    def is_short(self, procedure: Procedure, in_flight: InFlight) -> None:
         """None of the procedure's loops is long enough."""
-        for site in _sites(under_way) if _has_loops(procedure) else ():
+        for site in _sites(in_flight) if _has_loops(procedure) else ():
             self.short.setdefault(site, {})[procedure.key] = procedure
 
     def say_short(self) -> None:
         """Of the transfers that no progress call helps."""
-        helped = {note.site for note in self.context.notes if note.made and note.motion == MOTION}
+        helped = {note.site for note in self.context.notes if note.made and note.transformation == TRANSFORMATION}
         for site in [site for site in self.short if site not in helped]:
             for procedure in self.short[site].values():
                 self.context.refuse(
                     site,
-                    MOTION,
+                    TRANSFORMATION,
                     "long loops hold other loops",
                     f"{procedure.name} has none that does",
                     "nothing, if it is soon over; else write the work out where it is called",
@@ -67,19 +67,19 @@ class CalledMeanwhile:
         """Whether the procedure's file calls MPI itself, and so can have a progress procedure of its own."""
         return procedure.source in self._communicating
 
-    def lender(self, procedure: Procedure, under_way: UnderWay) -> int | None:
+    def lender(self, procedure: Procedure, in_flight: InFlight) -> int | None:
         """The file whose progress procedure is called, where the procedure's own does not use MPI; None if none can help."""
         sources = self.context.analysis.program.sources
         own = sources[procedure.source]
-        found = {site.source for site in _sites(under_way)} - self.left
+        found = {site.source for site in _sites(in_flight)} - self.left
         # A file of another folder may be one that other programs are built of, too.
         near = (n for n in found if sources[n].path.parent == own.path.parent)
         return min((n for n in near if language_of(sources[n]).linkage == language_of(own).linkage), default=None)
 
-    def refuse_lending(self, procedure: Procedure, under_way: UnderWay) -> None:
+    def refuse_lending(self, procedure: Procedure, in_flight: InFlight) -> None:
         """No file that could help the procedure's own, which does not use MPI, is near."""
-        for site in _sites(under_way):
-            self.context.refuse(site, MOTION, *_nobody_lends(procedure), procedure.span)
+        for site in _sites(in_flight):
+            self.context.refuse(site, TRANSFORMATION, *_nobody_lends(procedure), procedure.span)
 
     @cached_property
     def _communicating(self) -> frozenset[int]:
@@ -107,7 +107,7 @@ class CalledMeanwhile:
             if procedure.name.lower() in named[language_of(program.sources[procedure.source]).linkage]
         )
 
-    def _in_the_way(self, procedure: Procedure, under_way: UnderWay) -> Found | None:
+    def _in_the_way(self, procedure: Procedure, in_flight: InFlight) -> Found | None:
         analysis, name = self.context.analysis, procedure.name
         source = analysis.program.sources[procedure.source]
         if procedure.source in self.left or language_of(source).is_header(source.path):
@@ -121,7 +121,7 @@ class CalledMeanwhile:
                 f"{name} may be called by others, or in a region that threads run",
                 "name all sources; give the work that hides messages a procedure of its own",
             )
-        if not self.uses_mpi(procedure) and self.lender(procedure, under_way) is None:
+        if not self.uses_mpi(procedure) and self.lender(procedure, in_flight) is None:
             return _nobody_lends(procedure)
         return None
 
@@ -131,8 +131,8 @@ def _nobody_lends(procedure: Procedure) -> Found:
     return ("a file that uses MPI is changed", found, "move it to such a file or its folder")
 
 
-def _sites(under_way: UnderWay) -> list[Span]:
-    return [site for sites in under_way.values() for site in sites]
+def _sites(in_flight: InFlight) -> list[Span]:
+    return [site for sites in in_flight.values() for site in sites]
 
 
 def _has_loops(procedure: Procedure) -> bool:

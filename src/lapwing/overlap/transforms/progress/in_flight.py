@@ -15,7 +15,7 @@ from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.context import Context
 
 Key = Expression | str
-UnderWay = dict[Key, tuple[Span, ...]]
+InFlight = dict[Key, tuple[Span, ...]]
 """A phase's slot, or a request, with the sites of the calls it came from."""
 
 
@@ -35,7 +35,7 @@ class Events:
     that count; None: all do."""
 
     context: Context
-    halves: dict[str, Procedure]
+    outlined: dict[str, Procedure]
     moved: frozenset[Span] | None = None
     _called: dict[str, list[Event]] = field(default_factory=dict)
 
@@ -49,16 +49,16 @@ class Events:
     def _counted(self, events: Iterable[Event]) -> list[Event]:
         return [event for event in events if not event.starts or self.moved is None or event.site in self.moved]
 
-    def started_in(self, half: Procedure) -> UnderWay:
+    def in_flight_in(self, part: Procedure) -> InFlight:
         """What of a divided procedure is under way when its last part begins: what ends there and does not start there before."""
-        own: UnderWay = {}
-        under_way: UnderWay = {}
-        for event in self._inside(half):
+        own: InFlight = {}
+        in_flight: InFlight = {}
+        for event in self._inside(part):
             missing = not event.starts and (not own if event.key is None else event.key not in own)
             if missing and (self.moved is None or event.site in self.moved):
-                under_way[_name(event)] = (event.site,)
+                in_flight[_name(event)] = (event.site,)
             happens(event, (event.site,), own)
-        return under_way
+        return in_flight
 
     def _of_others(self, statement: Statement, procedure: Procedure) -> list[Event]:
         if isinstance(statement, Written):
@@ -72,7 +72,7 @@ class Events:
         if not isinstance(statement, Call):
             return []
         analysis = self.context.analysis
-        callee = self.halves.get(statement.name or "") or analysis.program.resolve(statement.name, procedure)
+        callee = self.outlined.get(statement.name or "") or analysis.program.resolve(statement.name, procedure)
         if callee is None or not analysis.graph.reaches_mpi(analysis.origin(callee).key):
             return []
         if callee.key not in self._called:
@@ -91,18 +91,18 @@ class Events:
                 yield from self._of_others(statement, procedure)
 
 
-def happens(event: Event, sites: tuple[Span, ...], under_way: UnderWay) -> None:
+def happens(event: Event, sites: tuple[Span, ...], in_flight: InFlight) -> None:
     """Changes ``under_way`` to what is after the event; ``sites``: of all that came with it."""
     if event.starts:
-        under_way[_name(event)] = sites
+        in_flight[_name(event)] = sites
         return
     if isinstance(event.key, str):
         # Copies of sends that are not waited for are mostly gone when what others sent has come.
-        for sent in [k for k in under_way if isinstance(k, str) and k.startswith("send")]:
-            del under_way[sent]
-        under_way.pop(event.key, None)
+        for sent in [k for k in in_flight if isinstance(k, str) and k.startswith("send")]:
+            del in_flight[sent]
+        in_flight.pop(event.key, None)
         return
-    requests = [k for k in under_way if isinstance(k, Expression) or k.startswith("request")]
+    requests = [k for k in in_flight if isinstance(k, Expression) or k.startswith("request")]
     every = event.every
     if event.key is not None and event.key in requests:
         requests = [event.key]
@@ -111,7 +111,7 @@ def happens(event: Event, sites: tuple[Span, ...], under_way: UnderWay) -> None:
         array, every = _array(event.key), True
         requests = [k for k in requests if array is not None and _array(k) == array]
     for request in requests if every else requests[:1]:
-        del under_way[request]
+        del in_flight[request]
 
 
 def _array(key: Key) -> Expression | None:

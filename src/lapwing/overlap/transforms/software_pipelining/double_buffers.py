@@ -23,7 +23,7 @@ from lapwing.affine.affine import Affine
 from lapwing.affine.intersection import covers
 from lapwing.affine.sections import Range, Section
 from lapwing.overlap import mpi
-from lapwing.overlap.analysis.dependence import meet
+from lapwing.overlap.analysis.dependence import may_overlap
 from lapwing.overlap.analysis.effects.effects import Effects
 from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.analysis.manager import Analysis
@@ -120,24 +120,24 @@ class DoubleBufferFinder:
                 others = [o for o in self._between if self._clash(whole, o)]
                 if not others:
                     continue
-                obstacle = self._unshadowed(access, others, statement)
+                obstacle = self._unbuffered(access, others, statement)
                 if obstacle is not None:
                     return obstacle
                 assert access.symbol is not None
                 written = any(o.writes for o in others)
                 needed[access.symbol] = needed.get(access.symbol, False) or written
-        shadows = []
+        double_buffers = []
         for symbol, written in needed.items():
-            shadow = self._shadow(symbol, written)
-            if isinstance(shadow, Obstacle):
-                return shadow
-            shadows.append(shadow)
-        return tuple(shadows)
+            double_buffer = self._double_buffer(symbol, written)
+            if isinstance(double_buffer, Obstacle):
+                return double_buffer
+            double_buffers.append(double_buffer)
+        return tuple(double_buffers)
 
     def _clash(self, one: Access, other: Access) -> bool:
-        return (one.writes or other.writes) and meet(one, other, self._analysis.aliases)
+        return (one.writes or other.writes) and may_overlap(one, other, self._analysis.aliases)
 
-    def _unshadowed(self, access: Access, others: Sequence[Access], statement: Statement) -> Obstacle | None:
+    def _unbuffered(self, access: Access, others: Sequence[Access], statement: Statement) -> Obstacle | None:
         name = access.symbol.name if access.symbol is not None else "memory"
         if access.symbol is None or not self._written(access.symbol, access.through):
             return Obstacle(
@@ -156,7 +156,7 @@ class DoubleBufferFinder:
 
     # ---- one variable -------------------------------------------------------------------------------------------------
 
-    def _shadow(self, symbol: Symbol, written: bool) -> DoubleBuffer | Obstacle:
+    def _double_buffer(self, symbol: Symbol, written: bool) -> DoubleBuffer | Obstacle:
         users = self._users(symbol)
         why = self._cannot_be_renamed(symbol, users)
         spots = self._spots(symbol)
@@ -167,15 +167,15 @@ class DoubleBufferFinder:
         allocation = allocation_of(self._analysis, symbol, self._procedure.source) if symbol.pointer else None
         if symbol.pointer and allocation is None:
             return self._no_home(symbol, "its memory does not come from one malloc in the same file", users)
-        shadow = DoubleBuffer(symbol, Taken.COPY, spots or (), allocation=allocation)
+        double_buffer = DoubleBuffer(symbol, Taken.COPY, spots or (), allocation=allocation)
         ranges = self._ranges(symbol, users)
         if ranges is not None:
-            shadow = replace(shadow, taken=Taken.RANGES, ranges=ranges)
-            return replace(shadow, sent=self._is_sent(shadow))
+            double_buffer = replace(double_buffer, taken=Taken.RANGES, ranges=ranges)
+            return replace(double_buffer, sent=self._is_sent(double_buffer))
         if not symbol.pointer and self._is_written_first(symbol, users):
-            return replace(shadow, taken=Taken.ALL)
+            return replace(double_buffer, taken=Taken.ALL)
         if not written and (not symbol.pointer or symbol in self._rows_of_ranks()):
-            return shadow
+            return double_buffer
         return Obstacle(
             "what the early work writes is known to the element",
             f"not known which elements of {symbol.name} are written",
@@ -294,18 +294,18 @@ class DoubleBufferFinder:
         rows = [a for a, p in zip(self._transfer.arguments, message.parameters, strict=False) if p.role in roles]
         return [row.symbol for row in rows if isinstance(row, Name)]
 
-    def _is_sent(self, shadow: DoubleBuffer) -> bool:
+    def _is_sent(self, double_buffer: DoubleBuffer) -> bool:
         """Whether the transfer can send the shadow: it names the variable once, and nothing that stays before it does."""
-        assert shadow.ranges is not None
+        assert double_buffer.ranges is not None
         transfer = self._transfer
         kind = argument_of(transfer, mpi.Role.TYPE)
-        named = [e for e in transfer.every_expression() if e == Name(shadow.symbol)]
+        named = [e for e in transfer.every_expression() if e == Name(double_buffer.symbol)]
         if transfer.name not in _SENDS_ROWS or len(named) != 1 or not isinstance(kind, Constant):
             return False
-        if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or shadow.ranges.counters.dimensions is None:
+        if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or double_buffer.ranges.counters.dimensions is None:
             return False
         staying = [self._analysis.plain(s, self._procedure) for s in self._work.staying]
-        return not any(self._concerns(a, shadow.symbol) for effects in staying for a in effects.accesses)
+        return not any(self._concerns(a, double_buffer.symbol) for effects in staying for a in effects.accesses)
 
     def _counters_can_be_kept(self, counters: Symbol) -> bool:
         kind = counters.type
@@ -345,13 +345,13 @@ class DoubleBufferFinder:
 def allocation_of(analysis: Analysis, symbol: Symbol, source: int) -> Allocation | None:
     """The statement that gives the pointer its memory, if it stands in this source, nothing else ever gives it any and it can be
     repeated."""
-    value = analysis.aliases.unchanged_pointer(symbol)
+    value = analysis.aliases.only_definition(symbol)
     if value is None or not _is_fresh(value) or value.span is None or value.span.source != source:
         return None
     text = analysis.program.sources[source]
     for procedure in analysis.program.procedures.values():
         for statement in procedure.body.walk():
-            target = _given(statement, value.span)
+            target = _assigned_value(statement, value.span)
             if target == Name(symbol) and target.span is not None:
                 once = _count_words(text, statement.span, symbol.name) == 1
                 sizes = _sizes_of(value)
@@ -371,7 +371,7 @@ def not_global_numbers(symbol: Symbol) -> str | None:
     return None
 
 
-def _given(statement: Statement, value: Span) -> Expression | None:
+def _assigned_value(statement: Statement, value: Span) -> Expression | None:
     """What the statement gives the value that stands there."""
     if isinstance(statement, Assign) and statement.operator is None and statement.value.span == value:
         return statement.target
@@ -421,6 +421,6 @@ def _count_words(source: Source, span: Span, word: str) -> int:
     return len(re.findall(rf"\b{re.escape(word)}\b", text))
 
 
-def touched(effects: Iterable[Effects], procedure: Procedure) -> list[Access]:
+def accessed(effects: Iterable[Effects], procedure: Procedure) -> list[Access]:
     """What is touched but for the procedure's own variables."""
     return list(dict.fromkeys(a for e in effects for a in e.accesses if not is_own(a, procedure)))

@@ -55,13 +55,13 @@ class Lookahead:
 
 
 def find_lookahead(
-    analysis: Analysis, work: Prologue, shadows: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
+    analysis: Analysis, work: Prologue, double_buffers: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
 ) -> Lookahead | str | None:
     """How the transfer can start a turn ahead; why not, or None if the early work does not even hold what it sends.
 
     ``rest``: all that a turn touches but for the transfer and the early work.
     """
-    if not any(shadow.sent for shadow in shadows):
+    if not any(double_buffer.sent for double_buffer in double_buffers):
         return None
     buffer = argument_of(transfer, mpi.Role.RECV_BUFFER)
     if not isinstance(buffer, Name) or not buffer.symbol.pointer:
@@ -82,20 +82,20 @@ def find_lookahead(
         # What is under way all the time (no symbol) has the address.
         if (access.writes or access.symbol is None) and analysis.aliases.may_overlap(access.memory, memory):
             return f"{received.name} is written in the loop by others, too"
-    rows = _rows(analysis, work, shadows, transfer, rest)
+    rows = _rows(analysis, work, double_buffers, transfer, rest)
     if isinstance(rows, str):
         return rows
     return Lookahead(received, allocation, rows, not _written_by_others(analysis, received, transfer))
 
 
 def _rows(
-    analysis: Analysis, work: Prologue, shadows: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
+    analysis: Analysis, work: Prologue, double_buffers: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
 ) -> tuple[DoubleBuffer, ...] | str:
     """The shadows among the transfer's arguments; the others stay the same throughout the loop, or why not."""
     message = message_of(transfer)
     assert message is not None
     written = [a for a in (*rest, *(a for e in work.effects for a in e.accesses)) if a.writes]
-    by_symbol = {shadow.symbol: shadow for shadow in shadows}
+    by_symbol = {double_buffer.symbol: double_buffer for double_buffer in double_buffers}
     rows: dict[Symbol, DoubleBuffer] = {}
     for argument, parameter in zip(transfer.arguments, message.parameters, strict=True):
         if parameter.role in (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER) or isinstance(argument, Constant):
@@ -104,9 +104,9 @@ def _rows(
             return "a type of the program's own, which may have gaps"
         if not isinstance(argument, Name) or argument.symbol.storage is not Storage.GLOBAL:
             return f"an argument of {message.name} is not known a turn ahead"
-        shadow = by_symbol.get(argument.symbol)
-        if shadow is not None and shadow.ranges is None:
-            rows[argument.symbol] = shadow
+        double_buffer = by_symbol.get(argument.symbol)
+        if double_buffer is not None and double_buffer.ranges is None:
+            rows[argument.symbol] = double_buffer
             continue
         memory: frozenset[Memory] = analysis.aliases.objects(argument, work.procedure)
         memory |= analysis.aliases.pointees(argument, work.procedure)

@@ -27,28 +27,28 @@ class LookaheadText:
 
     def __init__(
         self,
-        ahead: Lookahead,
+        lookahead: Lookahead,
         procedure: str,
-        shadows: Mapping[str, str],
+        double_buffers: Mapping[str, str],
         fresh: Callable[[str], str],
         language: Language,
     ) -> None:
         """``procedure``: its name. ``shadows``: their names by the keys of their variables. ``fresh``: makes a name new."""
-        self.received = ahead.received
+        self.received = lookahead.received
         self._language = language
-        self._rows = ahead.rows
-        self._only = ahead.only
-        self._shadows = shadows
+        self._rows = lookahead.rows
+        self._only = lookahead.only
+        self._double_buffers = double_buffers
         self.started = fresh(f"{procedure}_started")
-        self.other = fresh(f"{ahead.received.name}_other")
-        self.bytes = fresh(f"{ahead.received.name}_bytes")
+        self.other = fresh(f"{lookahead.received.name}_other")
+        self.bytes = fresh(f"{lookahead.received.name}_bytes")
         self._same = fresh(f"{procedure}_same")
         self._high = fresh(f"{procedure}_high")
         self._brought = fresh(f"{procedure}_brought")
         self._extent = fresh(f"{procedure}_extent")
         self._may_start = fresh(f"{procedure}_may_start")
         self._arrive = fresh(f"{procedure}_arrive")
-        self.sent_rows = {row.symbol.key: fresh(f"{row.symbol.name}_sent") for row in ahead.rows}
+        self.sent_rows = {row.symbol.key: fresh(f"{row.symbol.name}_sent") for row in lookahead.rows}
         """What the transfer reads while the next early work writes the rows' shadows."""
 
     def starting(
@@ -66,7 +66,7 @@ class LookaheadText:
                 instead[place] = self.other
             elif isinstance(argument, Name) and argument.symbol.key in self.sent_rows:
                 instead[place] = self.sent_rows[argument.symbol.key]
-        (call,) = emitter.phase(replace(start, instead=tuple(instead.items()), unless=None))
+        (call,) = emitter.operation(replace(start, instead=tuple(instead.items()), unless=None))
         sent_next = self._asked(start, instead, emitter)
         brought_now = self._asked(start, {}, emitter)[_SENT_WITH:] if self._only else []
         return (
@@ -134,7 +134,10 @@ class LookaheadText:
         """The function that says whether the next transfer may start, and prepares what it needs."""
         name = self.received.name
         lines = [
-            *(copy(self.sent_rows[row.symbol.key], self._shadows[row.symbol.key], row.symbol) for row in self._rows),
+            *(
+                copy(self.sent_rows[row.symbol.key], self._double_buffers[row.symbol.key], row.symbol)
+                for row in self._rows
+            ),
             f"{self._brought} = {self._extent}(lw_brought, lw_places, lw_kind, lw_comm);",
             f"if ({self.other} == NULL || {self._brought} < 0 || !{inside}(lw_counts, lw_displs, lw_type, lw_comm)) return 0;",
             f"if (!{self._same}) {{",

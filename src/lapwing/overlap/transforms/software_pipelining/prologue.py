@@ -53,9 +53,9 @@ class Prologue:
         turn a rank are not."""
         if not works(self.early, analysis.program, self.procedure):
             return False
-        turns = [_turns(s, analysis) for s in self.early if message_of(s) is None]
+        iterations = [_trip_count(s, analysis) for s in self.early if message_of(s) is None]
         calls = any(isinstance(inner, Call) and message_of(inner) is None for s in self.early for inner in s.walk())
-        return calls or sum(t if t is not None else _LEAST_TURNS for t in turns) >= _LEAST_TURNS
+        return calls or sum(t if t is not None else _LEAST_ITERATIONS for t in iterations) >= _LEAST_ITERATIONS
 
     @property
     def collectives(self) -> tuple[Call, ...]:
@@ -70,16 +70,16 @@ def _is_collective(statement: Statement) -> bool:
 
 
 # A thousand turns of a small loop take about as long as a message of a fast network does.
-_LEAST_TURNS = 1000
+_LEAST_ITERATIONS = 1000
 _RANKS = 64
 
 
-def _turns(statement: Statement, analysis: Analysis) -> int | None:
+def _trip_count(statement: Statement, analysis: Analysis) -> int | None:
     """How often the innermost statements of a loop nest run; None where that is not known."""
-    inside = [_turns(s, analysis) for block in statement.blocks() for s in block.statements]
+    inside = [_trip_count(s, analysis) for block in statement.blocks() for s in block.statements]
     if isinstance(statement, While) or None in inside:
         return None
-    total = max(1, sum(turns or 0 for turns in inside))
+    total = max(1, sum(iterations or 0 for iterations in inside))
     if not isinstance(statement, Loop):
         return total if inside else 0
     if any(isinstance(e, Name) and e.symbol in analysis.rank_counts for e in statement.upper.walk()):
@@ -123,7 +123,7 @@ class PrologueFinder:
         place = next(n for n, s in enumerate(statements) if s is transfer)
         self._before = statements[:place]
         self._after = statements[place:]
-        self._effects = analysis.walk(self._before, procedure)
+        self._effects = analysis.effects_of(self._before, procedure)
         liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure), analysis.shared(procedure))
         self._followed = liveness.followed
         self._exposed = [liveness.exposed(s) for s in self._before]

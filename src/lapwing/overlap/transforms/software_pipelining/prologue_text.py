@@ -55,9 +55,9 @@ class PrologueText:
         self,
         program: Program,
         work: Prologue,
-        shadows: tuple[DoubleBuffer, ...],
+        double_buffers: tuple[DoubleBuffer, ...],
         transfer: Call,
-        ahead: Lookahead | None,
+        lookahead: Lookahead | None,
         meanwhile: Sequence[Statement],
         stem_of: Callable[[int], str],
         *,
@@ -70,7 +70,7 @@ class PrologueText:
         self._program = program
         self._procedure = work.procedure
         self._work = work
-        self._shadows = shadows
+        self._double_buffers = double_buffers
         self._transfer = transfer
         self._meanwhile = meanwhile
         self._stem_of = stem_of
@@ -89,19 +89,21 @@ class PrologueText:
         self.next_name = fresh(f"{name}_next")
         self._done_name = fresh(f"{name}_done")
         self._take_name = fresh(f"{name}_take")
-        self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in shadows}
-        self._sent = next((s for s in shadows if s.sent), None)
+        self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in double_buffers}
+        self._sent = next((s for s in double_buffers if s.sent), None)
         if self._sent is not None:
             self._keep_name = fresh(f"{name}_keep")
             self._kept_flag = fresh(f"{name}_kept")
             self._inside_name = fresh(f"{name}_inside")
             self._outgoing_name = fresh(f"{name}_outgoing")
             self._other_name = fresh(f"{self._sent.symbol.name}_sent")
-        self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in shadows if _is_copied_memory(s)}
-        self._ahead = LookaheadText(ahead, name, self._names, fresh, self._language) if ahead is not None else None
+        self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in double_buffers if _is_copied_memory(s)}
+        self._lookahead = (
+            LookaheadText(lookahead, name, self._names, fresh, self._language) if lookahead is not None else None
+        )
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
-            for s in shadows
+            for s in double_buffers
             if s.ranges is not None
         }
 
@@ -114,7 +116,7 @@ class PrologueText:
             f"/* lapwing: this turn's {self.early_name} was done in the turn before, or is done now */",
             f"if (!{self._done_name}) {self.early_name}({arguments});",
             f"{self._done_name} = 0;",
-            *((f"{self._take_name}();",) if self._shadows else ()),
+            *((f"{self._take_name}();",) if self._double_buffers else ()),
             *_without_warning(unused),
         )
 
@@ -152,8 +154,8 @@ class PrologueText:
         if bytes_name is not None:
             sizes = " * ".join(f"({self._source.text(size)})" for size in allocation.sizes)
             lines.append(f"{bytes_name} = (size_t){sizes};")
-        if self._ahead is not None and symbol == self._ahead.received:
-            lines += self._ahead.allocated()
+        if self._lookahead is not None and symbol == self._lookahead.received:
+            lines += self._lookahead.allocated()
         return tuple(lines)
 
     def _homes(self, symbol: Symbol) -> list[str]:
@@ -161,15 +163,15 @@ class PrologueText:
         names = [self._names[symbol.key]] if symbol.key in self._names else []
         if self._sent is not None and self._sent.symbol == symbol:
             names.append(self._other_name)
-        if self._ahead is not None:
-            names += [self._ahead.sent_rows[symbol.key]] if symbol.key in self._ahead.sent_rows else []
-            names += [self._ahead.other] if symbol == self._ahead.received else []
+        if self._lookahead is not None:
+            names += [self._lookahead.sent_rows[symbol.key]] if symbol.key in self._lookahead.sent_rows else []
+            names += [self._lookahead.other] if symbol == self._lookahead.received else []
         return names
 
     def _size_name(self, symbol: Symbol) -> str | None:
         """The variable that holds how many bytes the pointer was given."""
-        if self._ahead is not None and symbol == self._ahead.received:
-            return self._ahead.bytes
+        if self._lookahead is not None and symbol == self._lookahead.received:
+            return self._lookahead.bytes
         return self._bytes.get(symbol.key)
 
     def start(self, start: SplitPhaseOperation) -> SplitPhaseOperation:
@@ -186,17 +188,17 @@ class PrologueText:
         return replace(
             start,
             instead=((place, f"{self._outgoing_name}({', '.join(texts)})"),),
-            unless=self._ahead.started if self._ahead is not None else None,
+            unless=self._lookahead.started if self._lookahead is not None else None,
         )
 
     def starting_ahead(self, start: SplitPhaseOperation) -> tuple[str, ...]:
         """Lines after the transfer's end; none if the next one does not start there."""
-        if self._ahead is None or self._sent is None:
+        if self._lookahead is None or self._sent is None:
             return ()
-        needs = SupportRequirements(self._stem_of(self._procedure.source))
-        emitter = self._language.emitter(self._source, needs, self._stem_of)
+        requirements = SupportRequirements(self._stem_of(self._procedure.source))
+        emitter = self._language.emitter(self._source, requirements, self._stem_of)
         sent = self._names[self._sent.symbol.key]
-        return self._ahead.starting(start, self._done_name, sent, emitter, self._step)
+        return self._lookahead.starting(start, self._done_name, sent, emitter, self._step)
 
     def declaration_for(self, caller: Procedure) -> Insertion:
         """Another file's declaration of the flag."""
@@ -207,14 +209,14 @@ class PrologueText:
     def insertions(self) -> list[Insertion]:
         procedure = self._procedure
         number = procedure.source
-        users = [procedure, *(s.allocation.procedure for s in self._shadows if s.allocation is not None)]
+        users = [procedure, *(s.allocation.procedure for s in self._double_buffers if s.allocation is not None)]
         first = min((p for p in users if p.source == number), key=lambda p: p.span.start)
-        shadows = "".join(self._declarations())
-        needs = SupportRequirements(self._stem_of(number))
-        early = self._early(needs)
+        double_buffers = "".join(self._declarations())
+        requirements = SupportRequirements(self._stem_of(number))
+        early = self._early(requirements)
         return [
-            Insertion(number, self._above(first), shadows + "\n"),
-            Insertion(number, procedure.span.start, early, needs.progresses),
+            Insertion(number, self._above(first), double_buffers + "\n"),
+            Insertion(number, procedure.span.start, early, requirements.progresses),
         ]
 
     def _declarations(self) -> list[str]:
@@ -223,10 +225,10 @@ class PrologueText:
             "/* lapwing: the next turn's work is done early, on copies of what others still need */\n",
             f"{static}int {self.next_name};\nstatic int {self._done_name};\n",
         ]
-        for shadow in self._shadows:
-            symbol, name = shadow.symbol, self._names[shadow.symbol.key]
-            if shadow.sent:
-                lines += self._two_shadows(shadow)
+        for double_buffer in self._double_buffers:
+            symbol, name = double_buffer.symbol, self._names[double_buffer.symbol.key]
+            if double_buffer.sent:
+                lines += self._two_buffers(double_buffer)
             elif symbol.pointer:
                 lines.append(f"static {self._language.variable(symbol.type.text, name)}\n")
             else:
@@ -235,10 +237,10 @@ class PrologueText:
                 lines.append(f"static size_t {self._bytes[symbol.key]};\n")
         if self._sent is not None:
             lines.append(f"static int {self._kept_flag};\n")
-        return lines if self._ahead is None else [*lines, *self._ahead.declarations(_sizes)]
+        return lines if self._lookahead is None else [*lines, *self._lookahead.declarations(_sizes)]
 
-    def _two_shadows(self, shadow: DoubleBuffer) -> list[str]:
-        symbol, names = shadow.symbol, (self._names[shadow.symbol.key], self._other_name)
+    def _two_buffers(self, double_buffer: DoubleBuffer) -> list[str]:
+        symbol, names = double_buffer.symbol, (self._names[double_buffer.symbol.key], self._other_name)
         if symbol.pointer:
             return [f"static {self._language.variable(symbol.type.text, name)}\n" for name in names]
         rooms = f"{names[0]}_rooms"
@@ -247,51 +249,53 @@ class PrologueText:
             *(f"static {symbol.type.text} *{name} = {rooms}[{number}];\n" for number, name in enumerate(names)),
         ]
 
-    def _early(self, needs: SupportRequirements) -> str:
+    def _early(self, requirements: SupportRequirements) -> str:
         """The procedure that does the early work, and the one that takes over what it wrote."""
         source, procedure = self._source, self._procedure
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
         opening = head.index("(", re.search(rf"\b{re.escape(procedure.name)}\b", head).end())  # type: ignore[union-attr]
         kept = "".join(
             f"static {self._language.variable(*self._kept_type(s, side))}\n"
-            for s in self._shadows
+            for s in self._double_buffers
             for side in (0, 1)
             if s.ranges
         )
         statements: list[Statement] = []
         declared = False
-        ranged = {id(s.ranges.statement): s for s in self._shadows if s.ranges is not None}
+        ranged = {id(s.ranges.statement): s for s in self._double_buffers if s.ranges is not None}
         for statement, written in zip(self._work.early, self._meanwhile, strict=True):
             if not declared and not isinstance(statement, Declare):
                 declared = True
                 if first := (*_without_warning(unused(self._work.early)), *self._copies()):
                     statements.append(Written(first, span=NOWHERE))
-            shadow = ranged.get(id(statement))
-            if shadow is not None:
-                statements.append(Written((self._keeping(shadow, 0),), span=NOWHERE))
+            double_buffer = ranged.get(id(statement))
+            if double_buffer is not None:
+                statements.append(Written((self._keeping(double_buffer, 0),), span=NOWHERE))
             statements.append(written)
-            if shadow is not None:
-                statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
-        emitter = self._language.emitter(source, needs, self._stem_of)
+            if double_buffer is not None:
+                statements.append(Written((self._keeping(double_buffer, 1),), span=NOWHERE))
+        emitter = self._language.emitter(source, requirements, self._stem_of)
         renderer = _Renaming(source, procedure, emitter, self._renames())
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
-        take = self._take() if self._shadows else ""
+        take = self._take() if self._double_buffers else ""
         take = self._keep() + self._inside() + self._outgoing() + take if self._sent is not None else take
-        if self._ahead is not None:
-            take += self._ahead.functions(self._inside_name, self._copy, self._function)
+        if self._lookahead is not None:
+            take += self._lookahead.functions(self._inside_name, self._copy, self._function)
         text = renderer.block(block).rstrip()
         kept += "\n" if kept else ""
         return f"{kept}static void {self.early_name}{head[opening:]}{text}\n}}\n\n{take}"
 
     def _renames(self) -> list[Edit]:
-        edits = [Edit(spot.start, spot.end, self._names[s.symbol.key]) for s in self._shadows for spot in s.spots]
+        edits = [
+            Edit(spot.start, spot.end, self._names[s.symbol.key]) for s in self._double_buffers for spot in s.spots
+        ]
         return sorted(edits, key=lambda e: e.start)
 
     def _copies(self) -> tuple[str, ...]:
         return tuple(
             self._copy(self._names[s.symbol.key], s.symbol.name, s.symbol)
-            for s in self._shadows
+            for s in self._double_buffers
             if s.taken is Taken.COPY
         )
 
@@ -299,43 +303,43 @@ class PrologueText:
         size = self._bytes.get(symbol.key)
         return _copy(to, origin, symbol) if size is None else f"memcpy({to}, {origin}, {size});"
 
-    def _kept_type(self, shadow: DoubleBuffer, side: int) -> tuple[str, str, tuple[str, ...]]:
-        assert shadow.ranges is not None
-        counters = shadow.ranges.counters
+    def _kept_type(self, double_buffer: DoubleBuffer, side: int) -> tuple[str, str, tuple[str, ...]]:
+        assert double_buffer.ranges is not None
+        counters = double_buffer.ranges.counters
         sizes = _sizes(counters) if counters.storage is Storage.GLOBAL else _numbers(counters)
-        return counters.type.text, self._kept_name(shadow, side), sizes
+        return counters.type.text, self._kept_name(double_buffer, side), sizes
 
-    def _kept_name(self, shadow: DoubleBuffer, side: int) -> str:
-        names = self._counters[shadow.symbol.key]
+    def _kept_name(self, double_buffer: DoubleBuffer, side: int) -> str:
+        names = self._counters[double_buffer.symbol.key]
         return names.after if side else names.before
 
-    def _keeping(self, shadow: DoubleBuffer, side: int) -> str:
-        assert shadow.ranges is not None
-        counters = shadow.ranges.counters
+    def _keeping(self, double_buffer: DoubleBuffer, side: int) -> str:
+        assert double_buffer.ranges is not None
+        counters = double_buffer.ranges.counters
         name = self._names.get(counters.key, counters.name)
-        return _copy(self._kept_name(shadow, side), name, counters)
+        return _copy(self._kept_name(double_buffer, side), name, counters)
 
     def _take(self) -> str:
         """The procedure that takes over what the early work wrote, but what is sent first."""
         lines: list[str] = []
         variables: list[str] = []
-        for shadow in self._shadows:
-            symbol, name = shadow.symbol, self._names[shadow.symbol.key]
-            if shadow.sent:
+        for double_buffer in self._double_buffers:
+            symbol, name = double_buffer.symbol, self._names[double_buffer.symbol.key]
+            if double_buffer.sent:
                 lines.append(f"{self._kept_flag} = 0;")
-            elif shadow.ranges is None:
+            elif double_buffer.ranges is None:
                 lines.append(self._copy(symbol.name, name, symbol))
             else:
-                if shadow.ranges.counters.dimensions is not None:
+                if double_buffer.ranges.counters.dimensions is not None:
                     variables = ["size_t lw_i, lw_n, lw_count;"]
-                lines += self._taking_ranges(shadow)
+                lines += self._taking_ranges(double_buffer)
         return self._function(f"static void {self._take_name}(void)", variables, lines)
 
-    def _taking_ranges(self, shadow: DoubleBuffer) -> list[str]:
-        step, symbol, name = self._step, shadow.symbol, self._names[shadow.symbol.key]
-        before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
-        assert shadow.ranges is not None
-        if shadow.ranges.counters.dimensions is None:
+    def _taking_ranges(self, double_buffer: DoubleBuffer) -> list[str]:
+        step, symbol, name = self._step, double_buffer.symbol, self._names[double_buffer.symbol.key]
+        before, after = self._kept_name(double_buffer, 0), self._kept_name(double_buffer, 1)
+        assert double_buffer.ranges is not None
+        if double_buffer.ranges.counters.dimensions is None:
             return [
                 f"if ({after} > {before})",
                 f"{step}memcpy({symbol.name} + {before}, {name} + {before}, "
@@ -439,7 +443,7 @@ class _Renaming(Renderer):
         return "".join([*pieces, super().text(at, end)])
 
 
-def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] | None:
+def next_iteration_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] | None:
     """The loop says whether another turn will come: its condition, of the turn after. None if the header does not show it."""
     source = program.sources[loop.span.source]
     assert isinstance(loop.step, Number)
@@ -460,8 +464,8 @@ def _without_warning(unused: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"(void){name};" for name in unused)
 
 
-def _is_copied_memory(shadow: DoubleBuffer) -> bool:
-    return shadow.symbol.pointer and shadow.taken is Taken.COPY
+def _is_copied_memory(double_buffer: DoubleBuffer) -> bool:
+    return double_buffer.symbol.pointer and double_buffer.taken is Taken.COPY
 
 
 def _copy(to: str, origin: str, symbol: Symbol) -> str:

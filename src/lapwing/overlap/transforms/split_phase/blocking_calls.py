@@ -30,7 +30,7 @@ from lapwing.overlap.languages.language import Language
 from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 
-MOTION = "nonblocking"
+TRANSFORMATION = "nonblocking"
 
 
 @dataclass
@@ -44,13 +44,19 @@ class BlockingCalls:
         message = message_of(statement)
         if message is None or not isinstance(statement, Call):
             return (statement,)
-        divide = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(message.name)
-        if divide is None or not self.context.allowed(MOTION) or not self.context.allowed("clone-buffer"):
+        split_collective = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(
+            message.name
+        )
+        if (
+            split_collective is None
+            or not self.context.allowed(TRANSFORMATION)
+            or not self.context.allowed("clone-buffer")
+        ):
             return (statement,)
         if statement.label is not None:
             self._refuse(statement, *LABELLED)
             return (statement,)
-        return divide(statement)
+        return split_collective(statement)
 
     def _receive(self, call: Call) -> Sequence[Statement]:
         if not self._may_be_copied(call, mpi.Role.RECV_BUFFER, mpi.Role.TYPE) or self._has_wildcard(call):
@@ -157,7 +163,7 @@ class BlockingCalls:
         return name is not None
 
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
-        self.context.refuse(call.span, MOTION, obligation, found, advice)
+        self.context.refuse(call.span, TRANSFORMATION, obligation, found, advice)
 
     def _language(self) -> Language:
         return language_of_procedure(self.context.analysis.program, self.procedure)

@@ -36,7 +36,7 @@ from lapwing.overlap.transforms.split_phase.blocking_calls import (
     is_written_out,
 )
 
-MOTION = "nonblocking"
+TRANSFORMATION = "nonblocking"
 KINDS = frozenset(
     f"MPI_{name}"
     for name in """Bcast Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Reduce Allreduce Reduce_scatter
@@ -52,7 +52,7 @@ class Collectives:
     uniformity: Uniformity
     _apart: dict[str, tuple[Site, ...]] = field(default_factory=dict)
 
-    def divide(self, call: Statement, procedure: Procedure) -> Sequence[Statement]:
+    def split(self, call: Statement, procedure: Procedure) -> Sequence[Statement]:
         """Start and end in the place of a collective that may be taken apart; otherwise the statement."""
         return _InProcedure(self, procedure).change(call)
 
@@ -61,12 +61,12 @@ class Collectives:
         message = message_of(call)
         assert message is not None
         if message.name not in self._apart:
-            self._apart[message.name] = self.uniformity.sites_apart(message.name)
+            self._apart[message.name] = self.uniformity.divergent_sites(message.name)
         own = self.uniformity.site(call, procedure)
         if own is not None and own.divergence is not None:
             return own, own.divergence
         for other in self._apart[message.name]:
-            if other.divergence is not None and (own is None or self.uniformity.may_meet(own, other)):
+            if other.divergence is not None and (own is None or self.uniformity.may_match(own, other)):
                 return other, other.divergence
         return None
 
@@ -82,7 +82,7 @@ class _InProcedure:
         message = message_of(statement)
         if message is None or message.name not in KINDS or not isinstance(statement, Call):
             return (statement,)
-        if not self.whole.context.allowed(MOTION) or not self._may_be_divided(statement):
+        if not self.whole.context.allowed(TRANSFORMATION) or not self._may_be_split(statement):
             return (statement,)
         slot = self.whole.context.next_slot(self.procedure.source)
         return (
@@ -92,7 +92,7 @@ class _InProcedure:
 
     # ---- obligations --------------------------------------------------------------------------------------------------
 
-    def _may_be_divided(self, call: Call) -> bool:
+    def _may_be_split(self, call: Call) -> bool:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
             return False
@@ -176,7 +176,7 @@ class _InProcedure:
         name = call.name if site.span == call.span else f"{site.name or 'what may call it'} in {place}"
         self.whole.context.refuse(
             call.span,
-            MOTION,
+            TRANSFORMATION,
             "every call that may match it changes, too",
             f"{name} is not run alike by all ranks: {divergence.what}",
             "call it at one place that all ranks come to, under conditions that do not depend on the rank",
@@ -185,7 +185,7 @@ class _InProcedure:
         return False
 
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
-        self.whole.context.refuse(call.span, MOTION, obligation, found, advice)
+        self.whole.context.refuse(call.span, TRANSFORMATION, obligation, found, advice)
 
     def _language(self) -> Language:
         return language_of_procedure(self.whole.context.analysis.program, self.procedure)

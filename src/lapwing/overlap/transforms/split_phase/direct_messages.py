@@ -76,19 +76,19 @@ class DirectMessages:
             between = _between(procedure.body, start, end)
             if between is None:
                 continue
-            lent, *others = self.analysis.walk([replace(start, copies=False), *between], procedure)
+            lent, *others = self.analysis.effects_of([replace(start, copies=False), *between], procedure)
             if any(effects.barrier is not None or effects.leaves is not None for effects in others):
                 continue
             copies = any(data_conflict(lent, effects, self.analysis.aliases) is not None for effects in others)
             alone = all(message_conflict(lent, _receiving(effects)) is None for effects in others)
             yield start.slot, (copies, alone and self._may_be_plain(start, procedure))
 
-    def _may_be_plain(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
-        own = phase.wait is None and id(phase.call) in self.blocking
-        stays = phase.part is not Part.SEND or (procedure.source, phase.slot) not in self.moved
-        if not own or not stays or not self._is_array(phase, procedure):
+    def _may_be_plain(self, operation: SplitPhaseOperation, procedure: Procedure) -> bool:
+        own = operation.wait is None and id(operation.call) in self.blocking
+        is_invariant = operation.part is not Part.SEND or (procedure.source, operation.slot) not in self.moved
+        if not own or not is_invariant or not self._is_array(operation, procedure):
             return False
-        size = self._bytes(phase, procedure)
+        size = self._bytes(operation, procedure)
         return size is None or size <= SHORT_MESSAGE
 
     def _is_short(self, send: SplitPhaseOperation, procedure: Procedure) -> bool:
@@ -99,19 +99,19 @@ class DirectMessages:
         self.refuse(send.call, *too_small(f"{size} bytes"))
         return True
 
-    def _bytes(self, phase: SplitPhaseOperation, procedure: Procedure) -> int | None:
+    def _bytes(self, operation: SplitPhaseOperation, procedure: Procedure) -> int | None:
         """The length of the message, if it is known."""
-        count, kind = (argument_of(phase.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
+        count, kind = (argument_of(operation.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
         size = mpi.TYPE_SIZES[kind.name][2] if isinstance(kind, Constant) and kind.name in mpi.TYPE_SIZES else None
         if count is None or size is None:
             return None
-        ((_, values),) = self.analysis.walk_with_values([phase], procedure)
+        ((_, values),) = self.analysis.effects_with_values([operation], procedure)
         elements = values.affine(count)
         return elements.constant * size if elements is not None and not elements.terms else None
 
-    def _is_array(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
+    def _is_array(self, operation: SplitPhaseOperation, procedure: Procedure) -> bool:
         """Whether the buffer is an array's own memory, as far as the language cares."""
-        buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
+        buffer = argument_of(operation.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
         return buffer is not None and is_array_memory(buffer, language_of_procedure(self.analysis.program, procedure))
 
 
@@ -127,9 +127,9 @@ def _pairs(procedure: Procedure) -> Iterable[tuple[SplitPhaseOperation, SplitPha
     for statement in procedure.body.walk():
         if isinstance(statement, SplitPhaseOperation) and statement.copies and statement.part is not Part.SEND:
             parts.setdefault(statement.slot, []).append(statement)
-    for phases in parts.values():
-        if [phase.part for phase in phases] == [Part.POST, Part.ARRIVE]:
-            yield phases[0], phases[1]
+    for operations in parts.values():
+        if [operation.part for operation in operations] == [Part.POST, Part.ARRIVE]:
+            yield operations[0], operations[1]
 
 
 def _between(block: Block, start: SplitPhaseOperation, end: SplitPhaseOperation) -> tuple[Statement, ...] | None:
@@ -168,16 +168,16 @@ def _before(statement: Statement, end: SplitPhaseOperation) -> tuple[Statement, 
     return None if inner is None else (*asked, *block.statements[:place], *inner)
 
 
-def _branch(statement: Statement, phase: SplitPhaseOperation) -> tuple[int, Block] | None:
+def _branch(statement: Statement, operation: SplitPhaseOperation) -> tuple[int, Block] | None:
     """The branch of a conditional that holds the phase, and where."""
     if not isinstance(statement, If | Compound):
         return None
     for block in statement.blocks():
         for place, inner in enumerate(block.statements):
-            if _holds(inner, phase):
+            if _holds(inner, operation):
                 return place, block
     return None
 
 
-def _holds(statement: Statement, phase: SplitPhaseOperation) -> bool:
-    return any(inner is phase for inner in statement.walk())
+def _holds(statement: Statement, operation: SplitPhaseOperation) -> bool:
+    return any(inner is operation for inner in statement.walk())

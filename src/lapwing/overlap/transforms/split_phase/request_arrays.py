@@ -37,13 +37,13 @@ from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, is_written_out
 
-MOTION = "wait-later"
+TRANSFORMATION = "wait-later"
 
 
 def take_over_array(context: Context, procedure: Procedure) -> Block:
     """The procedure's body with such an exchange in phases; itself if there is none."""
     program = context.analysis.program
-    if not context.allowed(MOTION) or procedure.kind == "program" or procedure.name == "main":
+    if not context.allowed(TRANSFORMATION) or procedure.kind == "program" or procedure.name == "main":
         return procedure.body
     statements = procedure.body.statements
     waits = [n for n, s in enumerate(statements) if _is(s, "MPI_Waitall")]

@@ -26,7 +26,7 @@ from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_written_out, may_be_copied
 
-MOTION = "wait-later"
+TRANSFORMATION = "wait-later"
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class _Use:
 
 def take_over(context: Context, procedure: Procedure) -> Block:
     """The procedure's body with its certain pairs of Irecv and Wait as phases."""
-    if not context.allowed(MOTION) or not context.allowed("clone-buffer"):
+    if not context.allowed(TRANSFORMATION) or not context.allowed("clone-buffer"):
         return procedure.body
     language = language_of_procedure(context.analysis.program, procedure)
     uses: dict[Symbol, list[_Use]] = {}
     foreign: set[str] = set()
     _collect(procedure.body, (), procedure.body, None, uses, foreign)
     foreign |= context.analysis.named_elsewhere(procedure)
-    phases: dict[int, SplitPhaseOperation] = {}
+    operations: dict[int, SplitPhaseOperation] = {}
     for symbol, calls in uses.items():
         seen = symbol.key in foreign or symbol.storage is not Storage.LOCAL or is_hosts(symbol, procedure)
         if seen or symbol.dimensions is not None:
@@ -62,25 +62,25 @@ def take_over(context: Context, procedure: Procedure) -> Block:
                 slot = context.next_slot(procedure.source)
                 status = argument_of(wait.call, mpi.Role.STATUS)
                 common = {"copies": True, "wait": wait.call, "status": status}
-                phases[id(receive.call)] = SplitPhaseOperation(
+                operations[id(receive.call)] = SplitPhaseOperation(
                     Part.POST,
                     receive.call,
                     slot,
                     span=receive.call.span,
                     **common,  # type: ignore[arg-type]
                 )
-                phases[id(wait.call)] = SplitPhaseOperation(
+                operations[id(wait.call)] = SplitPhaseOperation(
                     Part.ARRIVE,
                     receive.call,
                     slot,
                     span=wait.call.span,
                     **common,  # type: ignore[arg-type]
                 )
-    if not phases:
+    if not operations:
         return procedure.body
 
     def change(statement: Statement) -> Sequence[Statement]:
-        return (phases.get(id(statement), statement),)
+        return (operations.get(id(statement), statement),)
 
     return rewrite(procedure.body, change)
 

@@ -87,20 +87,20 @@ def _makes(symbol: Symbol, value: Expression | None) -> Iterator[Expression]:
     return (inner for e in (value, *bounds) if e is not None for inner in e.walk())
 
 
-def _written(phase: SplitPhaseOperation) -> Iterator[Expression]:
+def _written(operation: SplitPhaseOperation) -> Iterator[Expression]:
     """What the text of a phase names: its request is a slot's, and a second part says only where the message goes."""
-    message = mpi.lookup(phase.call.name or "")
+    message = mpi.lookup(operation.call.name or "")
     assert message is not None
-    for argument, parameter in zip(phase.call.arguments, message.parameters, strict=False):
-        arrives = phase.part is Part.ARRIVE and parameter.role is mpi.Role.RECV_BUFFER
-        arrives = arrives and (phase.copies or phase.plain_if_short)
-        starts = phase.part not in (Part.ARRIVE, Part.END) and parameter.role not in (
+    for argument, parameter in zip(operation.call.arguments, message.parameters, strict=False):
+        arrives = operation.part is Part.ARRIVE and parameter.role is mpi.Role.RECV_BUFFER
+        arrives = arrives and (operation.copies or operation.plain_if_short)
+        starts = operation.part not in (Part.ARRIVE, Part.END) and parameter.role not in (
             mpi.Role.REQUEST,
             mpi.Role.STATUS,
         )
         if arrives or starts:
             yield from argument.walk()
-    for more in (phase.status, phase.call.result):
+    for more in (operation.status, operation.call.result):
         if more is not None:
             yield from more.walk()
 
