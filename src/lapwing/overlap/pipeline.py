@@ -1,4 +1,4 @@
-"""A program in, its communications' fate and the changed files out."""
+"""The pipeline of passes: from a program to the outcome of its communications and the changed files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from lapwing.overlap.transforms.split_phase.waits import take_over
 
 
 def rewrite(program: Program, options: Options) -> Outcome:
-    """Move what may be moved. Nothing is written: the outcome holds the files' new contents."""
+    """Run all passes on a program. Writes no file: the outcome holds the files' new contents."""
     began = time.perf_counter()
     rewriter = _Rewriter(program, options)
     rewriter.run()
@@ -78,12 +78,12 @@ class _Rewriter:
         self.read = program
         self.context = Context(Analysis(program, reassociates=options.reassociate), options)
         self.splits = SplitProcedures(self.context)
-        self._outlined: dict[str, list[OutlinedProcedure]] = {}  # callers may have divided it differently
+        self._outlined: dict[str, list[OutlinedProcedure]] = {}  # callers may split it differently
         self.insertions: tuple[Insertion, ...] = ()
-        self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
-        self._remarks: dict[Span, str] = {}  # comments for statements that are as they were, but elsewhere
-        self._left = frozenset[int]()  # sources that stay as they are
-        self._finalizing = frozenset[int]()  # those that call drains
+        self._moves: list[tuple[Procedure, Statement]] = []  # starts that were moved up, and what they now precede
+        self._remarks: dict[Span, str] = {}  # comments for unchanged statements that were moved
+        self._left = frozenset[int]()  # sources that are left unchanged
+        self._finalizing = frozenset[int]()  # those that call drain procedures
 
     @property
     def now(self) -> Program:
@@ -105,13 +105,13 @@ class _Rewriter:
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
             body = rewrite_tree(body, partial(collectives.split, procedure=procedure))
             self._replace(replace(procedure, body=body))
-        # From here on what procedures do, seen from outside, stays what it is.
+        # From here on the procedures' externally visible effects no longer change.
         self.context.analysis.forget_changed()
         for key in self._bottom_up():
             if self.now.procedures[key].source not in self._left:
                 self._move_code(self.now.procedures[key])
                 if self.context.analysis.graph.callers(key):
-                    # They ask for it next; here most of it has just been walked.
+                    # Callers need the summary next, and most of it has just been analysed here.
                     self.context.analysis.summary(self.now.procedures[key])
                 self.context.analysis.forget_prefixes()
         for key in self.read.procedures:
@@ -188,7 +188,7 @@ class _Rewriter:
             )
 
     def _remark(self, move: Move, procedure: Procedure) -> None:
-        """A comment for what stands elsewhere now, but as it is written; parts of what was taken apart have their own."""
+        """A comment for a statement that was moved but not rewritten; split-phase operations have comments of their own."""
         if move.transformation in ("start-earlier", "together"):
             moved, where = move.statement, "comes before what it does not need"
         elif move.transformation == "wait-later":
@@ -202,7 +202,7 @@ class _Rewriter:
             self._remarks[moved.span] = f"lapwing: {name} {where}"
 
     def _communicating(self, statement: Statement, procedure: Procedure) -> str | None:
-        """The name of the first call in the statement that communicates, itself or in the program's own procedures."""
+        """The name of the first call in the statement that communicates, directly or in the program's own procedures."""
         for inner in statement.walk():
             if isinstance(inner, Call) and self._communicates(inner, procedure):
                 message = message_of(inner)
@@ -214,7 +214,7 @@ class _Rewriter:
         return message_of(call) is not None if callee is None else self.context.analysis.graph.reaches_mpi(callee.key)
 
     def _sites(self, statement: Statement, procedure: Procedure) -> Iterable[Span]:
-        """Where the MPI calls, and the calls of procedures that communicate, stood that the statement is made of."""
+        """The original places of the MPI calls, and the calls of communicating procedures, that the statement is made of."""
         for inner in statement.walk():
             if isinstance(inner, SplitPhaseOperation):
                 yield inner.call.span
@@ -225,9 +225,9 @@ class _Rewriter:
                 yield inner.span
 
     def _leave_out_copies(self) -> None:
-        """Of messages that turn out to need none."""
+        """Removes the copies of messages that turn out to need none."""
         self.context.analysis.forget_changed()
-        # A pipelined loop changes the order of all that is in it.
+        # A pipelined loop changes the order of everything in it.
         blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
 
         def refuse(call: Call, obligation: str, found: str, advice: str) -> None:
@@ -241,8 +241,8 @@ class _Rewriter:
                 self._replace(changed)
 
     def _moved_slots(self) -> frozenset[tuple[int, int]]:
-        """Source and slot of all communications that were put before others, themselves or with a call of their procedure, and of
-        all in divided procedures, which are arranged once more when they are divided."""
+        """Source and slot of all communications that were moved before others, themselves or with a call of their procedure,
+        and of all in outlined procedures, to which code motion was applied once more when they were split."""
         found: set[tuple[int, int]] = set()
         seen: set[str] = set()
         split = [self.now.procedures[part.key] for part in self._outlined_procedures()]
@@ -261,7 +261,8 @@ class _Rewriter:
         return frozenset(found)
 
     def _spread_slots(self) -> frozenset[tuple[int, int]]:
-        """Source and slot of receives whose phases stand in several procedures: a loop's last turn may be in another half."""
+        """Source and slot of receives whose operations are in several procedures: a loop's last iteration may be in another
+        outlined part."""
         found: Counter[tuple[int, int]] = Counter()
         for key in self._written():
             procedure = self.now.procedures[key]
@@ -272,13 +273,13 @@ class _Rewriter:
         return frozenset(slot for slot, procedures in found.items() if procedures > 1)
 
     def _written(self) -> list[str]:
-        """Keys of the procedures that have a body in the end; the others are divided."""
+        """Keys of the procedures that keep a body; the others are replaced by their outlined parts."""
         keys = [*self.read.procedures, *(part.key for part in self._outlined_procedures())]
         return [key for key in keys if key not in self._outlined]
 
     def _progress(self) -> None:
-        """Progress calls into loops that run while something that was moved is under way; callers first, who say what is for
-        their callees."""
+        """Inserts progress calls into loops that run while moved communication is in flight; callers first, since they
+        determine what is in flight in their callees."""
         self.context.analysis.forget_changed()
         moved = self._moved_sites()
         if not moved:
@@ -311,7 +312,7 @@ class _Rewriter:
         called.say_short()
 
     def _moved_sites(self) -> frozenset[Span]:
-        """Where the MPI calls stand of which something was moved, also with a call of the procedure that they are in."""
+        """The places of the MPI calls of which an operation was moved, by itself or with a call of its procedure."""
         made = {note.site for note in self.context.notes if note.made}
         graph = self.context.analysis.graph
         called = {
@@ -324,7 +325,7 @@ class _Rewriter:
         return frozenset(made | {s.call.span or s.statement.span for s in inside if s.target is Target.MPI})
 
     def _with_starts(self, moved: frozenset[Span], events: Events) -> frozenset[Span]:
-        """With the sites of the transfers whose waits are among those that were moved, of which this says so."""
+        """The sites, with those of the transfers whose waits were moved, for which notes are added."""
         found = set(moved)
         made: dict[Span, list[Note]] = {}
         for note in self.context.notes:
@@ -342,26 +343,26 @@ class _Rewriter:
         return frozenset(found)
 
     def progress_calls(self) -> int:
-        """How many loops let MPI go on with what is under way."""
+        """The number of loops with progress calls."""
         bodies = (self.now.procedures[key].body for key in self._written())
         return sum(isinstance(statement, Progress | StripMinedLoop) for body in bodies for statement in body.walk())
 
     def _lenders(self) -> Iterable[int]:
-        """Numbers of the files whose progress procedures others call."""
+        """Numbers of the files whose progress procedures other files call."""
         for key in self._written():
             for statement in self.now.procedures[key].body.walk():
                 if isinstance(statement, Progress) and statement.lender is not None:
                     yield statement.lender
 
     def _top_down(self, keys: Sequence[str]) -> list[str]:
-        """Callers before what they call; halves stand where the whole stood."""
+        """Callers before callees; outlined parts take the place of the whole."""
         analysis = self.context.analysis
         rank = {key: number for number, key in enumerate(analysis.graph.bottom_up)}
         whole = {key: analysis.origin(self.now.procedures[key]).key for key in keys}
         return sorted(keys, key=lambda key: rank.get(whole[key], 0), reverse=True)
 
     def _say_split_phase(self) -> None:
-        """Of every blocking call that stayed taken apart."""
+        """Notes every blocking call that remains split-phase."""
         for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._outlined_procedures()):
             for statement in procedure.body.walk():
                 if not isinstance(statement, SplitPhaseOperation) or statement.part not in _OUTLINED:
@@ -386,10 +387,10 @@ class _Rewriter:
         if body is not procedure.body:
             self._replace(replace(procedure, body=body))
 
-    # ---- divided procedures -------------------------------------------------------------------------------------------
+    # ---- outlined procedures ------------------------------------------------------------------------------------------
 
     def _use_outlined(self) -> None:
-        """Finds the procedures whose halves are called; they become calls of both."""
+        """Finds the procedures whose outlined parts are called; their bodies become calls of both."""
         every = {
             part.key: d
             for d in (*self.splits.outlined.values(), *self.splits.by_conflict.values())
@@ -455,7 +456,7 @@ class _Rewriter:
         return tuple(change for change in every if change.after != change.before)
 
     def _check_macros(self, edits: dict[int, list[Edit]], emitters: Mapping[int, Emitter]) -> None:
-        """Compilers are to say so where they are given a macro that was taken as undefined."""
+        """Inserts checks that make compilers reject a macro that was taken as undefined."""
         changed = [n for n, found in edits.items() if found or (n in emitters and emitters[n].requirements.anything)]
         for number, check in undefined_macros.checks(self.read, changed).items():
             source = self.read.sources[number]
@@ -477,8 +478,7 @@ class _Rewriter:
         return language_of(source).emitter(source, requirements, self._stem)
 
     def _stem(self, number: int) -> str:
-        """The file's name as an identifier, with its number where two files have the same one, or what it names is something
-        else, too."""
+        """The file's name as an identifier, with its number where two files share one, or the name it forms is taken."""
         mine = self._stems[number]
         free = self._stems.count(mine) == 1 and not _SUPPORT_NAMES.fullmatch(mine)
         return mine if free else f"{mine}_{number}"
@@ -489,7 +489,7 @@ class _Rewriter:
 
     def _outlined_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[OutlinedProcedure]) -> Edit:
         source, language = renderer.source, language_of(renderer.source)
-        # From the line's beginning: fixed form means something by its columns.
+        # From the beginning of the line, as columns matter in fixed form.
         start, end = source.data.rfind(b"\n", 0, original.span.start) + 1, original.span.end
         head = source.data[start : original.body.span.start].decode("latin-1")
         foot = source.data[original.body.span.end : end].decode("latin-1")
@@ -505,7 +505,7 @@ class _Rewriter:
     def _with_outlined(
         self, whole: Procedure, divisions: Sequence[OutlinedProcedure]
     ) -> Iterable[tuple[Procedure, Block]]:
-        """What the procedure was divided into, then the procedure itself, which calls two halves, if anybody may call it."""
+        """The outlined parts of the procedure, then the procedure itself, as calls of two parts, if it may still be called."""
         needed = self._may_be_called(whole)
         for part in (part for outlined in divisions for part in (outlined.first, outlined.last)):
             if part.key not in self._outlined:
@@ -525,16 +525,16 @@ class _Rewriter:
         yield whole, replace(whole.body, statements=tuple(calls))
 
     def _may_be_called(self, whole: Procedure) -> bool:
-        """Whether anybody calls a divided procedure as a whole: C's static functions are seen to be called, or not."""
+        """Whether an outlined procedure may be called as a whole: all calls of C's static functions are visible."""
         if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
             return True
-        # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
+        # A prototype, a pointer to it or a macro names it where it is neither defined nor called.
         source = self.read.sources[whole.source]
         return language_of(source).is_named_elsewhere(source, whole.name, self._calls[whole.source, whole.name])
 
     @cached_property
     def _calls(self) -> Counter[tuple[int, str]]:
-        """How many calls of each name the sources held."""
+        """The number of calls of each name in the sources."""
         return Counter(
             (procedure.source, name)
             for procedure in self.read.procedures.values()
@@ -544,18 +544,18 @@ class _Rewriter:
 
     @cached_property
     def _called(self) -> frozenset[str]:
-        """Names of what the procedures call in the end."""
+        """The names that the final procedures call."""
         bodies = (self.now.procedures[key].body for key in self._written())
         return frozenset(name for body in bodies for statement in body.walk() for name in called_in(statement))
 
     def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
-        """Every file that calls a half that does not stand before declares it, if it must, before the first function that
-        does."""
+        """Every file that calls an outlined part declares it before the first caller, if the language requires that and it is
+        not defined before."""
         for number, source in enumerate(self.read.sources):
             language = language_of(source)
             if not language.declares_parts or number not in edits:
                 continue
-            callers: dict[str, list[int]] = {}  # by the halves that they call
+            callers: dict[str, list[int]] = {}  # by the outlined parts that they call
             for key in self._written():
                 procedure = self.now.procedures[key]
                 if procedure.source != number:
@@ -570,14 +570,14 @@ class _Rewriter:
                 part, first = self.now.procedures[key], min(places)
                 whole = self.context.analysis.origin(part)
                 if part.source == number and whole.span.start < first:
-                    continue  # it stands before them all
+                    continue  # it is defined before all of them
                 head = language.declaration(self.read, whole, number, first)
-                assert head is not None, key  # outlining/split_procedure.py asked
+                assert head is not None, key  # checked by outlining/split_procedure.py
                 heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, part.name)};\n"
             edits[number] += [Edit(first, first, text) for first, text in heads.items()]
 
     def _drain(self) -> None:
-        """Copies that may still be on their way are waited for before MPI ends."""
+        """Inserts waits, before MPI is finalised, for copies that may still be in flight."""
         keys = [*self.read.procedures, *(part.key for part in self._outlined_procedures())]
         copying = sorted(
             {
@@ -626,7 +626,7 @@ class _Rewriter:
 
 
 def renamed(text: str, old: str, new: str) -> str:
-    """The procedure's name ``old`` in its head as ``new``: the word before the arguments, else the first that is it."""
+    """Renames a procedure in its head from ``old`` to ``new``: the word before the arguments, else its first occurrence."""
     name = rf"\b{re.escape(old)}\b"
     called = re.search(rf"{name}(?=\s*\()", text, re.IGNORECASE)
     found = called or re.search(name, text, re.IGNORECASE)
@@ -638,7 +638,7 @@ def _ended(foot: str, old: str, new: str) -> str:
 
 
 def _advice(reason: Conflict, call: Call) -> str:
-    """What to do where a part of ``call`` cannot pass something."""
+    """The advice where an operation of ``call`` cannot pass something."""
     if reason.kind == "unknown":
         return barrier_advice(reason.what)
     needed = {e.symbol.name for argument in call.arguments for e in argument.walk() if isinstance(e, Name)}
@@ -651,8 +651,8 @@ def _as_call(procedure: Procedure) -> Call:
     return Call(procedure.name, (), span=NOWHERE)
 
 
-_LONGEST_STEM = 24  # Fortran's names have 63 characters, the longest around it are those of collectives
-# File names that would make a support module's name that of something in one, or of a procedure beside one.
+_LONGEST_STEM = 24  # Fortran's names have at most 63 characters; the longest with a stem are the collectives'
+# File names for which a support module's name would equal that of an entity in one, or of a procedure beside one.
 _SUPPORT_NAMES = re.compile(
     r"slot|copy(_array|_in|_out)?|touch(_array|_scalar)?|.*_(post|status|room|bytes|hold|settle|drain|progress)(_if_long)?"
     r"|.*_(send|receive|received|receive_held|arrive)(_if_long)?_\d+"
@@ -667,7 +667,7 @@ _OBLIGATIONS = {
     "turns": "turns of the loop that makes what is sent may change places",
     "rounding": "what turns of a loop add up does not depend on their order",
 }
-# The same of work after a wait that could not be divided.
+# The same for computation after a wait that could not be split.
 _WORK = {
     "turns": (
         "turns of the loop that needs the message may change places",

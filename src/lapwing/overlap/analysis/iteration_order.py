@@ -1,7 +1,7 @@
-"""May turns of a loop change places?
+"""Whether a loop carries a dependence, or its iterations may be reordered.
 
-Obligation. What one turn does conflicts with nothing that another does, where arrays and scalars that every turn writes before it
-reads, and that nobody needs afterwards, do not count; nor do scalars that turns accumulate in whatever order (reductions.py).
+Obligation: no iteration conflicts with another. Privatisable arrays and scalars (those that every iteration writes before it
+reads, and that are dead after the loop) do not count; nor do reductions, whose order does not matter (reductions.py).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def carries_no_dependence(
     backwards: bool = False,
     accumulated: frozenset[str] = frozenset(),
 ) -> bool:
-    """Whether ``ones`` of one turn conflict with ``others`` of another turn (``backwards``: of a later turn) in nothing.
+    """Whether ``ones`` of one iteration never conflict with ``others`` of another (``backwards``: of a later one).
 
-    ``body``: what a turn does, all of them in order. ``accumulated``: keys of scalars of which the order does not matter.
+    ``body``: all statements of an iteration, in order. ``accumulated``: keys of reduction scalars, whose order does not matter.
     """
     terms = analysis.terms
     here = terms.of_variable(loop.variable)
@@ -59,7 +59,7 @@ def carries_no_dependence(
 
 
 def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects:
-    """The same of another turn: what depends on these variables may be worth something else there."""
+    """The same effects in another iteration, where whatever depends on these variables may differ."""
 
     def elsewhere(section: Section) -> Section:
         names = (n for n in section.names if terms.origin.get(n, frozenset()) & varying)
@@ -75,7 +75,7 @@ def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects
 
 
 def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
-    """Variables that every turn writes before it reads them, and whose last values nobody needs."""
+    """Privatisable variables: written in every iteration before they are read, and dead after the loop."""
     liveness = analysis.liveness(procedure)
     if liveness.everything:
         return counters(liveness, procedure)
@@ -97,12 +97,12 @@ def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[
 
 
 def _exposed_in_order(liveness: Liveness, body: Block) -> frozenset[str]:
-    """Scalars a turn may read before it writes them."""
+    """Scalars with upward-exposed reads in an iteration."""
     return liveness.exposed(Compound(body, span=body.span))
 
 
 def _only_in(loop: Loop, procedure: Procedure, symbol: Symbol) -> bool:
-    """Whether nothing outside the loop names the variable."""
+    """Whether the variable is named only in the loop."""
     inside = {id(s) for s in loop.walk()}
     return not any(_names(s, symbol) for s in procedure.body.walk() if id(s) not in inside)
 
@@ -112,7 +112,7 @@ def _names(statement: Statement, symbol: Symbol) -> bool:
 
 
 def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol: Symbol) -> bool:
-    """Whether every element that the block reads was written, in the same list of statements, before."""
+    """Whether every element that the block reads was written before, in the same statement list."""
     referenced = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
     if len(referenced) == 1 and not _names(referenced[0], symbol):
         match referenced[0]:

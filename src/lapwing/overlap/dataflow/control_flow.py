@@ -1,10 +1,10 @@
 """The control-flow graph of a procedure, and of a whole program with communication edges (P2's MPI-CFG).
 
-A loop has three nodes: its head, done once; its top, where every turn begins; and its turn, where every turn ends:
+A loop has three nodes: its head, executed once; its top, where every iteration begins; and its latch, where every iteration ends:
 
-    head → top → body → turn → what follows
+    head → top → body → latch → what follows
       ↓     ↑_____________|         ↑
-      |_____________________________|   (no turn at all)
+      |_____________________________|   (no iteration at all)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENTRY, EXIT = 0, 1
 
 
 class Part(enum.Enum):
-    """What of its statement a node stands for. WHOLE of one with blocks is its condition."""
+    """Which part of its statement a node stands for. WHOLE of a statement with blocks is its condition."""
 
     WHOLE = enum.auto()
     HEAD = enum.auto()
@@ -33,10 +33,10 @@ class Way(enum.Enum):
     """How control gets from one node to the next."""
 
     ON = enum.auto()
-    ENTER = enum.auto()  # from a loop's head into its first turn
-    BACK = enum.auto()  # from the end of a turn to the next, or a goto that goes back
-    LEAVE = enum.auto()  # from the end of the last turn
-    SKIP = enum.auto()  # past a loop that takes no turn
+    ENTER = enum.auto()  # from a loop's head into its first iteration
+    BACK = enum.auto()  # from the end of an iteration to the next, or a goto that goes back
+    LEAVE = enum.auto()  # from the end of the last iteration
+    SKIP = enum.auto()  # past a loop without iterations
     THEN = enum.auto()  # an If's condition holds
     ELSE = enum.auto()  # it does not
 
@@ -114,13 +114,13 @@ class MessageFlow:
 
 # ---- building ---------------------------------------------------------------------------------------------------------
 
-# Edges whose end is not made yet.
+# Edges whose end does not exist yet.
 _Loose = list[tuple[int, Way]]
 
 
 @dataclass
 class _Enclosing:
-    """A loop being read: where EXIT and CYCLE go. ``leaving``: breaks; ``turning``: continues."""
+    """An enclosing loop, while its body is read: the open ends of its breaks and continues."""
 
     loop: Statement
     breaks: _Loose = field(default_factory=list)
@@ -192,7 +192,7 @@ class _Builder:
                 self._jump(statement, node)
                 return []
             case Opaque():
-                # It may hold a jump to anywhere.
+                # It may contain a jump to anywhere.
                 self._returns += here
                 self._jumps.append((node, None))
         return here
@@ -248,7 +248,7 @@ class _Builder:
             if label is not None and label in self._labels:
                 targets: Iterable[int] = (self._labels[label],)
             else:
-                # A label that is not seen stands in what could not be read.
+                # A missing label is in text that could not be read.
                 targets = [*self._labels.values(), *(number for number in unread if number != start)]
             for target in targets:
                 self._edges.append((start, target, Way.BACK if target <= start else Way.ON))

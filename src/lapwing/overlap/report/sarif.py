@@ -1,7 +1,7 @@
 """The report as SARIF 2.1.0, which editors and code hosts show beside the code.
 
-A rule is a motion ("nonblocking"), or a motion's obligation that failed ("clone-buffer/the-buffer-is-…"). What was done is
-a note; what failed is a warning where nothing else was done for that communication, and a note where something was.
+A rule is a transformation ("nonblocking"), or a failed obligation of one ("clone-buffer/the-buffer-is-…"). A transformation
+that was made is a note; a refusal is a warning if nothing else was done for that communication, else a note.
 """
 
 from __future__ import annotations
@@ -130,5 +130,5 @@ def _uri(path: Path) -> str:
 
 
 def _slug(text: str) -> str:
-    """A text as part of an identifier that stays the same from run to run."""
+    """A text as part of an identifier, the same in every run."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""What the transfer function asks about the whole program."""
+"""What the transfer function needs to know about the whole program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an MPI call, or a part of one that a motion took apart, does to memory, to the environment and to other ranks."""
+"""The effects of an MPI call, or of a split-phase operation, on memory, on the environment and on other ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression],
     """An MPI call of the program."""
     parameters = state.language().parameters(message)
     if message.kind is mpi.Kind.COMPLETION or message.name in ("MPI_Start", "MPI_Startall"):
-        # First: the call itself changes the requests.
+        # First, since the call itself changes the requests.
         state.found += _in_flight(state, message, arguments)
     for number, argument in enumerate(arguments):
         parameter = parameters[number] if number < len(parameters) else None
@@ -70,7 +70,7 @@ def _read_buffer(state: State, argument: Expression) -> None:
 def _buffer_argument(
     state: State, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
 ) -> bool:
-    """A buffer of which it is certain what elements it is."""
+    """A buffer whose section is certain."""
     if parameter.role not in _BUFFER_ROLES or state.sectionless:
         return False
     found = section_of(message, number, arguments, state.environment, state.declared, state.language())
@@ -99,7 +99,7 @@ def _access_beyond(
 
 
 def _remember_in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
-    """What the request of a nonblocking call stands for from here on."""
+    """Records what the request of a nonblocking call stands for from here on."""
     slots = slots_of(message, arguments, state.environment, state.declared)
     if slots is None:
         state.environment.forget_requests()
@@ -121,7 +121,7 @@ def _remember_in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[
 
 
 def _in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
-    """Buffers of the nonblocking calls that this one may complete, or start: in between they belong to MPI."""
+    """The buffers of the nonblocking calls that this one may complete or start: between the two they belong to MPI."""
     place = mpi.index_of(message, mpi.Role.REQUEST)
     place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
     if place is None or place >= len(arguments):
@@ -140,14 +140,14 @@ def _in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[Expressio
 
 
 def _still(state: State, access: Access) -> Access:
-    """An access that lasts; what a pointer pointed to then it may point to no more."""
+    """The access as it persists past changes of its pointer, which may since point elsewhere."""
     if access.symbol is None or not access.through or not state.environment.is_changed(access.symbol):
         return access
     return replace(access, section=None, stale=True)
 
 
 def of_split_phase(state: State, operation: SplitPhaseOperation) -> None:
-    """A communication's part touches its buffers when it copies, or as long as they are in use."""
+    """A split-phase operation: it accesses its buffers when it copies, or while they are in use."""
     call = operation.call
     assert call.name is not None
     message = mpi.lookup(call.name)
@@ -161,7 +161,7 @@ def of_split_phase(state: State, operation: SplitPhaseOperation) -> None:
             if number < len(parameters) and parameters[number].role not in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
                 _message_argument(state, argument, parameters[number])
     if operation.part is not Part.SEND:
-        # One communication's parts keep their order, and its next one waits for its end.
+        # The operations of one communication keep their order, and its next instance waits for its end.
         slot = frozenset({Memory(f"slot {state.procedure.source}:{operation.slot}")})
         state.found.append(Access(None, None, True, False, False, slot, state.where))
     parameters = state.language().parameters(message)
@@ -170,7 +170,7 @@ def of_split_phase(state: State, operation: SplitPhaseOperation) -> None:
             break
         parameter = parameters[number]
         if not operation.copies and parameter.role in _BUFFER_ROLES:
-            # It must be the same memory at the start and at the end, as if each read what the other left.
+            # Start and end must see the same memory, as if each read what the other wrote.
             parameter = replace(parameter, reads=True)
         if _concerns(operation, parameter):
             if not _buffer_argument(state, message, number, arguments, parameter):
@@ -188,7 +188,7 @@ def of_split_phase(state: State, operation: SplitPhaseOperation) -> None:
 
 
 def _concerns(operation: SplitPhaseOperation, parameter: mpi.Parameter) -> bool:
-    """Whether this part of a communication reads or writes the argument."""
+    """Whether this operation of a communication reads or writes the argument."""
     role = parameter.role
     if role in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
         return False
@@ -196,12 +196,12 @@ def _concerns(operation: SplitPhaseOperation, parameter: mpi.Parameter) -> bool:
     if role is mpi.Role.SEND_BUFFER:
         return starting or not operation.copies
     if role in (mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER):
-        # In place, memory belongs to MPI from the start to the end.
+        # Without a copy, the memory belongs to MPI from start to end.
         return not operation.copies or operation.part in _ENDINGS or role is mpi.Role.BOTH_BUFFER
     if role in (mpi.Role.STATUS, mpi.Role.STATUSES, mpi.Role.IERROR):
         return operation.part in _ENDINGS or operation.part is Part.SEND
     if role in (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPES):
-        return True  # they must not change while MPI may still look at them
+        return True  # they must not change while MPI may still read them
     return starting
 
 
@@ -227,8 +227,8 @@ def _operation(
 
 
 def _is_ordered(state: State, message: mpi.MpiCall) -> bool:
-    """Whether it may show what this call lets others send, or what it sends, and when: to a receive from anyone, or to a call
-    that asks what has come."""
+    """Whether the order of what this call sends, or lets others send, may be observed: by a receive from any source, or by a
+    call that asks what has arrived."""
     releases = message.kind is mpi.Kind.RECV and state.analysis.has_synchronous_sends
     return (releases or message.kind in _SENDING) and state.analysis.shows_order
 
@@ -253,13 +253,13 @@ def _message_argument(state: State, argument: Expression, parameter: mpi.Paramet
     else:
         state.value_of_pointer(argument)
     if shape_of(inner).plain:
-        return  # no address that is handed on
+        return  # no address that is passed on
     for writes in _uses(parameter):
         state.pointee(argument, writes=writes)
 
 
 def _target_or_part(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
-    """Fortran: MPI writes from this element on; scalars take a value nobody knows."""
+    """Fortran: MPI writes from this element on; scalars get an unknown value."""
     if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
         state.subexpressions(argument)
         state.access(argument, None, writes=True, must=False)
@@ -269,7 +269,7 @@ def _target_or_part(state: State, argument: Expression, parameter: mpi.Parameter
     else:
         state.target(argument, must=False)
         if parameter.role is mpi.Role.REQUESTS and isinstance(argument, Element):
-            # Those behind it, too.
+            # The elements behind it, too.
             base = argument.base
             state.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
 
@@ -283,7 +283,7 @@ def _read_part(state: State, argument: Expression, parameter: mpi.Parameter) -> 
 
 
 def _uses(parameter: mpi.Parameter) -> list[bool]:
-    """Of what an argument stands for: false where it is read, true where it is written."""
+    """How the argument's memory is used: False for a read, True for a write."""
     return [writes for writes, wanted in ((False, parameter.reads), (True, parameter.writes)) if wanted]
 
 
@@ -292,7 +292,7 @@ def _without_address(argument: Expression) -> Expression:
     return argument.object if isinstance(argument, AddressOf) else argument
 
 
-# What was given with a key value is called when an attribute is given another value, or its object goes.
+# The callbacks of a key value are called when an attribute is set anew, or its object is freed.
 _CALLING_BACK = re.compile(
     r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
 )

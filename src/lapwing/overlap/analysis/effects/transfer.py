@@ -1,4 +1,4 @@
-"""From statements to effects: the transfer function, which goes through statements in order with what variables are worth."""
+"""The transfer function from statements to effects: goes through statements in order, tracking the values of variables."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Transfer(State):
     # ---- statements ---------------------------------------------------------------------------------------------------
 
     def statement(self, statement: Statement) -> Effects:
-        """The effects of the statement; the environment is then what it leaves."""
+        """The effects of the statement; afterwards the environment is the one behind it."""
         match statement:
             case Nothing():
                 return Effects()
@@ -123,7 +123,7 @@ class Transfer(State):
         return effects
 
     def inner(self, statement: Statement) -> Effects:
-        """The effects of a statement of a block. Without sections, those of a nest of loops are the same wherever it stands."""
+        """The effects of a statement of a block. Without sections, those of a loop nest do not depend on where it stands."""
         if not (self.sectionless and isinstance(statement, Loop) and self.analysis.is_nest(statement, self.procedure)):
             return self.statement(statement)
         keys, everything = self.analysis.written(statement.body, self.procedure)
@@ -157,7 +157,7 @@ class Transfer(State):
     def _under(self, access: Access, condition: Condition) -> Access:
         if access.section is None:
             return access.uncertain()
-        # What the section itself mentions is bound already.
+        # Terms in the section itself are bound already.
         names = frozenset(n for part in condition for form, _ in part for n in form.names)
         bound, conditions, origins = self.environment.terms.needed(names.difference(access.section.bound))
         new = [name for name in bound if name not in access.section.bound]
@@ -225,7 +225,8 @@ class Transfer(State):
         return frozenset(e.symbol.key for e in parts if isinstance(e, Name)).union(*memory)
 
     def _in_iterations(self, access: Access, name: str, exact: bool) -> Access:
-        """An access of a loop's body. What does not depend on the turn happens only if there is one."""
+        """An access in a loop's body, over all iterations. One that does not depend on the iteration happens only if there is
+        one."""
         if access.section is None or not access.must or not exact:
             return access.uncertain()
         section = access.section
@@ -245,7 +246,7 @@ class Transfer(State):
         everything = everything or header.barrier is not None
 
         def read_header() -> None:
-            # What a part sets holds for this turn alone.
+            # What a part sets holds only in this iteration.
             for part in parts:
                 self.environment.forget(keys, everything)
                 self.value(part)
@@ -315,7 +316,7 @@ class Transfer(State):
         self._exchange(target, value)
 
     def _exchange(self, target: Expression, value: Expression) -> None:
-        """A part of an exchange of pointers: as nothing that uses either may come in between, all of it writes both."""
+        """Part of a pointer swap: since no use of either pointer may come between, every statement of it writes both."""
         for part in (target, value):
             if isinstance(part, Name) and part.symbol.pointer:
                 for symbol in self.analysis.aliases.exchanged(part.symbol):
@@ -370,7 +371,7 @@ class Transfer(State):
                     self.value(part)
 
     def _value_perhaps(self, expression: Expression) -> None:
-        """The expression is read, or it is not."""
+        """The expression may be read, or may not."""
         if not any(isinstance(e, Assignment | Invocation | Unread) for e in expression.walk()):
             self.value(expression)
             return
@@ -444,8 +445,8 @@ class Transfer(State):
             self._shape(argument)
 
     def _shape(self, place: Expression) -> None:
-        """Fortran: the shape or the status of an array is asked for. What changes these writes all of it; what is put into its
-        elements changes neither."""
+        """Fortran: an inquiry about an array's shape or status. Whatever changes these writes the whole array; assignments to
+        elements change neither."""
         dimensions = place.symbol.dimensions if isinstance(place, Name) else None
         if not isinstance(place, Name) or dimensions is None or place.symbol.pointer or self.sectionless:
             self.value(place)
@@ -454,7 +455,7 @@ class Transfer(State):
             self.access(place, nothing, writes=False, must=False)
 
     def _called_back(self, name: str, function: Expression | None) -> None:
-        """A library calls this function as often as it likes, with what it likes."""
+        """A library may call this function any number of times, with any arguments."""
         function = without_casts(function)
         function = function.object if isinstance(function, AddressOf) else function
         callee = self.analysis.program.resolve(getattr(function, "name", None), self.procedure)
@@ -471,7 +472,7 @@ class Transfer(State):
         self.states |= summary.states
 
     def _written(self, statement: Written) -> None:
-        """What a motion says of text it wrote: variables, without sections."""
+        """The declared effects of text that a transformation wrote: variables, without sections."""
         self.barrier = statement.barrier
         self.found += statement.accesses
         for access in statement.accesses:
@@ -515,7 +516,7 @@ class Transfer(State):
             self.environment.forget(set(), everything=True)
 
     def _hand_shapes(self, callee: Procedure, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:
-        """Fortran: of an argument that a callee does not touch it may still ask for the shape or the status."""
+        """Fortran: a callee may inquire about the shape or status even of an argument that it does not access."""
         for number, argument in enumerate(arguments):
             asked = number >= len(callee.parameters) or _has_shape_of_argument(callee.parameters[number])
             if asked and is_place(argument) and _may_be_reshaped(argument):
@@ -539,7 +540,7 @@ class Transfer(State):
 
 
 def _is_of_standard_stream(library: LibrarySummary, arguments: Sequence[Expression]) -> bool:
-    """Whether the call works on a stream that is no file of other ranks', too."""
+    """Whether the call uses a standard stream, which is no file that other ranks share."""
     if library.stream is None or library.stream >= len(arguments):
         return False
     stream = without_casts(arguments[library.stream])
@@ -547,21 +548,22 @@ def _is_of_standard_stream(library: LibrarySummary, arguments: Sequence[Expressi
 
 
 def _has_shape_of_argument(dummy: Symbol) -> bool:
-    """Fortran: whether something of what it is given is seen in it besides its memory: a shape, a length, a status."""
+    """Fortran: whether the dummy argument also conveys properties of its actual argument: a shape, a length, a status."""
     shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
     plain = dummy.type.base in ("integer", "real", "complex", "logical")
     return shaped or not plain or dummy.allocatable or dummy.pointer or dummy.optional
 
 
 def _may_be_reshaped(place: Expression) -> bool:
-    """Fortran: whether a statement may give it another shape, or make it another variable. Of components that is not known."""
+    """Fortran: whether a statement may change its shape, or associate it with another variable. For components that is
+    unknown."""
     while isinstance(place, Element):
         place = place.base
     return not isinstance(place, Name) or place.symbol.allocatable or place.symbol.pointer
 
 
 def in_sequence(parts: Sequence[Effects]) -> list[Effects]:
-    """Effects of a list; what comes after a way out may not happen."""
+    """The effects of a list; those after an exit may not happen."""
     found: list[Effects] = []
     left = False
     for part in parts:
@@ -571,7 +573,7 @@ def in_sequence(parts: Sequence[Effects]) -> list[Effects]:
 
 
 def _perhaps(effects: Effects) -> Effects:
-    """Effects that may not happen."""
+    """The effects, weakened to possible ones."""
     return replace(effects, accesses=tuple(a.uncertain() for a in effects.accesses))
 
 

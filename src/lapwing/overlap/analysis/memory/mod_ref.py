@@ -1,7 +1,6 @@
-"""Which memory a statement may read and write, whatever its variables are worth.
+"""Mod/ref analysis: which memory a statement may modify and reference, whatever the values of its variables.
 
-effects/transfer.py says far more, and takes longer: what a program looks like as a whole, for its report, does not need array
-sections.
+effects/transfer.py is more precise, and slower: surveying a whole program for its report needs no array sections.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ from lapwing.overlap.libraries.summaries import LibrarySummary
 
 @dataclass(frozen=True)
 class MemoryReference:
-    """``through``: what the pointer ``symbol`` points to. ``symbol`` is None where only the memory is known."""
+    """One modification (``writes``) or reference. ``through``: of what the pointer ``symbol`` points to. ``symbol`` is None
+    where only the memory is known."""
 
     symbol: Symbol | None
     through: bool
@@ -53,7 +53,7 @@ _ANYTHING = MemoryReference(None, False, frozenset({UNKNOWN}), True)
 
 
 class ModRef:
-    """The touches of a program's statements and procedures, found when they are asked for."""
+    """The mod/ref sets of a program's statements and procedures, computed on demand."""
 
     def __init__(self, program: Program, graph: CallGraph, aliases: Aliases) -> None:
         self.program = program
@@ -64,24 +64,24 @@ class ModRef:
         self._open: set[str] = set()
 
     def of(self, statement: Statement, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """What the statement itself touches, its blocks not included."""
+        """The mod/ref set of the statement, without its blocks."""
         if id(statement) not in self._statements:
             self._statements[id(statement)] = tuple(dict.fromkeys(_Reader(self, procedure).statement(statement)))
         return self._statements[id(statement)]
 
     def itself(self, statement: Statement, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """The same without what procedures of the program touch that it calls."""
+        """The same without the callees' mod/ref sets."""
         return tuple(dict.fromkeys(_Reader(self, procedure, calls=False).statement(statement)))
 
     def of_expression(self, expression: Expression, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """What it touches to find an expression's value."""
+        """The mod/ref set of evaluating an expression."""
         return tuple(dict.fromkeys(_Reader(self, procedure).expression(expression)))
 
     def summary(self, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """What a call of the procedure touches: its arguments, and what outlives it."""
+        """The summary of a procedure: the mod/ref set of a call, on its arguments and on memory that outlives it."""
         key = procedure.key
         if key in self._open:
-            return ()  # the call that is being looked into says it all
+            return ()  # the outer call covers a recursive one
         if key not in self._summaries:
             self._open.add(key)
             found: dict[MemoryReference, None] = {}
@@ -96,7 +96,7 @@ class ModRef:
         return self._summaries[key]
 
     def handed(self, argument: Expression, procedure: Procedure, *, writes: bool) -> MemoryReference | None:
-        """What an argument hands to the callee to read or write; None if that is no memory."""
+        """The memory that an argument passes to the callee to read or write; None if it is none."""
         inner = bare(argument)
         if isinstance(inner, Constant | Number | Text):
             return None
@@ -120,7 +120,7 @@ class ModRef:
         return self.aliases.objects(place, procedure)
 
     def may_overlap(self, one: MemoryReference, other: MemoryReference) -> bool:
-        """Whether both may touch the same memory."""
+        """Whether both may refer to the same memory."""
         a, b = one.symbol, other.symbol
         if a is not None and b is not None:
             if a == b and one.through == other.through:
@@ -132,7 +132,7 @@ class ModRef:
     def translated(
         self, reference: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
     ) -> MemoryReference | None:
-        """A callee's touch in terms of its caller."""
+        """A callee's memory reference in terms of its caller."""
         for dummy, argument in arguments_of(call, callee):
             if reference.symbol == dummy:
                 if dummy.by_value and not reference.through:
@@ -143,7 +143,7 @@ class ModRef:
     def inside(
         self, reference: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
     ) -> tuple[MemoryReference, ...]:
-        """A caller's touch in terms of a procedure it calls: as it is, and as every dummy argument that it is handed to as."""
+        """A caller's memory reference in terms of a callee: as it is, and as each dummy argument that it is passed as."""
         found = [reference]
         for dummy, argument in arguments_of(call, callee):
             handed = self.handed(argument, caller, writes=reference.writes)
@@ -158,7 +158,7 @@ class ModRef:
 
 
 def dies(reference: MemoryReference, procedure: Procedure) -> bool:
-    """Whether what is touched is gone when the procedure returns."""
+    """Whether the referenced memory ends with the procedure's call."""
     symbol = reference.symbol
     if symbol is None or reference.through or symbol.key.startswith(("common ", "module ")):
         return False
@@ -167,7 +167,7 @@ def dies(reference: MemoryReference, procedure: Procedure) -> bool:
 
 
 def base_of(place: Expression) -> Symbol | None:
-    """The variable a place lies in, if no pointer is followed on the way but its own."""
+    """The variable that a place lies in, if no pointer but its own is dereferenced on the way."""
     while isinstance(place, Element | Member):
         place = place.base
     return place.symbol if isinstance(place, Name) else None
@@ -199,7 +199,7 @@ def _plain(symbol: Symbol) -> bool:
 
 
 class _Reader:
-    """Collects the touches of one statement."""
+    """Collects the mod/ref set of one statement."""
 
     def __init__(self, mod_ref: ModRef, procedure: Procedure, *, calls: bool = True) -> None:
         self._mod_ref = mod_ref
@@ -280,7 +280,7 @@ class _Reader:
             self._reference(place, writes=True)
 
     def _way_to(self, place: Expression) -> None:
-        """What is read to find a place."""
+        """The references needed to compute a place's address."""
         match place:
             case Element(base=base, indices=indices):
                 for index in indices:
@@ -351,7 +351,7 @@ class _Reader:
             self._hand(argument, writes=True)
 
     def _argument(self, argument: Expression) -> None:
-        """An argument's own value; in Fortran a place is not read for being handed over."""
+        """An argument's own value; in Fortran, passing a variable does not read it."""
         inner = bare(argument)
         if self._language.by_reference and isinstance(inner, Name | Element | Member):
             self._way_to(inner)

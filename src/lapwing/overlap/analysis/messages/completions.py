@@ -1,4 +1,4 @@
-"""Which calls start what a wait completes: they share a request."""
+"""Which calls start the operations that a wait completes: they share a request."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Piece:
 
 
 def everywhere(reference: MemoryReference, mod_ref: ModRef) -> MemoryReference:
-    """A touch as other procedures may see it: by memory, with the callers' that a dummy argument stands for."""
+    """A memory reference as other procedures may see it: by memory, including the callers' behind a dummy argument."""
     return replace(reference, symbol=None, through=False, memory=mod_ref.aliases.everywhere(reference.memory))
 
 
 class Completions:
-    """The starts of every completion of a program, by the ids of their statements."""
+    """The starts of every completion of a program, by their statements' ids."""
 
     def __init__(self, sites: Sequence[Site], mod_ref: ModRef) -> None:
         self._mod_ref = mod_ref
@@ -52,7 +52,7 @@ class Completions:
                     self._completions.setdefault(id(start.statement), []).append(site)
 
     def pieces_of(self, site: Site) -> tuple[Piece, ...]:
-        """The buffers of a call; their touches write where MPI does."""
+        """The buffers of a call, as memory references that write where MPI does."""
         if id(site) not in self._pieces:
             self._pieces[id(site)] = tuple(self._find_pieces(site))
         return self._pieces[id(site)]
@@ -73,7 +73,7 @@ class Completions:
         return self._completions.get(id(site.statement), ())
 
     def delivered(self, site: Site) -> tuple[Piece, ...]:
-        """What a completion brings or gives back, in terms of its own procedure where that is the starts', too."""
+        """The buffers that a completion delivers or releases, in terms of its own procedure where the starts are in it, too."""
         found: list[Piece] = []
         for start in self.starts_of(site):
             same = start.procedure.key == site.procedure.key

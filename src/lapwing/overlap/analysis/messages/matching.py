@@ -1,6 +1,6 @@
 """Which calls may communicate with each other: sends with receives, collective calls with collective calls.
 
-A match is possible unless it is proved that it is not: by communicator, tag, peer or datatype (MPI 3.1, 3.2.4 and 3.3.1), and
+Two calls may match unless it is proved that they cannot: by communicator, tag, peer or datatype (MPI 3.1, 3.2.4 and 3.3.1), and
 for collectives by name, communicator, root, datatype and count (5.1).
 """
 
@@ -20,7 +20,7 @@ _Values = frozenset[Value] | None
 _NOBODY = Value("MPI_PROC_NULL")
 _ANYBODY = Value("MPI_ANY_SOURCE")
 _ANY_TAG = Value("MPI_ANY_TAG")
-# They stand for whatever bytes there are.
+# These types match any bytes.
 _UNTYPED = frozenset({"MPI_BYTE", "MPI_PACKED"})
 _NO_COMMUNICATOR = Value("MPI_COMM_NULL")
 
@@ -39,7 +39,7 @@ class _End:
 
 
 class Matching:
-    """The matches of a program's communications. Calls that look alike are compared once."""
+    """The matches of a program's communications. Calls with equal arguments are compared once."""
 
     def __init__(self, sites: Sequence[Site], values: Values) -> None:
         self._values = values
@@ -57,7 +57,7 @@ class Matching:
         self._by_tag = {"send": _by_tag(self._receivers), "receive": _by_tag(self._senders)}
 
     def of(self, site: Site) -> tuple[Site, ...]:
-        """The calls that may be at the other end, in the order of the program; a collective call's own place is left out."""
+        """The calls that may be at the other end, in program order, without a collective's own call."""
         found: dict[Site, None] = {}
         for kind, end in self._ends.get(id(site), ()):
             if (kind, end) not in self._found:
@@ -117,7 +117,7 @@ class Matching:
         )
 
     def _own_rank(self, site: Site, communicator: _Values) -> _Values:
-        """The rank that alone gets to a call, where that is said by an If around it."""
+        """The only rank that reaches a call, where an If around it says so."""
         if communicator is None or len(communicator) != 1:
             return None
         rank = frozenset({Value(f"rank in {next(iter(communicator)).base}")})
@@ -140,7 +140,7 @@ def _argument(site: Site, place: int | None) -> Expression | None:
 
 
 def _by_tag(ends: Iterable[_End]) -> dict[Value | None, list[_End]]:
-    """Ends by each tag they may have; under None those that may have any."""
+    """Ends by the tags they may have; under None those that may have any."""
     found: dict[Value | None, list[_End]] = {}
     for end in ends:
         tags = (None,) if end.tag is None or _ANY_TAG in end.tag or any(t.base for t in end.tag) else tuple(end.tag)
@@ -156,11 +156,11 @@ def _with_tag(index: dict[Value | None, list[_End]], end: _End, others: Iterable
     return dict.fromkeys(other for tag in (None, *sorted(end.tag, key=repr)) for other in index.get(tag, ()))
 
 
-# ---- proofs that two ends do not meet ---------------------------------------------------------------------------------
+# ---- proofs that two ends do not match --------------------------------------------------------------------------------
 
 
 def _messages_never_match(sender: _End, receiver: _End) -> bool:
-    """For two ends whose tags may be the same."""
+    """Whether two ends whose tags may be equal certainly do not match."""
     return (
         _disjoint(sender.communicator, receiver.communicator)
         or _types_differ(sender.types, receiver.types)
@@ -194,7 +194,7 @@ def _numbers_differ(one: _Values, other: _Values) -> bool:
 
 
 def _types_differ(one: _Values, other: _Values) -> bool:
-    """Whether their elements have different sizes; of two types of one size many libraries deliver the bytes."""
+    """Whether their elements differ in size; between types of equal size many libraries deliver the bytes."""
     if one is None or other is None:
         return False
     sizes = [{_size(value.base) for value in values} for values in (one, other)]
@@ -207,7 +207,7 @@ def _size(name: str) -> int | None:
 
 
 def _may_match(sender: _End, receiver: _End) -> bool:
-    """Whether the sender may mean the receiver, and the receiver the sender."""
+    """Whether the sender may address the receiver, and the receiver accept the sender."""
     targets: Iterable[Value | None] = (None,) if sender.peer is None else sender.peer
     origins: Iterable[Value | None] = (None,) if receiver.peer is None else receiver.peer
     return any(_peers(sender, receiver, to, of) for to in targets for of in origins)

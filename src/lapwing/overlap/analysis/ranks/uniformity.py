@@ -1,7 +1,8 @@
-"""Which calls all ranks of a communicator run alike, and which values they share.
+"""Uniformity: which calls all ranks of a communicator execute uniformly, and which values they share.
 
-Two calls of collectives can only match if ranks reach them in the same turn. A call that all ranks of its communicator run alike,
-the same number of times and in the same order with all others of its kind, matches itself and no other call.
+Two calls of collectives can only match if ranks reach them at the same position in their sequence of collectives. A call that
+all ranks of its communicator execute uniformly (equally often, and in the same order relative to all others of its kind)
+matches itself and no other call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ __all__ = ["Divergence", "Site", "Uniformity"]
 
 @dataclass(frozen=True)
 class Site:
-    """A call of a collective, or of code that may hold one (``name`` is None). ``divergence``: why not all ranks run it alike."""
+    """A collective site: a collective's call, or code that may contain one (``name`` is None). ``divergence``: why not all
+    ranks execute it uniformly."""
 
     name: str | None
     span: Span
@@ -31,7 +33,7 @@ class Site:
 
 
 class Uniformity:
-    """Of a program as it was read: ask with its statements, or with ones that stand where they stood."""
+    """The uniformity of a program as it was read: takes its statements, or ones with their places."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -42,7 +44,7 @@ class Uniformity:
         self._sites: dict[SiteKey, Site] = {}
 
     def _variance(self, communicator: Communicator | None) -> RankDivergence:
-        """Without a communicator that is known: among all ranks."""
+        """Without a known communicator: among all ranks."""
         group, parents = (WORLD, ()) if communicator is None else (communicator.group, communicator.parents)
         if group not in self._variances:
             world = None if group == WORLD else self._variance(None)
@@ -56,13 +58,14 @@ class Uniformity:
     def executed_uniformly(
         self, statement: Statement, procedure: Procedure, communicator: Expression | None = None
     ) -> Divergence | None:
-        """Why not all ranks (of the communicator) run the statement equally often and in the same turn; None if they do."""
+        """Why not all ranks (of the communicator) execute the statement equally often and in the same order; None if they do."""
         return self._of(communicator, procedure).statement(statement, procedure)
 
     def same_value(
         self, expression: Expression, at: Statement, procedure: Procedure, communicator: Expression | None = None
     ) -> Divergence | None:
-        """Why the expression, before the statement ``at``, may be worth different things on different ranks."""
+        """Why the expression, before the statement ``at``, may have different values on different ranks; None if it is
+        uniform."""
         return self._of(communicator, procedure).value(expression, at, procedure)
 
     def _of(self, communicator: Expression | None, procedure: Procedure) -> RankDivergence:
@@ -71,7 +74,7 @@ class Uniformity:
     # ---- collectives --------------------------------------------------------------------------------------------------
 
     def site(self, call: Call, procedure: Procedure) -> Site | None:
-        """A collective's call as a site; None if it is never reached."""
+        """The site of a collective's call; None if it is never reached."""
         message = message_of(call)
         name = None if message is None else message.name
         for key, collective in self._collectives.items():
@@ -84,7 +87,7 @@ class Uniformity:
         return None
 
     def divergent_sites(self, name: str) -> tuple[Site, ...]:
-        """Calls of the collective that not all ranks run alike, and other code that might call it."""
+        """Calls of the collective that not all ranks execute uniformly, and unknown code that might call it."""
         sites = (
             self._site_of(key, collective)
             for key, collective in self._collectives.items()
@@ -113,6 +116,6 @@ class Uniformity:
         known = None if collective.communicator is None else self._communicators.of(collective.communicator, procedure)
         divergence = collective.divergence
         if divergence is not None and known is not None and collective.name is not None:
-            # What differs between all ranks may be the same within each group.
+            # What diverges in the world may be uniform within each group.
             divergence = self._variance(known).call(key)
         return Site(collective.name, collective.span, known, divergence)

@@ -1,4 +1,4 @@
-"""What printing statements has in common in all languages: which support they need, and a nest's interior."""
+"""The part of emitters common to all languages: collects support requirements, and computes the bounds of a nest's interior."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lapwing.overlap.languages.shared.strip_mining import Heads
 from lapwing.overlap.languages.shared.support_requirements import SupportRequirements, drain_name, progress_name
 from lapwing.overlap.source.spans import Source
 
-# What the support procedures take, in this order.
+# The arguments of the support procedures, in this order.
 POSTED = (mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
 SENT = (
     mpi.Role.SEND_BUFFER,
@@ -28,15 +28,15 @@ SENT = (
 
 
 class Emitter(ABC):
-    """Prints statements for one file; remembers what support they need.
+    """Emits statements for one file, and collects their support requirements.
 
-    ``stem_of``: of the program's files, by their numbers.
+    ``stem_of``: the stems of the program's files, by number.
     """
 
     receives_by_support: bool
-    """Whether a receive without a copy is a procedure of the support, and not MPI's."""
+    """Whether a receive without a copy is a support procedure rather than MPI's."""
     sets_error_codes: bool
-    """Whether what is printed sets the variables that the calls had for their error codes."""
+    """Whether the emitted text sets the variables that the calls had for their error codes."""
 
     def __init__(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> None:
         self.source = source
@@ -54,7 +54,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def unless_equal(self, left: Expression, right: Expression) -> tuple[str, str]:
-        """The head of a conditional whose statements are done where the two differ, and the line that ends it."""
+        """The head of a conditional that is true if the two differ, and the line that ends it."""
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
@@ -63,11 +63,11 @@ class Emitter(ABC):
 
     @abstractmethod
     def _call_support(self, name: str) -> str:
-        """A call of a procedure of this file's support that takes nothing."""
+        """A call of a procedure of this file's support code without arguments."""
 
     @abstractmethod
     def _call_elsewhere(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Calls of what another file's support may hold."""
+        """Calls of procedures that may be in another file's support code."""
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         return self._call_elsewhere([drain_name(self._stem_of(number)) for number in drain.sources])
@@ -102,17 +102,17 @@ class Emitter(ABC):
 
     @abstractmethod
     def support(self, place: int) -> str:
-        """Text to be inserted at ``place``. Empty if nothing needs it."""
+        """Support code to be inserted at ``place``. Empty if none is required."""
 
     # ---- loops --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def strips(self, loop: Loop, head: str) -> Heads | None:
-        """What the loop's ``head`` (its text up to the body) becomes in strips; None if it has no form that is known here."""
+        """The strip-mined form of the loop's ``head`` (its text up to the body); None if its form is not supported."""
 
     @abstractmethod
     def guard(self, box: Sequence[Level]) -> tuple[str, ...]:
-        """The line at the top of the innermost body that leaves out the interior."""
+        """The line at the top of the innermost body that skips the interior."""
 
     @abstractmethod
     def header(self, level: Level) -> str:
@@ -120,8 +120,8 @@ class Emitter(ABC):
 
     @abstractmethod
     def outside(self, box: Sequence[Level]) -> tuple[str, ...]:
-        """The heads of loops, one after the other, over what the last level leaves out of the interior. In rows that are not the
-        interior's, by the levels before, the first takes all turns. None where a guard is all there is."""
+        """The heads of successive loops over the boundary at the last level. In rows that outer levels exclude from the
+        interior, the first loop runs all iterations. Empty if the boundary is written with a guard."""
 
     @abstractmethod
     def _bounds(self, loop: Loop) -> tuple[str | Expression, str | Expression]:
@@ -129,14 +129,14 @@ class Emitter(ABC):
 
     @abstractmethod
     def _sum(self, loop: Loop, text: str, number: int) -> str:
-        """The sum of a bound that is a text and a number."""
+        """The sum of a bound given as text and a number."""
 
     @abstractmethod
     def _extreme(self, least: bool, *ends: str) -> str:
         """The smallest (``least``), or the largest, of several ends."""
 
     def _tests(self, box: Sequence[Level], greater: str, less: str, also: str) -> str:
-        """Whether a turn is the interior's, as far as these levels go. The operators are spelled with blanks."""
+        """The test whether an iteration is in the interior, at these levels. The operators are spelled with blanks."""
         tests = []
         for level in box:
             low, high = self._interior_of(level)
@@ -157,7 +157,7 @@ class Emitter(ABC):
         )
 
     def _iterations_inside(self, level: Level) -> tuple[str, str]:
-        """The lowest and the highest value of the variable in the interior that are turns of the loop."""
+        """The lowest and the highest value of the variable in the interior, clipped to the loop's iterations."""
         low, high = self._interior_of(level)
         lower, upper = map(self._text_of, self._lowest_and_highest(level.loop))
         return (
@@ -178,7 +178,7 @@ def descends(loop: Loop) -> bool:
 
 
 def candidates(least: bool, ends: Sequence[str]) -> list[str]:
-    """The ends among which the smallest, or the largest, is to be found: numbers are compared here."""
+    """The ends among which to choose the smallest, or the largest, after comparing numbers at once."""
     choose = min if least else max
     numbers = [int(e) for e in ends if re.fullmatch(r"-?\d+", e)]
     others = list(dict.fromkeys(e for e in ends if not re.fullmatch(r"-?\d+", e)))
@@ -186,5 +186,5 @@ def candidates(least: bool, ends: Sequence[str]) -> list[str]:
 
 
 def ending(operation: SplitPhaseOperation) -> str:
-    """Of the support procedure's name: whether short messages need no copy."""
+    """The suffix of the support procedure's name: whether short messages need no copy."""
     return "_if_long" if operation.plain_if_short else ""

@@ -1,16 +1,15 @@
-"""A procedure divided in two, so that its caller can put work, or other exchanges, between its start and its end.
+"""Splits a procedure into an outlined start and end, so that its caller can put computation, or other exchanges, between them.
 
 before:  subroutine exchange(g); post; send; arrive; unpack; end        call exchange(u) ; work
 after:   subroutine exchange_first(g); post; send; end                  call exchange_first(u) ; work
          subroutine exchange_last(g); arrive; unpack; end               call exchange_last(u)
 
-Obligations. No local variable carries a value from the first part to the second (live_across_cut.py); the procedure has no
-saved variables, is not a function, has no way out but its end, and its variables get the same shapes at both
-beginnings. In Fortran both parts can be named where the procedure is called, and need no interface that only the
-procedure itself has. Arguments mean the same at both calls: those whose value is a known number are given as that
-number, and what the others are made of is read by both calls, so no move changes it between them. Memory that MPI keeps
-from the first part to the last is the caller's own: Fortran may hand sections with gaps, pointers and assumed shapes to
-a procedure as copies, another one at each call.
+Obligations. No local variable is live across the cut (live_across_cut.py); the procedure has no saved variables, is not a
+function, has no exit but its end, and its variables have the same shapes on entry to both parts. In Fortran both parts can be
+named where the procedure is called, and need no interface that only the procedure itself has. Arguments have the same values at
+both calls: those whose value is a known number are passed as that number, and the operands of the others are read by both
+calls, so no code motion changes them in between. Memory that MPI keeps from the first part to the last is the caller's own:
+Fortran may pass sections with gaps, pointers and assumed shapes as copies, another one in each call.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _KEPT = frozenset(
 
 @dataclass(frozen=True)
 class OutlinedProcedure:
-    """``whole``: as it was arranged; ``first`` and ``last``: the two that do the same one after the other."""
+    """A procedure and its outlined parts. ``whole``: after code motion; ``first`` and ``last``: equivalent to it in sequence."""
 
     whole: Procedure
     first: Procedure
@@ -78,8 +77,8 @@ class OutlinedProcedure:
 
 @dataclass
 class SplitProcedures:
-    """Divides procedures when callers ask, each once. ``left``: sources that stay as they are. ``lent``: which arguments of a
-    first part MPI keeps until the last."""
+    """Splits procedures on callers' demand, each once. ``left``: sources that are left unchanged. ``lent``: which arguments of
+    a first part MPI keeps until the last."""
 
     context: Context
     left: frozenset[int] = frozenset()
@@ -95,7 +94,7 @@ class SplitProcedures:
         if callee is None or isinstance(call, OutlinedCall) or not _may_be_two(call):
             return None
         if callee.key not in self.outlined:
-            self.outlined[callee.key] = None  # for one that calls itself
+            self.outlined[callee.key] = None  # for recursion
             self.outlined[callee.key] = self._divide(callee)
         parts = self.outlined[callee.key]
         if parts is None:
@@ -117,7 +116,7 @@ class SplitProcedures:
                 self.context.refuse(message.span, TRANSFORMATION, obligation, found, advice, where)
 
     def _with_numbers(self, call: Call, callee: Procedure, values: Environment) -> Call:
-        """The call with arguments that are known numbers, and that the callee only reads, given as numbers."""
+        """The call with numbers in place of arguments with known values that the callee only reads."""
         written = self.context.analysis.summary(callee).written_keys
         arguments = []
         for number, argument in enumerate(call.arguments):
@@ -134,7 +133,7 @@ class SplitProcedures:
         return replace(call, arguments=tuple(arguments))
 
     def _may_change(self, symbol: Symbol) -> bool:
-        """Whether the scalar may have another value by the time of the second half."""
+        """Whether the scalar may change before the second part."""
         return _is_plain(symbol) and symbol.key not in self.context.analysis.terms.invariants
 
     def _divide(self, callee: Procedure) -> OutlinedProcedure | None:
@@ -176,7 +175,7 @@ class SplitProcedures:
         if callee.source in self.left or self._is_declared_elsewhere(callee):
             return False
         if callee.inline and language_of_procedure(self.context.analysis.program, callee).inline_may_be_undefined:
-            return False  # nothing says that there will be definitions of the parts
+            return False  # an inline function's parts might lack external definitions
         if self.context.analysis.graph.recursive(self.context.analysis.origin(callee).key):
             return False
         behind_barrier = MotionBarriers(self.context.analysis.program, callee).any
@@ -193,15 +192,15 @@ class SplitProcedures:
         )
 
     def _may_leave_unread(self, callee: Procedure) -> bool:
-        """Whether a statement that could not be read may be a way out, or a jump from one half into the other."""
+        """Whether a statement that could not be read may be an exit, or a jump from one part into the other."""
         source = self.context.analysis.program.sources[callee.source]
         unread = [s for s in callee.body.walk() if isinstance(s, Opaque)]
         labelled = any(s.label is not None for s in callee.body.walk())
         return any(labelled or _RETURN.search(source.text(s.span)) for s in unread)
 
     def _is_for_the_whole(self, statement: Statement) -> bool:
-        """Whether a statement counts for all of its procedure: a FORMAT, or a FINAL procedure's call at its end; or makes what is
-        there for all of it, but not longer."""
+        """Whether a statement concerns the whole procedure: a FORMAT, a FINAL procedure's call at its end, or the creation of
+        an object that lives to the procedure's end."""
         if isinstance(statement, Opaque):
             return statement.span.start == statement.span.end
         if is_for_its_block(statement) or not _OWN_MEMORY.isdisjoint(called_in(statement)):
@@ -210,7 +209,7 @@ class SplitProcedures:
         return isinstance(statement, Nothing) and _FORMAT.match(text) is not None
 
     def _may_be_renamed(self, callee: Procedure) -> bool:
-        """Whether a procedure with this head can have any name, of which its text makes no use."""
+        """Whether a procedure with this head can be renamed, as its text does not use its name."""
         analysis = self.context.analysis
         source = analysis.program.sources[callee.source]
         head = source.text(Span(callee.source, callee.span.start, callee.body.span.start))
@@ -218,21 +217,21 @@ class SplitProcedures:
         return language.can_take_other_name(callee, head) and not analysis.names_itself(callee)
 
     def _sees_outlined(self, caller: Procedure, callee: Procedure) -> bool:
-        """Whether the halves, which stand where the callee does, can be named where the caller does."""
+        """Whether the outlined parts, which are placed beside the callee, can be named in the caller."""
         analysis = self.context.analysis
         language = language_of_procedure(analysis.program, callee)
         original, place = analysis.origin(callee), analysis.origin(caller).span.start
         return language.sees_parts(analysis.program, caller, callee, original, place)
 
     def _is_declared_elsewhere(self, callee: Procedure) -> bool:
-        """Whether a declaration made from its head would be another one's, or not allowed."""
+        """Whether a declaration made from its head would declare another procedure, or be ill-formed."""
         program = self.context.analysis.program
         return language_of_procedure(program, callee).is_declared_elsewhere(callee, program.sources[callee.source])
 
     def _register(self, callee: Procedure, split: Split) -> OutlinedProcedure | None:
-        """The two procedures, if no local variable is carried over."""
+        """Registers the two procedures, if no local variable is live across the cut."""
         first, last = split.first, split.last
-        # What a declaration begins with, the second part needs too.
+        # The second part needs the initialised declarations, too.
         declared = _declarations_for(last, first)
         if not self._repeatable(declared, first, callee):
             return None
@@ -255,8 +254,8 @@ class SplitProcedures:
         return self._named(callee, first, (*declared, *last), _dummies(callee, lent))
 
     def _may_be_entered_again(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> bool:
-        """Whether its arguments and variables are the same for a second procedure that begins after ``first``: have the same
-        shapes, and are not made anew as INTENT(OUT) ones are."""
+        """Whether its arguments and variables are the same on entry to a procedure that starts after ``first``: they have the
+        same shapes, and are not reinitialised as INTENT(OUT) ones are."""
         fresh = [s.name for s in callee.parameters if s.intent == "out"]
         if fresh:
             found, advice = f"{', '.join(fresh)} of {callee.name} is INTENT(OUT)", "make it INTENT(INOUT)"
@@ -272,7 +271,7 @@ class SplitProcedures:
         return False
 
     def _reshaped(self, callee: Procedure, own: Mapping[str, Symbol], first: Sequence[Statement]) -> list[str]:
-        """Names of the variables whose bounds or length may be worth something else after these statements than on entry."""
+        """Names of the variables whose bounds or length may differ after these statements from those on entry."""
         analysis = self.context.analysis
         values = [(s.name, Evaluate(e, span=callee.span)) for s in own.values() for e in shaping(s)]
         effects = analysis.effects_of([*(value for _, value in values), *first], callee)
@@ -286,7 +285,7 @@ class SplitProcedures:
         )
 
     def _repeatable(self, declared: Sequence[Declare], first: Sequence[Statement], callee: Procedure) -> bool:
-        """Whether the declarations, done once more after ``first``, give their variables the same values."""
+        """Whether the declarations, repeated after ``first``, give their variables the same values."""
         analysis = self.context.analysis
         effects = analysis.effects_of(first, callee)
         for statement in declared:
@@ -300,7 +299,7 @@ class SplitProcedures:
         return True
 
     def _lent(self, callee: Procedure, first: Sequence[Statement], last: Sequence[Statement]) -> list[Expression]:
-        """Memory that MPI is given in the first part and has until the last."""
+        """Memory that is passed to MPI in the first part and belongs to it until the last."""
         starts, ends = (
             {s.slot: s for part in part for s in part.walk() if isinstance(s, SplitPhaseOperation) and not s.copies}
             for part in (first, last)
@@ -312,7 +311,7 @@ class SplitProcedures:
         return found
 
     def _kept_by_mpi(self, call: Call, callee: Procedure) -> list[Expression]:
-        """The arguments that are memory which a communication reads and writes until it is complete."""
+        """The arguments whose memory a communication may read and write until it completes."""
         message = mpi.lookup(call.name or "")
         assert message is not None
         parameters = language_of_procedure(self.context.analysis.program, callee).parameters(message)
@@ -341,11 +340,11 @@ class SplitProcedures:
 
     @cached_property
     def _taken(self) -> set[str]:
-        """All words of the program, macros and types among them, in lower case."""
+        """All identifiers of the program, macros and types included, in lower case."""
         return {word.lower() for word in words(self.context.analysis.program.sources)}
 
     def _calls(self, call: Call, parts: OutlinedProcedure, caller: Procedure, *, work: bool = False) -> Split | None:
-        """Calls of both; None if the second one's arguments could be others than the first one's, or copies of the caller's."""
+        """Calls of both parts; None if the arguments might differ between them, or be copies of the caller's."""
         first = OutlinedCall(parts.first.name, call.arguments, original=call, work=work, span=NOWHERE)
         last = OutlinedCall(parts.last.name, call.arguments, original=call, work=work, span=call.span)
         analysis = self.context.analysis
@@ -366,12 +365,12 @@ class SplitProcedures:
             return None
         return Split((first,), (last,))
 
-    # ---- against what must come last ----------------------------------------------------------------------------------
+    # ---- splitting computation ----------------------------------------------------------------------------------------
 
     def split_against(self, statement: Statement, ends: Ends, caller: Procedure) -> Split | Conflict | None:
-        """Work of which a part is independent of ``ends``: that part, and the rest; or why there is none."""
+        """Splits computation into the part that is independent of ``ends``, and the rest; or says why there is none."""
         analysis = self.context.analysis
-        # Text in two versions pays where it runs again and again.
+        # Duplicated code pays only where it runs repeatedly.
         once = analysis.graph.runs_once(statement, analysis.origin(caller))
         written = [a for e in ends.effects for a in e.accesses if a.writes]
         edges = Edges(written, ends.values, caller, limits=not once)
@@ -384,7 +383,7 @@ class SplitProcedures:
     def split_work_before(
         self, statement: Statement, caller: Procedure, start: Ends, apart: Independent
     ) -> Split | Conflict | None:
-        """Work of which a part may come after a start that needs the rest: the rest, and that part; or why it may not."""
+        """Splits computation into the part that a start needs, and the rest, which may follow it; or says why not."""
         return split_producer(self.context.analysis, statement, caller, start, apart)
 
     def _split_call_against(
@@ -457,7 +456,7 @@ class SplitProcedures:
         return self._calls(call, parts, caller, work=True)
 
     def _local(self, procedure: Procedure, moved: Statement, passed: Sequence[Statement]) -> frozenset[str]:
-        """Local variables that all of these write before they read, and that nobody needs after what is moved."""
+        """Local variables that each of these writes before reading them, and that are dead after the moved statement."""
         liveness = self.context.analysis.liveness(procedure)
         whole = moved.whole if isinstance(moved, PartialLoop) and moved.whole is not None else moved
         after = liveness.after(whole)
@@ -469,7 +468,7 @@ class SplitProcedures:
         return free
 
     def _early(self, ends: Ends, caller: Procedure) -> Independent:
-        """Tells of a statement that could stand where the work stands whether it conflicts with none of the ends."""
+        """A test whether a statement at the computation's place is independent of the ends."""
         analysis = self.context.analysis
         asked: dict[int, tuple[Statement, Effects, frozenset[str]]] = {}
 
@@ -486,7 +485,7 @@ class SplitProcedures:
 
 
 def _declarations_for(statements: Sequence[Statement], others: Sequence[Statement]) -> tuple[Declare, ...]:
-    """Those among ``others`` that the statements need, and that these need in turn."""
+    """The declarations among ``others`` that the statements need, transitively."""
     named = frozenset[Symbol]().union(*(variables_of(s) for s in statements))
     kept: list[Declare] = []
     for statement in reversed(others):
@@ -497,13 +496,13 @@ def _declarations_for(statements: Sequence[Statement], others: Sequence[Statemen
 
 
 def _dummies(procedure: Procedure, arguments: Sequence[Expression]) -> frozenset[int]:
-    """Which dummy arguments these are, or are parts of."""
+    """The numbers of the dummy arguments that these are, or are parts of."""
     bases = [a.base if isinstance(a, Element) else a for a in arguments]
     return frozenset(n for n, dummy in enumerate(procedure.parameters) if Name(dummy) in bases)
 
 
 def _is_not_copied(argument: Expression, language: Language) -> bool:
-    """Whether a procedure certainly gets the argument's own memory."""
+    """Whether a procedure is certainly passed the argument's own memory, and no copy."""
     if not language.copies_arguments:
         return True
     constant = isinstance(argument, Name) and argument.symbol.storage is Storage.CONSTANT
@@ -511,17 +510,17 @@ def _is_not_copied(argument: Expression, language: Language) -> bool:
 
 
 def _may_be_two(call: Call) -> bool:
-    """Whether two calls could stand in the place of this one: a label, or a result, would belong to one of them."""
+    """Whether two calls can replace this one: a label, or a result, would belong to one of them."""
     return not call.keywords and call.result is None and call.label is None
 
 
 def _is_plain(symbol: Symbol) -> bool:
-    """A number written in its place is of the same type."""
+    """Whether a literal number in its place has the same type."""
     return symbol.type.base == "integer" and symbol.type.bytes == 4 and symbol.dimensions is None and not symbol.pointer
 
 
 def _evaluated(argument: Expression, dummy: Symbol | None, language: Language) -> tuple[Expression, ...]:
-    """What is computed to hand on the argument; of memory only its address is handed on."""
+    """The expressions evaluated to pass the argument; of memory only its address is passed."""
     by_reference = language.by_reference
     if by_reference and dummy is not None and (dummy.by_value or (_is_pointer(argument) and not dummy.pointer)):
         return (argument,)
@@ -548,7 +547,7 @@ def _computed(argument: Expression, by_reference: bool) -> tuple[Expression, ...
 
 
 _STARTED = frozenset({mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE})
-_LONGEST = 50  # of 63 characters that a name may have
+_LONGEST = 50  # of the 63 characters that a name may have
 _RETURN = re.compile(r"(?i)\b(?:return|entry)\b")
 _OWN_MEMORY = frozenset({"alloca", "__builtin_alloca", "__builtin_alloca_with_align", "_alloca"})
 _FORMAT = re.compile(r"(?i)\s*\d+\s*format\s*\(")

@@ -1,11 +1,11 @@
-"""Which procedures of the program that are called while something is under way may hold progress calls, and whose.
+"""Which procedures called while communication is in flight may contain progress calls, and of which file.
 
 before:  start … ; call work ; end          work: do i … ; do j … ; end do
 after:   the same                           work: do i … ; do j … ; progress ; end do
 
-Obligations. Nobody but the program's one thread runs the procedure, and not from within MPI: nothing else calls it, as MPI does
-an operation's function, qsort a comparison, or a file that is not among the sources. The language lets it call what changes
-something else. Where its file does not use MPI itself, it calls the progress procedure of one in the same folder that does.
+Obligations. Only the program's one thread runs the procedure, and never from within MPI: it is no callback (as of an MPI
+operation or qsort), and is not called from files outside the sources. The language permits it to call procedures with side
+effects. If its file does not use MPI itself, it calls the progress procedure of a file in the same folder that does.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from lapwing.overlap.transforms.progress.in_flight import InFlight
 
 TRANSFORMATION = "progress-calls"
 Found = tuple[str, str, str]
-"""An obligation that is not met, what was found instead, and advice."""
+"""A failed obligation, what was found instead, and advice."""
 
 
 @dataclass
 class CalledMeanwhile:
-    """``left``: sources that stay as they are. ``short``: of transfers, what is called meanwhile, but is soon over."""
+    """``left``: sources that are left unchanged. ``short``: for each transfer, procedures called meanwhile that are too short
+    to help."""
 
     context: Context
     left: frozenset[int]
     short: dict[Span, dict[str, Procedure]] = field(default_factory=dict)
 
     def may_help(self, procedure: Procedure, in_flight: InFlight) -> bool:
-        """Whether progress calls may stand in the procedure; if it works, and they may not, says why."""
+        """Whether the procedure may contain progress calls; if it computes, and may not, notes why."""
         found = self._in_the_way(procedure, in_flight)
         if found is not None and _has_loops(procedure):
             for site in _sites(in_flight):
@@ -45,12 +46,12 @@ class CalledMeanwhile:
         return found is None
 
     def is_short(self, procedure: Procedure, in_flight: InFlight) -> None:
-        """None of the procedure's loops is long enough."""
+        """Records that none of the procedure's loops is long enough."""
         for site in _sites(in_flight) if _has_loops(procedure) else ():
             self.short.setdefault(site, {})[procedure.key] = procedure
 
     def say_short(self) -> None:
-        """Of the transfers that no progress call helps."""
+        """Notes the transfers that no progress call helps."""
         helped = {note.site for note in self.context.notes if note.made and note.transformation == TRANSFORMATION}
         for site in [site for site in self.short if site not in helped]:
             for procedure in self.short[site].values():
@@ -64,7 +65,7 @@ class CalledMeanwhile:
                 )
 
     def uses_mpi(self, procedure: Procedure) -> bool:
-        """Whether the procedure's file calls MPI itself, and so can have a progress procedure of its own."""
+        """Whether the procedure's file calls MPI itself, and so can have its own progress procedure."""
         return procedure.source in self._communicating
 
     def lender(self, procedure: Procedure, in_flight: InFlight) -> int | None:
@@ -72,12 +73,12 @@ class CalledMeanwhile:
         sources = self.context.analysis.program.sources
         own = sources[procedure.source]
         found = {site.source for site in _sites(in_flight)} - self.left
-        # A file of another folder may be one that other programs are built of, too.
+        # A file in another folder may also belong to other programs.
         near = (n for n in found if sources[n].path.parent == own.path.parent)
         return min((n for n in near if language_of(sources[n]).linkage == language_of(own).linkage), default=None)
 
     def refuse_lending(self, procedure: Procedure, in_flight: InFlight) -> None:
-        """No file that could help the procedure's own, which does not use MPI, is near."""
+        """Notes that no file with MPI is near the procedure's own, which does not use MPI."""
         for site in _sites(in_flight):
             self.context.refuse(site, TRANSFORMATION, *_nobody_lends(procedure), procedure.span)
 
@@ -93,8 +94,8 @@ class CalledMeanwhile:
 
     @cached_property
     def _called_without_name(self) -> frozenset[str]:
-        """Procedures that a region for threads may call though its text does not name them: for operators and assignments, as
-        part of a type, or in a macro; and those that they call."""
+        """Procedures that a threaded region may call without naming them: through operators and assignments, a type, or a
+        macro; with their callees."""
         program = self.context.analysis.program
         named: dict[str, set[str]] = defaultdict(set)
         for source in program.sources:
@@ -140,7 +141,7 @@ def _has_loops(procedure: Procedure) -> bool:
 
 
 def _is_tied(procedure: Procedure, source: Source) -> bool:
-    """Whether other languages or devices may run the procedure, or all files that define it must define the same."""
+    """Whether other languages or devices may run the procedure, or its definitions in several files must be identical."""
     head = source.text(Span(procedure.source, procedure.span.start, procedure.body.span.start))
     return _FOR_DEVICES.search(source.data) is not None or language_of(source).is_shared(head)
 

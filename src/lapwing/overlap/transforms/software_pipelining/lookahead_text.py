@@ -1,8 +1,8 @@
-"""The C text by which a transfer starts a turn ahead, and by which its two receive buffers change places.
+"""The C text for lookahead: starts a transfer an iteration ahead, and swaps its two receive buffers.
 
-The buffers are the same but for their first elements, as many as transfers have brought so far (``high``). When one has come into
-the second buffer, what it did not bring of those is copied from the first, mostly a few elements; then the pointers swap. Where
-others write the buffer, too, all of it is copied once before a loop's first such transfer.
+The buffers differ only in their first elements, as many as transfers have delivered so far (``high``). When one has arrived in
+the second buffer, those of them that it did not deliver, mostly few, are copied from the first; then the pointers are swapped.
+If other statements write the buffer, too, all of it is copied once before a loop's first such transfer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lapwing.overlap.languages.shared.emitter import Emitter
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
 
 Write = Callable[[str, list[str], list[str]], str]
-"""Makes a function of its head, variables and lines."""
+"""Formats a function from its head, variables and lines."""
 
 
 class LookaheadText:
-    """Names and texts of one procedure's transfer, an MPI_Alltoallv."""
+    """Names and texts for one procedure's transfer, an MPI_Alltoallv."""
 
     def __init__(
         self,
@@ -33,7 +33,8 @@ class LookaheadText:
         fresh: Callable[[str], str],
         language: Language,
     ) -> None:
-        """``procedure``: its name. ``shadows``: their names by the keys of their variables. ``fresh``: makes a name new."""
+        """``procedure``: its name. ``double_buffers``: the second buffers' names by the keys of their variables. ``fresh``:
+        makes a name unique."""
         self.received = lookahead.received
         self._language = language
         self._rows = lookahead.rows
@@ -49,13 +50,13 @@ class LookaheadText:
         self._may_start = fresh(f"{procedure}_may_start")
         self._arrive = fresh(f"{procedure}_arrive")
         self.sent_rows = {row.symbol.key: fresh(f"{row.symbol.name}_sent") for row in lookahead.rows}
-        """What the transfer reads while the next early work writes the rows' shadows."""
+        """The rows that the transfer reads while the next early work writes their second buffers."""
 
     def starting(
         self, start: SplitPhaseOperation, done: str, sent: str, emitter: Emitter, step: str
     ) -> tuple[str, ...]:
-        """Lines after the end of the transfer whose beginning is ``start``: the next one starts if its early work is ``done``.
-        ``sent``: the shadow it sends. ``step``: of indentation."""
+        """Lines after the end of the transfer that ``start`` begins: the next one starts if its early work is ``done``.
+        ``sent``: the second buffer it sends. ``step``: of indentation."""
         message = message_of(start.call)
         assert message is not None
         instead: dict[int, str] = {}
@@ -90,7 +91,7 @@ class LookaheadText:
         ]
 
     def allocated(self) -> tuple[str, ...]:
-        """Lines after both buffers' allocation: nothing is in either yet."""
+        """Lines after both buffers' allocation: both are still empty."""
         return (f"{self._same} = 1;", f"{self._high} = 0;") if self._only else ()
 
     def declarations(self, sizes: Callable[[Symbol], Sequence[str]]) -> list[str]:
@@ -107,12 +108,12 @@ class LookaheadText:
         return lines
 
     def functions(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
-        """``inside``: the function that says whether all that is sent is in the shadow. ``copy``: the line that copies all of a
-        variable."""
+        """``inside``: the function that tells whether all that is sent is in the second buffer. ``copy``: the line that copies
+        all of a variable."""
         return self._measuring(write) + self._asking(inside, copy, write) + self._arriving(write)
 
     def _measuring(self, write: Write) -> str:
-        """The function that says how many of the buffer's first elements a transfer brings; -1: it brings others."""
+        """The function that returns how many of the buffer's first elements a transfer delivers; -1 if it delivers others."""
         lines = [
             "MPI_Comm_test_inter(lw_comm, &lw_inter);",
             "MPI_Comm_size(lw_comm, &lw_ranks);",
@@ -131,7 +132,7 @@ class LookaheadText:
         )
 
     def _asking(self, inside: str, copy: Callable[[str, str, Symbol], str], write: Write) -> str:
-        """The function that says whether the next transfer may start, and prepares what it needs."""
+        """The function that returns whether the next transfer may start, and prepares what it needs."""
         name = self.received.name
         lines = [
             *(
@@ -152,7 +153,7 @@ class LookaheadText:
         return write(head, [], lines)
 
     def _arriving(self, write: Write) -> str:
-        """The procedure that comes after a transfer's end: what it brought is where the program looks for it."""
+        """The procedure called after a transfer's end: makes what was delivered available where the program reads it."""
         name = self.received.name
         here = [f"{self._same} = 0;"]
         if self._only:
@@ -180,5 +181,5 @@ class LookaheadText:
         return write(f"static void {self._arrive}({given})", [other, *(["long lw_end;"] if self._only else [])], lines)
 
 
-_SENT_WITH = 3  # arguments of MPI_Alltoallv about what is sent; the others are about what it brings
+_SENT_WITH = 3  # arguments of MPI_Alltoallv that describe what is sent; the others describe what is received
 _ABOUT_BROUGHT = "const int *lw_brought, const int *lw_places, MPI_Datatype lw_kind, MPI_Comm lw_comm"

@@ -1,16 +1,16 @@
-"""The next turn's independent work, done while this turn's transfer travels.
+"""Pipelines a loop: the next iteration's independent work runs while this iteration's transfer is in flight.
 
 before:  for (t = a; t <= b; t++) step(t);        step: work; MPI_Allreduce; counts; MPI_Alltoallv; rest
 after:   for (t = a; t <= b; t++) { step_next = t + 1 <= b; step(t); }
          step: if it was not done early, step_early (work; MPI_Allreduce; counts); take over what it wrote;
                MPI_Ialltoallv; if (step_next) step_early(t + 1); MPI_Wait; rest
 
-Obligations. Between the transfer's start and the next turn's own work nothing is written that the work needs, and what the work
-writes and others touch there has a shadow (double_buffers.py). The next turn certainly comes: the loop's bounds are known
-before the turn, nothing leaves the loop or the program in between, and the procedure is called once a turn, under no condition.
-Its arguments are known beforehand. Collectives before the transfer are early, too, if nothing communicates from the transfer to
-them: their order stays. Whether the transfer may become a nonblocking one, split_phase/collectives.py says; whether it may even
-start before the rest of the turn before, lookahead.py.
+Obligations. Between the transfer's start and the original place of the next iteration's work, nothing is written that the work
+needs, and variables that the work writes and others access there have double buffers (double_buffers.py). The next iteration
+certainly follows: the loop's bounds are known before the iteration, nothing leaves the loop or the program in between, and the
+procedure is called once per iteration, unconditionally, with arguments known beforehand. Collectives before the transfer are
+early, too, if nothing communicates from the transfer to them: their order is kept. split_phase/collectives.py decides whether
+the transfer may become nonblocking, and lookahead.py whether it may even start before the rest of the previous iteration.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SplitCollective = Callable[[Call, Procedure], Sequence[Statement]]
 
 @dataclass(frozen=True)
 class Iteration:
-    """A loop of ``caller`` that calls ``callee``, in which ``transfer`` is a collective, once a turn."""
+    """A loop of ``caller`` that calls ``callee`` once per iteration; ``transfer`` is a collective in that."""
 
     caller: Procedure
     loop: Loop
@@ -80,9 +80,9 @@ class Refused(Exception):
 def pipeline_loops(
     context: Context, split_collective: SplitCollective, unread: frozenset[int], stem_of: Callable[[int], str]
 ) -> tuple[Insertion, ...]:
-    """Pipeline every loop that can be, but for those in the sources ``unread``. The program in ``context``, which must be as it
-    was read, is then the changed one; the insertions are text that belongs to no procedure that was read. ``stem_of``: how
-    support names the files."""
+    """Pipeline every loop that can be, but for those in the sources ``unread``. Replaces the program in ``context``, which must
+    be as it was read, by the changed one; returns the text to insert outside the procedures that were read. ``stem_of``: the
+    files' stems in names of support code."""
     return _Pipeliner(context, split_collective, unread, stem_of).run() if context.allowed(TRANSFORMATION) else ()
 
 
@@ -162,7 +162,7 @@ class _Pipeliner:
     # ---- obligations --------------------------------------------------------------------------------------------------
 
     def _check_loop(self, iteration: Iteration) -> None:
-        """The next turn comes for certain where its number is within the bounds."""
+        """Checks that the next iteration certainly follows if its number is within the bounds."""
         loop, analysis = iteration.loop, self.analysis
         if not isinstance(loop.step, Number) or loop.step.value == 0 or loop.body.form == "chain":
             raise Refused("the loop counts by a known number", "it does not", "count by a constant", loop.span)
@@ -220,7 +220,7 @@ class _Pipeliner:
         return wanted.key in seen
 
     def _next_arguments(self, iteration: Iteration) -> tuple[int, ...]:
-        """How much larger each argument is in the next turn."""
+        """By how much each argument grows in the next iteration."""
         effects = [self.analysis.plain(s, iteration.caller) for s in iteration.loop.body.statements]
         written = written_keys(effects)
         values = Environment(self.analysis.terms)
@@ -259,7 +259,7 @@ class _Pipeliner:
         return tuple(differences)
 
     def _early_with_collectives(self, iteration: Iteration) -> tuple[Prologue, tuple[DoubleBuffer, ...]]:
-        """With the collective calls before the transfer, unless that leaves less of the rest."""
+        """The early work including the collectives before the transfer, unless these leave less other work early."""
         without = self._early(iteration, collectives=False)
         if self._communicates_after(iteration):
             return without
@@ -270,7 +270,8 @@ class _Pipeliner:
         return found if all(any(s is t for t in found[0].early) for s in without[0].early) else without
 
     def _communicates_after(self, iteration: Iteration, staying: Sequence[Statement] = ()) -> bool:
-        """Whether anything communicates from the transfer to the next turn; or of what stays before the next transfer."""
+        """Whether anything communicates between the transfer and the next iteration, or in what stays before the next
+        transfer."""
         statements = iteration.callee.body.statements
         place = next(n for n, s in enumerate(statements) if s is iteration.transfer)
         effects = [self.analysis.plain(s, iteration.callee) for s in (*statements[place + 1 :], *staying)]
@@ -280,7 +281,7 @@ class _Pipeliner:
         return any(e.operations or e.states & {"synchronisation"} for e in effects)
 
     def _early(self, iteration: Iteration, *, collectives: bool) -> tuple[Prologue, tuple[DoubleBuffer, ...]]:
-        """The early work, as much of it as fits, and the shadows it needs."""
+        """As much early work as possible, with the double buffers it needs."""
         finder = PrologueFinder(self.analysis, iteration.callee, iteration.transfer, collectives=collectives)
         banned: set[int] = set()
         first: Obstacle | None = None
@@ -290,7 +291,7 @@ class _Pipeliner:
                 break
             found = DoubleBufferFinder(self.analysis, work, iteration.transfer, self._between(iteration, work)).find()
             if not isinstance(found, Obstacle):
-                if first is not None:  # the rest of it could be early, too
+                if first is not None:  # the rest of it might be early, too
                     self._refuse(iteration, _refusal(first))
                 return work, found
             first = first or found
@@ -307,7 +308,7 @@ class _Pipeliner:
         )
 
     def _check_callee(self, iteration: Iteration) -> None:
-        """Every call comes to the transfer, with the arguments it was given."""
+        """Checks that every call reaches the transfer, with its arguments unchanged."""
         callee = iteration.callee
         if self.analysis.names_itself(callee):
             raise Refused(
@@ -316,7 +317,7 @@ class _Pipeliner:
         for statement in callee.body.statements:
             if statement is iteration.transfer:
                 break
-            # Of what means nothing by itself, as a directive, the text is left out.
+            # The text of what has no effect, such as a directive, is omitted.
             unseen = isinstance(statement, Nothing) and self._text(statement, callee).strip() not in ("", ";")
             if unseen or is_for_its_block(statement):
                 raise Refused(
@@ -348,19 +349,20 @@ class _Pipeliner:
                     )
 
     def _check_memory(self, iteration: Iteration) -> None:
-        """No other rank writes into this one's memory."""
+        """Checks that no other rank writes into this one's memory."""
         analysis = self.analysis
         sites = sites_of(analysis.program, analysis.graph)
         if any(s.message.kind is mpi.Kind.ONE_SIDED for s in sites):
             raise Refused(
-                "only the program's own statements touch its memory", "one-sided communication", "use messages"
+                "only the program's own statements access its memory", "one-sided communication", "use messages"
             )
 
     def _text(self, statement: Statement, procedure: Procedure) -> str:
         return self.analysis.program.sources[procedure.source].text(statement.span)
 
     def _between(self, iteration: Iteration, work: Prologue, *, transfer: bool = True) -> list[Access]:
-        """All that is touched from the transfer's start to where the next turn's work stood; with or without the transfer."""
+        """All accesses from the transfer's start to the original place of the next iteration's work; with or without the
+        transfer's."""
         analysis, callee = self.analysis, iteration.callee
         statements = callee.body.statements
         place = next(n for n, s in enumerate(statements) if s is iteration.transfer)
@@ -462,7 +464,7 @@ class _Pipeliner:
         first = next(s for s in work.early if not _declares(s))
         head = [s for s in work.staying if _declares(s) or s.span.start < first.span.start]
         rest = [s for s in work.staying if all(s is not h for h in head)]
-        # A declaration behind the work's place stays behind it.
+        # A declaration after the work's place stays after it.
         late = [s for s in head if s.span.start > first.span.start]
         head = [s for s in head if all(s is not x for x in late)]
         mod_ref = _accesses(work, iteration.callee)
@@ -488,7 +490,7 @@ class _Pipeliner:
     def _lookahead(
         self, iteration: Iteration, work: Prologue, double_buffers: tuple[DoubleBuffer, ...]
     ) -> Lookahead | None:
-        """How the transfer starts a turn ahead, if it can."""
+        """How the transfer starts an iteration ahead, if it can."""
         if self._communicates_after(iteration, work.staying):
             return None
         rest = self._between(iteration, work, transfer=False)
@@ -552,12 +554,13 @@ def _refusal(obstacle: Obstacle) -> Refused:
 
 
 def _flag(callee: Procedure) -> Access:
-    """What a procedure's calls and its loop tell each other with."""
+    """The flag by which a procedure's calls and its loop communicate."""
     return Access(None, None, True, False, False, frozenset({Memory(f"pipeline {callee.key}")}))
 
 
 def _accesses(work: Prologue, callee: Procedure) -> tuple[Access, ...]:
-    """All that the early work touches for others to see, shadows taken for what they stand for; and the arguments."""
+    """All externally visible accesses of the early work, with double buffers taken for their variables; and those to the
+    arguments."""
     dummies = {dummy.key for dummy in callee.parameters}
     found = [
         replace(a, section=None, must=False, where=None)
@@ -569,11 +572,11 @@ def _accesses(work: Prologue, callee: Procedure) -> tuple[Access, ...]:
     return tuple(dict.fromkeys([*found, *arguments, _flag(callee)]))
 
 
-# ---- small questions --------------------------------------------------------------------------------------------------
+# ---- helpers ----------------------------------------------------------------------------------------------------------
 
 
 def _transfer_of(procedure: Procedure) -> Call | None:
-    """The collective that is likely to move most: one with counts before others, of equal ones the last."""
+    """The collective that probably moves most: one with counts is preferred, and the last of equal ones."""
     best: tuple[int, Call] | None = None
     for statement in procedure.body.statements:
         message = message_of(statement)

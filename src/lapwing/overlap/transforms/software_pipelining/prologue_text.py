@@ -1,4 +1,5 @@
-"""The C text of early work: a procedure of its own, its shadows, and what its whole and its loop say to each other."""
+"""The C text of the prologue: a procedure for the early work, its double buffers, and the flags between the procedure and its
+loop."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from lapwing.overlap.transforms.software_pipelining.prologue import Prologue, un
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls."""
+    """Text to insert into a file (its number) at an offset. ``progresses``: it has progress calls."""
 
     source: int
     offset: int
@@ -64,9 +65,9 @@ class PrologueText:
         shared: bool,
         taken: set[str],
     ) -> None:
-        """``ahead``: how the transfer starts a turn ahead. ``meanwhile``: the early statements as they are to be written.
-        ``stem_of``: how support names files. ``shared``: the loop is in another file. ``taken``: names that are in use; those
-        made here are added."""
+        """``lookahead``: how the transfer starts an iteration ahead. ``meanwhile``: the early statements as they are to be
+        written. ``stem_of``: the files' stems in names of support code. ``shared``: the loop is in another file. ``taken``:
+        names in use; those made here are added."""
         self._program = program
         self._procedure = work.procedure
         self._work = work
@@ -107,10 +108,10 @@ class PrologueText:
             if s.ranges is not None
         }
 
-    # ---- lines in procedures that were there --------------------------------------------------------------------------
+    # ---- lines in existing procedures ---------------------------------------------------------------------------------
 
     def taking_over(self, unused: Sequence[str]) -> tuple[str, ...]:
-        """``unused``: variables of which only the early work makes use."""
+        """``unused``: variables that only the early work uses."""
         arguments = ", ".join(p.name for p in self._procedure.parameters)
         return (
             f"/* lapwing: this turn's {self.early_name} was done in the turn before, or is done now */",
@@ -121,7 +122,7 @@ class PrologueText:
         )
 
     def doing_early(self, differences: tuple[int, ...]) -> tuple[str, ...]:
-        """``differences``: how much larger the arguments are in the next turn."""
+        """``differences``: how much larger the arguments are in the next iteration."""
         arguments = ", ".join(
             p.name if d == 0 else f"{p.name} {'+' if d > 0 else '-'} {abs(d)}"
             for p, d in zip(self._procedure.parameters, differences, strict=True)
@@ -143,7 +144,7 @@ class PrologueText:
         return (comment, f"{self._keep_name}();")
 
     def allocating(self, symbol: Symbol, allocation: Allocation) -> tuple[str, ...]:
-        """A pointer's allocation once more, for what has its place meanwhile."""
+        """A pointer's allocation repeated for its other buffers."""
         span, target = allocation.statement.span, allocation.target
         data = self._source.data
         lines = ["/* lapwing: the next turn's early work needs room of its own */"]
@@ -159,7 +160,7 @@ class PrologueText:
         return tuple(lines)
 
     def _homes(self, symbol: Symbol) -> list[str]:
-        """The names of all that stands for the variable."""
+        """The names of the variable's other buffers."""
         names = [self._names[symbol.key]] if symbol.key in self._names else []
         if self._sent is not None and self._sent.symbol == symbol:
             names.append(self._other_name)
@@ -169,13 +170,13 @@ class PrologueText:
         return names
 
     def _size_name(self, symbol: Symbol) -> str | None:
-        """The variable that holds how many bytes the pointer was given."""
+        """The variable that holds the size of the pointer's memory, in bytes."""
         if self._lookahead is not None and symbol == self._lookahead.received:
             return self._lookahead.bytes
         return self._bytes.get(symbol.key)
 
     def start(self, start: SplitPhaseOperation) -> SplitPhaseOperation:
-        """The transfer's beginning: it sends the shadow, and may have begun a turn ahead."""
+        """The transfer's start: it sends the second buffer, and may have started an iteration ahead."""
         message = message_of(start.call)
         assert message is not None
         if self._sent is None:
@@ -250,7 +251,7 @@ class PrologueText:
         ]
 
     def _early(self, requirements: SupportRequirements) -> str:
-        """The procedure that does the early work, and the one that takes over what it wrote."""
+        """The procedure that runs the early work, and the one that takes over its results."""
         source, procedure = self._source, self._procedure
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
         opening = head.index("(", re.search(rf"\b{re.escape(procedure.name)}\b", head).end())  # type: ignore[union-attr]
@@ -320,7 +321,7 @@ class PrologueText:
         return _copy(self._kept_name(double_buffer, side), name, counters)
 
     def _take(self) -> str:
-        """The procedure that takes over what the early work wrote, but what is sent first."""
+        """The procedure that takes over the results of the early work, except those that are sent first."""
         lines: list[str] = []
         variables: list[str] = []
         for double_buffer in self._double_buffers:
@@ -357,7 +358,8 @@ class PrologueText:
         ]
 
     def _keep(self) -> str:
-        """The procedure by which the variable takes over what is sent from its shadow; the next early work uses the other."""
+        """The procedure by which the variable takes over what is sent from its second buffer; the next early work uses the
+        other one."""
         assert self._sent is not None
         symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
         kind = symbol.type.text if symbol.pointer else f"{symbol.type.text} *"
@@ -373,7 +375,7 @@ class PrologueText:
         return self._function(f"static void {self._keep_name}(void)", variables, lines)
 
     def _inside(self) -> str:
-        """The function that says whether the early work wrote all that is sent into the shadow."""
+        """The function that returns whether the early work wrote all that is sent into the second buffer."""
         assert self._sent is not None
         step, symbol = self._step, self._sent.symbol
         before, after = self._kept_name(self._sent, 0), self._kept_name(self._sent, 1)
@@ -400,7 +402,7 @@ class PrologueText:
         return self._function(f"static int {self._inside_name}({_SENT})", variables, lines)
 
     def _outgoing(self) -> str:
-        """The function that says where the transfer finds what it sends: in the shadow, or in the variable."""
+        """The function that returns where the data to send is: in the second buffer, or in the variable."""
         assert self._sent is not None
         symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
         lines = [
@@ -415,7 +417,7 @@ class PrologueText:
         return f"{head}\n{{\n{declared}" + "".join(f"{self._step}{line}\n" for line in lines) + "}\n\n"
 
     def _above(self, procedure: Procedure) -> int:
-        """Where text goes that is to stand before a procedure: above the comments directly above it."""
+        """The offset for text that is to precede a procedure: above the comments directly above it."""
         data = self._program.sources[procedure.source].data
         start = procedure.span.start
         found = _COMMENTS_AT_END.search(data, max(0, start - _LONGEST_COMMENT), start)
@@ -428,7 +430,7 @@ _COMMENTS_AT_END = re.compile(rb"^(?:[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]
 
 
 class _Renaming(Renderer):
-    """A renderer that gives variables other names."""
+    """A renderer that renames variables."""
 
     def __init__(self, source: Source, procedure: Procedure, emitter: Emitter, renames: list[Edit]) -> None:
         self._renames = renames
@@ -444,7 +446,8 @@ class _Renaming(Renderer):
 
 
 def next_iteration_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] | None:
-    """The loop says whether another turn will come: its condition, of the turn after. None if the header does not show it."""
+    """The line by which the loop tells whether another iteration follows: its condition, for the next iteration. None if the
+    header does not show it."""
     source = program.sources[loop.span.source]
     assert isinstance(loop.step, Number)
     following = f"{loop.variable.name} {'+' if loop.step.value > 0 else '-'} {abs(loop.step.value)}"
@@ -460,7 +463,7 @@ _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def _without_warning(unused: Sequence[str]) -> tuple[str, ...]:
-    """Compilers warn of variables that are only declared."""
+    """Lines that avoid the compiler's warning about unused variables."""
     return tuple(f"(void){name};" for name in unused)
 
 
@@ -475,7 +478,7 @@ def _copy(to: str, origin: str, symbol: Symbol) -> str:
 
 
 def _sizes(symbol: Symbol) -> tuple[str, ...]:
-    """A global array's sizes by itself."""
+    """A global array's sizes, in terms of the array itself."""
     texts, part = [], symbol.name
     for _ in symbol.dimensions or ():
         texts.append(f"sizeof {part} / sizeof {part}[0]")

@@ -1,16 +1,16 @@
-"""Blocking collectives taken apart into a start and an end, in the same place; transforms/code_motion.py then moves the parts.
+"""Splits blocking collectives into a start and an end, in the same place; transforms/code_motion.py then moves these.
 
 before:  MPI_Allreduce(a, b, n, type, op, comm)
 after:   start a, b ; end a, b
 
-MPI works on the program's own buffers: from the start to the end nothing may write what is sent, or touch what is received.
+MPI works on the program's own buffers: from the start to the end nothing may write what is sent, or access what is received.
 
 Obligations. A nonblocking collective never matches a blocking one (MPI 3.1, 5.12), so every call that may match this one has to
-change with it: all ranks of the communicator run this very call in the same turn (uniform.py), and so they do all other
-calls of the same collective on what may be the same communicator. The result does not depend on the order in which ranks' parts
-are combined: MPI may choose another order than the blocking call does, and floating-point sums would round differently. And in
-Fortran the buffers are variables, not sections the compiler might pass as temporaries. A few elements once, at the beginning of
-the program for instance, are not worth it.
+change with it: all ranks of the communicator execute this very call uniformly (ranks/uniformity.py), and likewise all other
+calls of the same collective on what may be the same communicator. The result does not depend on the order in which
+contributions are combined: MPI may choose another order than for the blocking call, and floating-point sums would round
+differently. In Fortran the buffers are variables, not sections that the compiler might pass as temporaries. A few elements
+transferred once, say at the start of the program, are not worth it.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ KINDS = frozenset(
 
 @dataclass
 class Collectives:
-    """Takes apart the collectives of a program. ``uniformity``: of the program as it was read."""
+    """Splits the collectives of a program. ``uniformity``: of the program as it was read."""
 
     context: Context
     uniformity: Uniformity
     _apart: dict[str, tuple[Site, ...]] = field(default_factory=dict)
 
     def split(self, call: Statement, procedure: Procedure) -> Sequence[Statement]:
-        """Start and end in the place of a collective that may be taken apart; otherwise the statement."""
+        """Start and end in place of a collective that may be split; otherwise the statement."""
         return _InProcedure(self, procedure).change(call)
 
     def hindrance(self, call: Call, procedure: Procedure) -> tuple[Site, Divergence] | None:
-        """A call that may match this one, this one included, which not all ranks run alike; and why they do not."""
+        """A call that may match this one, or this one itself, that not all ranks execute uniformly; and why they do not."""
         message = message_of(call)
         assert message is not None
         if message.name not in self._apart:
@@ -134,7 +134,7 @@ class _InProcedure:
         return is_contiguous(buffer, self._language())
 
     def _is_exact(self, call: Call) -> bool:
-        """Whether the result is the same in whatever order the ranks' parts are combined."""
+        """Whether the result does not depend on the order in which the ranks' contributions are combined."""
         operation = argument_of(call, mpi.Role.OP)
         if operation is None:
             return True
@@ -200,7 +200,7 @@ def _buffers_of(call: Call) -> list[Expression]:
 _FEW = 8  # elements
 _ORDERLESS = frozenset("MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR".split())
 _ROUNDED, _EQUAL = "and round differently", "and find the other one of +0.0 and -0.0"
-# What the order changes where the numbers are not whole.
+# What the order changes for floating-point numbers.
 _OF_NUMBERS = {"MPI_SUM": _ROUNDED, "MPI_PROD": _ROUNDED} | dict.fromkeys(
     ("MPI_MAX", "MPI_MIN", "MPI_MAXLOC", "MPI_MINLOC"), _EQUAL
 )

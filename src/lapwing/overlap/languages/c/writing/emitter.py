@@ -1,4 +1,4 @@
-"""Statements printed in C and C++."""
+"""Emits statements in C and C++."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lapwing.overlap.source.spans import Source
 
 
 class CEmitter(Emitter):
-    """Of one file."""
+    """Emits statements for one file."""
 
     receives_by_support = False
     sets_error_codes = False
@@ -100,7 +100,7 @@ class CEmitter(Emitter):
         return f"{condition}{name}({', '.join([*kept, f'&lapwing_slots[{operation.slot - 1}].lw_request'])});"
 
     def support(self, place: int) -> str:
-        """After the last #include."""
+        """Support code for after the last #include."""
         if not self.requirements.anything:
             return ""
         text = c_support(self.requirements, self._cpp, included(self.source.data, place))
@@ -112,7 +112,7 @@ class CEmitter(Emitter):
         return strip_mining.heads(self.source, loop, head)
 
     def guard(self, box: Sequence[Level]) -> tuple[str, ...]:
-        """The interior is left out at once, by its loop's variable."""
+        """Skips the interior in one step, by setting the loop's variable."""
         level = box[-1]
         low, high = self._iterations_inside(level)
         test = self._tests(box, " >= ", " <= ", " && ")
@@ -131,13 +131,13 @@ class CEmitter(Emitter):
         return ()
 
     def _bounds(self, loop: Loop) -> tuple[str | Expression, str | Expression]:
-        """As the loop's head spells them, for the model's bounds are folded."""
+        """As the loop's head spells them, since the model's bounds are folded."""
         spelled = source_text.ends(self.source, loop)
-        assert spelled is not None  # index_set_splitting/interior.py asked
+        assert spelled is not None  # checked by index_set_splitting/interior.py
         return spelled
 
     def _sum(self, loop: Loop, text: str, number: int) -> str:
-        """Put together where the text is a number or a variable and one."""
+        """Folded where the text is a number, or a variable plus a number."""
         if number == 0:
             return text
         if re.fullmatch(r"0|[1-9]\d*", text):
@@ -148,7 +148,7 @@ class CEmitter(Emitter):
         return f"{text} {'+' if number > 0 else '-'} {abs(number)}" if number else text
 
     def _extreme(self, least: bool, *ends: str) -> str:
-        """Of two."""
+        """The smaller or larger of two ends."""
         kept = candidates(least, ends)
         if len(kept) == 1:
             return kept[0]

@@ -1,7 +1,7 @@
-"""What a changed file in C or C++ needs: slots, and the procedures that work on them.
+"""Support code for a changed file in C or C++: slots, and the procedures that work on them.
 
-Members, parameters and local variables begin with ``lw_``, here and in all other C text that is made
-(strip_mining.py, transforms/software_pipelining/): the program's macros may have any plain word as their name.
+Members, parameters and local variables begin with ``lw_``, here and in all other generated C text (strip_mining.py,
+transforms/software_pipelining/): the program's macros may have any ordinary name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def c_support(requirements: SupportRequirements, cpp: bool, included: Collection
     if requirements.drains:
         linkage = "static " if requirements.drained_here else 'extern "C" ' if cpp else ""
         parts.append(_DRAIN.substitute(linkage=linkage, name=drain_name(requirements.stem), slots=requirements.slots))
-    # A declaration in a block would be one of the namespace around, and of C++'s linkage: what is called may be a C file's.
+    # A declaration in a block would have the enclosing namespace and C++ linkage, but the callee may be in a C file.
     others = sorted(requirements.elsewhere - ({drain_name(requirements.stem)} if requirements.drains else set()))
     if others:
         parts.append("\n" + "".join(f'extern "C" void {name}(void);\n' for name in others))
@@ -52,7 +52,7 @@ def c_support(requirements: SupportRequirements, cpp: bool, included: Collection
 
 
 def _head(requirements: SupportRequirements, included: Collection[str]) -> str:
-    """The slots, which hold what is needed in this file."""
+    """The slots, with the members that this file requires."""
     lines = [
         "MPI_Request lw_request;",
         *(["char *lw_copy;", "size_t lw_bytes;"] if requirements.copying else []),
@@ -75,7 +75,7 @@ $fields};
 static struct lapwing_slot lapwing_slots[$slots];
 """
 )
-# MPICH does nothing for other messages when it looks on MPI_COMM_SELF, or when it finds one: so on MPI_COMM_WORLD, and with a tag
+# MPICH advances no other messages when it probes MPI_COMM_SELF, or when the probe succeeds: hence MPI_COMM_WORLD, and a tag
 # that is hardly used, the largest that every MPI allows.
 _PROGRESS = Template(
     f"\n/* {PROGRESS_COMMENT}"

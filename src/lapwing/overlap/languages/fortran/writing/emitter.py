@@ -78,7 +78,7 @@ class FortranEmitter(Emitter):
         return (f"call {name}_{arrival}{number}({slot}, {buffer})", *asked, *error)
 
     def _error_lines(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
-        """MPI's errors end the program (motions check that), so an error code that is seen is success."""
+        """MPI's errors end the program (eligibility.py checks that), so any error code that is seen is success."""
         call = (
             operation.wait
             if operation.part in (Part.ARRIVE, Part.END) and operation.wait is not None
@@ -93,7 +93,7 @@ class FortranEmitter(Emitter):
 
     def _type_number(self, operation: SplitPhaseOperation) -> int:
         buffer = argument_of(operation.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        assert buffer is not None  # split_phase/blocking_calls.py asked
+        assert buffer is not None  # checked by split_phase/blocking_calls.py
         return self.requirements.types.setdefault(buffer_declaration(buffer), len(self.requirements.types) + 1)
 
     def support(self, place: int) -> str:

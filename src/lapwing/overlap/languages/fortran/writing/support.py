@@ -1,4 +1,4 @@
-"""What a changed file in Fortran needs: a module with its slots, and external procedures that work on them."""
+"""Support code for a changed file in Fortran: a module with its slots, and external procedures that work on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lapwing.overlap.languages.shared.support_requirements import SLOTS_COMMENT,
 def fortran_support(
     requirements: SupportRequirements, collectives: FortranCollectives, form: str, step: int = 3
 ) -> str:
-    """Text for the end of a file in this source form, with what its collectives need. ``step``: the blanks of a level in free
+    """Text for the end of a file in this source form, including support for its collectives. ``step``: blanks per level in free
     form."""
     use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(requirements.interface or "")
     include = None if use else "include 'mpif.h'"
@@ -83,7 +83,7 @@ def fortran_support(
 
 
 def _typed(requirements: SupportRequirements, array: bool) -> Iterable[str]:
-    """Templates of the procedures that buffers of one type need."""
+    """Templates of the support procedures for buffers of one type."""
     if Part.SEND in requirements.copying:
         yield _SEND
     if (Part.SEND, True) in requirements.plain and array:
@@ -116,7 +116,7 @@ def _fields(requirements: SupportRequirements, handles: Mapping[str, str], f08: 
 
 
 def _interfaces(requirements: SupportRequirements, collectives: bool) -> str:
-    """Of what takes any type."""
+    """Interfaces of procedures that take any type."""
     interfaces = [
         *([_COPIES] if requirements.copying else []),
         *([_TOUCHES] if requirements.direct or collectives else []),
@@ -156,7 +156,8 @@ $fields
 $interfaces
 end module
 """
-# What takes any type, and keeps the compiler from assuming that the buffer is untouched. Arrays and scalars need one each.
+# Procedures that take any type, and keep the compiler from assuming that the buffer is unchanged. Arrays and scalars need one
+# each.
 _COPY = """\
       subroutine lapwing_copy_$name(to, from, bytes) bind(c, name='memcpy')
          import :: c_size_t
@@ -373,7 +374,7 @@ subroutine lapwing_${stem}_receive_if_long_$number(slot, data, count, kind, sour
    end if
 end subroutine
 """
-# To ask for the buffer's address tells the compiler that MPI may have changed what it holds.
+# Taking the buffer's address tells the compiler that MPI may have changed its contents.
 _RECEIVED = """
 subroutine lapwing_${stem}_received_$number(slot, data)
    use lapwing_$stem
