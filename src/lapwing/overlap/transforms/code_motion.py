@@ -150,7 +150,7 @@ class CodeMotion:
     # ---- one list -----------------------------------------------------------------------------------------------------
 
     def split(self, block: Block, *, must_split: bool = False) -> Split | None:
-        """The two parts of the block's list; None if nothing is gained. ``divide``: even if nothing in the list itself moves,
+        """The two parts of the block's list; None if nothing is gained. ``must_split``: even if nothing in the list itself moves,
         because the enclosing list is to insert something between the parts."""
         parts = self._expanded(block)
         private = self._private(block, parts)

@@ -87,10 +87,10 @@ class Emitter(ABC):
             self.requirements.direct = True
         if operation.plain_if_short:
             self.requirements.plain.add((operation.part, operation.copies))
-        return self._phase(operation)
+        return self._operation(operation)
 
     @abstractmethod
-    def _phase(self, operation: SplitPhaseOperation) -> tuple[str, ...]: ...
+    def _operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]: ...
 
     def _arguments(self, operation: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
         texts = []

@@ -31,7 +31,7 @@ class Event:
 
 @dataclass
 class Events:
-    """The communications that start and end in statements. ``split``: outlined procedures by their names. ``moved``: the sites
+    """The communications that start and end in statements. ``outlined``: outlined procedures by their names. ``moved``: the sites
     of transfers that count; None: all do."""
 
     context: Context

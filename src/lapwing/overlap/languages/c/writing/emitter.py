@@ -59,10 +59,10 @@ class CEmitter(Emitter):
             f"{name}();" if self._cpp or name in own else f"{{ extern void {name}(void); {name}(); }}" for name in names
         )
 
-    def _phase(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
-        return (self._text_of_phase(operation),)
+    def _operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
+        return (self._text_of_operation(operation),)
 
-    def _text_of_phase(self, operation: SplitPhaseOperation) -> str:
+    def _text_of_operation(self, operation: SplitPhaseOperation) -> str:
         slot = f"&lapwing_slots[{operation.slot - 1}]"
         status = "MPI_STATUS_IGNORE" if operation.status is None else self.text(operation.status)
         result = "" if operation.call.result is None else f"{self.text(operation.call.result)} = "

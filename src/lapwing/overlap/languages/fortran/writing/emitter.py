@@ -51,7 +51,7 @@ class FortranEmitter(Emitter):
     def _call_elsewhere(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(map(self._call_support, names))
 
-    def _phase(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
+    def _operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
         if operation.part in (Part.START, Part.END):
             error = self._error_lines(operation) if operation.part is Part.END else ()
             return (self._collectives.call(operation), *error)
