@@ -445,7 +445,7 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
         ("hello.f --explain hello.f:0", "expected FILE:LINE"),
         ("hello.f --explain :3", "expected FILE:LINE"),
         ("hello.f --only sideways", "expected one of nonblocking, "),
-        ("hello.f --only nonblocking --skip nonblocking", "no motion to make"),
+        ("hello.f --only nonblocking --skip nonblocking", "no transformation to make"),
         ("hello.f -D 3=x", "expected NAME or NAME=VALUE"),
         ("hello.f -p no.json", "no.json"),
         ("hello.f -o hello.f", "hello.f"),

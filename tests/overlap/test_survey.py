@@ -136,7 +136,7 @@ def test_turns_of_the_loop_that_uses_it_may_be_independent() -> None:
     found = of(C.replace("BODY", loop), "SHARE;", "a.c")
     assert found.note is not None
     assert found.note.startswith(
-        "no computation between producer (line 8) and consumer (line 11), but for turns of the loop of line 10 that may"
+        "no computation between producer (line 8) and consumer (line 11), but for iterations of the loop of line 10 that may"
     )
 
 

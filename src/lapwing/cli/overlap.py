@@ -154,17 +154,21 @@ def _path(**settings: bool) -> click.Path:
 @click.option(
     "--reassociate",
     is_flag=True,
-    help="Overlap floating-point reductions, too, and divide loops with sums: last digits may change.",
+    help="Overlap floating-point reductions, too, and split loops with sums: last digits may change.",
 )
 @click.option(
-    "--only", callback=_transformations, multiple=True, metavar="MOTION", help="Make this motion only; may be repeated."
+    "--only",
+    callback=_transformations,
+    multiple=True,
+    metavar="TRANSFORMATION",
+    help="Make this transformation only; may be repeated.",
 )
 @click.option(
     "--skip",
     callback=_transformations,
     multiple=True,
-    metavar="MOTION",
-    help="Do without this motion; may be repeated.",
+    metavar="TRANSFORMATION",
+    help="Do without this transformation; may be repeated.",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=_path())
 def command(
@@ -204,7 +208,7 @@ def command(
         raise click.UsageError(f"{' and '.join(printed)} would both be on standard output: name one.")
     transformations = (frozenset(only) or frozenset(TRANSFORMATIONS)) - frozenset(skip)
     if not transformations:
-        raise click.UsageError("--only and --skip leave no motion to make.")
+        raise click.UsageError("--only and --skip leave no transformation to make.")
     if compile_commands is not None and compile_commands.is_dir():
         compile_commands = compile_commands / "compile_commands.json"
     found = find_sources(sources, folder)

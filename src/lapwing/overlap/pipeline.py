@@ -138,7 +138,7 @@ class _Rewriter:
                 if site is not None:
                     self.context.refuse(
                         site.span,
-                        "split-producer" if reason.kind in ("turns", "rounding") else "start-earlier",
+                        "split-producer" if reason.kind in ("iterations", "rounding") else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
                         _advice(reason, site),
@@ -664,31 +664,31 @@ _OBLIGATIONS = {
     "order": "visible effects keep their order",
     "control": "control cannot leave in between",
     "unknown": "everything in between is known",
-    "turns": "turns of the loop that makes what is sent may change places",
-    "rounding": "what turns of a loop add up does not depend on their order",
+    "iterations": "the loop that produces what is sent carries no dependence",
+    "rounding": "the loop's reductions do not depend on the order of its iterations",
 }
 # The same for computation after a wait that could not be split.
 _WORK = {
-    "turns": (
-        "turns of the loop that needs the message may change places",
-        "compute what one turn hands to another, or the last one leaves, in a loop of its own",
+    "iterations": (
+        "the loop that needs the message carries no dependence",
+        "compute what one iteration passes to another, or what the last one leaves, in a loop of its own",
     ),
     "rounding": (
-        "what turns of a loop add up does not depend on their order",
-        "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
+        "the loop's reductions do not depend on the order of its iterations",
+        "use --reassociate if it may round differently, or accumulate it in a loop of its own",
     ),
     "bounds": (
-        "the loop counts by one between bounds that stay",
+        "the loop counts by one between invariant bounds",
         "let it count a signed integer, up or down by one, to variables that it does not change",
     ),
     "interior": (
-        "most of the loop keeps away from what the message brings",
-        "receive into an array of its own, or into rows that the loop's bounds are made of",
+        "most of the loop is independent of what the message delivers",
+        "receive into an array of its own, or into rows that the loop's bounds name",
     ),
-    "control": ("no turn ends the loop", "leave the loop at its end"),
-    "order": ("turns do nothing but compute", "print, communicate and allocate in a loop of its own"),
-    "unknown": ("all that turns do is known", "give the source of what is called there"),
-    "parts": ("the procedure that needs the message can be divided", "return what it gives by an argument, at its end"),
+    "control": ("no iteration leaves the loop", "leave the loop at its end"),
+    "order": ("iterations only compute", "print, communicate and allocate in a loop of its own"),
+    "unknown": ("all effects of the iterations are known", "give the source of what is called there"),
+    "parts": ("the procedure that needs the message can be split", "return its result in an argument, at its end"),
 }
 _ADVICE_ON_PRODUCERS = (
     "nothing: this computes what the call needs, and nothing independent stands between the two; if it is about other elements, "
@@ -699,6 +699,6 @@ _ADVICE = {
     "messages": "give the messages different constant tags, or different communicators",
     "order": "nothing: the order is part of what the program does",
     "control": "leave the procedure at one place, at its end",
-    "turns": "compute what is sent in a loop of its own, before the rest",
-    "rounding": "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
+    "iterations": "compute what is sent in a loop of its own, before the rest",
+    "rounding": "use --reassociate if it may round differently, or accumulate it in a loop of its own",
 }

@@ -307,7 +307,7 @@ def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places:
         return f"what it sends is there only from line {first} on, and nothing waits for it after"
     if kind is mpi.Kind.COMPLETION:
         return "it stays where it is"
-    return "no motion applies to this call"
+    return "no transformation applies to this call"
 
 
 def _loop_of(consumer: Stop | None, site: Site, places: Places) -> str:
@@ -316,7 +316,7 @@ def _loop_of(consumer: Stop | None, site: Site, places: Places) -> str:
     for loop in (s for s in statements if isinstance(s, Loop | While)):
         if consumer is not None and loop.span.contains(consumer.statement.span) and not loop.span.contains(site.span):
             line = places.at(loop.span).line
-            return f", but for turns of the loop of line {line} that may not need it"
+            return f", but for iterations of the loop of line {line} that may not need it"
     return ""
 
 

@@ -310,12 +310,12 @@ def test_a_floating_point_sum_stays_unless_asked_for() -> None:
     ("old", "new", "found"),
     [
         ("v[i][j] = 0.25", "s += v[i][j] = 0.25", "depends on the order of s += v[i][j]"),
-        ("v[i][j] = 0.25", "v[0][j] += 0.25", "turns of the loop over i depend on each other"),
-        ("i <= 64; i++)", "i <= 64; i += 2)", "the loop over i is not seen to count plainly"),
+        ("v[i][j] = 0.25", "v[0][j] += 0.25", "the loop over i may carry a dependence"),
+        ("i <= 64; i++)", "i <= 64; i += 2)", "the loop over i is not recognised as such"),
         (
             "v[i][j] = 0.25",
             "v[i][j] = u[i * j % 66][j] + 0.25",
-            "no turns of the loop over i, j are known to keep away from u",
+            "no iterations of the loop over i, j are known to be independent of u",
         ),
     ],
 )

@@ -22,7 +22,7 @@ TRANSFORMATIONS = {
     "nonblocking": "A blocking call becomes a nonblocking one and a wait.",
     "start-earlier": "A transfer starts as soon as its data are there.",
     "wait-later": "A wait moves down to the first use of what it waits for.",
-    "together": "Independent exchanges are under way together.",
+    "together": "Independent exchanges are in flight together.",
     "clone-buffer": "A buffer that is used again too soon gets a copy.",
     "pipeline-loop": "Independent work of a loop's next iteration moves into this iteration's transfer.",
     "split-loop": "A loop nest's interior is computed during the exchange of its boundary.",

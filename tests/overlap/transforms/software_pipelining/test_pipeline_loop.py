@@ -391,7 +391,7 @@ PARTLY = {
                 "    turn(1);\n    buffer = (int *)malloc(sizeof(int) * room);\n    for (i = 0; i < room; i++) buffer[i] = i;",
             ),
         ),
-        "can be given a shadow",
+        "can be double-buffered",
         "buffer",
     ),
 }
@@ -400,7 +400,7 @@ PARTLY = {
 REFUSED = {
     "the work needs a result": (
         (("        keys[number] = number;", "        keys[number] = number + found % 7;"),),
-        "needs nothing that the rest of this turn computes",
+        "needs nothing that the rest of this iteration computes",
         "found",
     ),
     "the work needs what the loop writes": (
@@ -410,12 +410,12 @@ REFUSED = {
     ),
     "a loop that may be left": (
         (("        turn(number);", "        turn(number);\n        if (found < 0) break;"),),
-        "for certain",
+        "certainly follows",
         "",
     ),
-    "a turn that may be left out": (
+    "an iteration that may be left out": (
         (('        printf("%d\\n", number);', "        if (found < 0) continue;"),),
-        "for certain",
+        "certainly follows",
         "",
     ),
     "a bound that changes": (
@@ -437,12 +437,12 @@ REFUSED = {
         "at every call",
         "",
     ),
-    "called twice a turn": (
+    "called twice an iteration": (
         (("        turn(number);", "        turn(number);\n        turn(number);"),),
-        "once a turn",
+        "once per iteration",
         "",
     ),
-    "arguments that are not known a turn ahead": (
+    "arguments that are not known an iteration ahead": (
         (("        turn(number);", "        turn(number + found % 2);"),),
         "arguments are known",
         "number",
@@ -452,13 +452,13 @@ REFUSED = {
         "keeps its arguments",
         "number",
     ),
-    "work of a turn a rank": (
+    "work of an iteration a rank": (
         (
             ("    start_clock();", "    start_clock();\n    for (i = 0; i < size; i++) give_at[i] = i;"),
             ("        counts[keys[i] >> shift]++;", "        counts[(keys[i] + found - found) >> shift]++;"),
             ("        key = keys[i];", "        key = keys[i] + found - found;"),
         ),
-        "needs nothing that the rest of this turn computes",
+        "needs nothing that the rest of this iteration computes",
         "found",
     ),
     "a transfer too small for copies": (

@@ -36,7 +36,7 @@ def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression],
     if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
         _remember_in_flight(state, message, arguments)
     if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
-        state.barrier = f"{message.name} may touch memory it does not name"
+        state.barrier = f"{message.name} may access memory it does not name"
     if message.synchronises and message.kind is not mpi.Kind.SETUP:
         state.states.add("synchronisation")
     if message.kind in (mpi.Kind.ABORT,) or message.name in _BOUNDS_OF_MPI:

@@ -36,5 +36,5 @@ def split_producer(
     read = [a for e in start.effects for a in e.accesses if not a.writes]
     parts = interior(analysis, loop, procedure, independent, Edges(read, start.values, procedure), inside_last=True)
     if not isinstance(parts, Parts):
-        return parts if parts is not None and parts.kind in ("turns", "rounding") else None
+        return parts if parts is not None and parts.kind in ("iterations", "rounding") else None
     return Split((replace(parts.boundary, sent=True),), (replace(parts.inside, sent=True),))

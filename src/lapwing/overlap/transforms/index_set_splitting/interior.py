@@ -126,12 +126,12 @@ def in_the_way(analysis: Analysis, loop: Loop, procedure: Procedure) -> Conflict
     for jump in loop.walk():
         # A label cannot be in both parts.
         if isinstance(jump, Jump) or jump.label is not None:
-            return Conflict("control", f"turns of the loop over {loop.variable.name} jump", jump.span)
+            return Conflict("control", f"iterations of the loop over {loop.variable.name} jump", jump.span)
     effects = analysis.plain(loop, procedure)
     if effects.barrier:
         return Conflict("unknown", effects.barrier, effects.where)
     if effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
-        return Conflict("order", f"turns of the loop over {loop.variable.name} do more than compute", loop.span)
+        return Conflict("order", f"iterations of the loop over {loop.variable.name} do more than compute", loop.span)
     changing = Conflict("bounds", f"bounds of the loop over {loop.variable.name} may change in it", loop.span)
     head = loop.every_expression()
     if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
@@ -171,7 +171,7 @@ def interior(
     if limited and not any(_holds_rows(analysis, inner) for inner in nest):
         return None
     if not nest:
-        return Conflict("bounds", f"the loop over {loop.variable.name} is not seen to count plainly", loop.span)
+        return Conflict("bounds", f"the loop over {loop.variable.name} is not recognised as such", loop.span)
     if not _may_keep_away(nest, procedure, edges) or not independent(loop, None):
         return _is_near(nest, edges)
     found = None if limited else _from_the_ends(analysis, nest, procedure, independent, edges)
@@ -200,14 +200,14 @@ def interior(
         names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
     if names:
         why = f"{', '.join(sorted(names))} may be needed after the loop"
-        return _rounds(analysis, summed) or Conflict("turns", why, loop.span)
+        return _rounds(analysis, summed) or Conflict("iterations", why, loop.span)
     for b in box:
         statements = b.loop.body.statements
         if not carries_no_dependence(
             analysis, b.loop, procedure, statements, statements, statements, accumulated=summed.keys
         ):
             return _rounds(analysis, summed) or Conflict(
-                "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
+                "iterations", f"the loop over {b.loop.variable.name} may carry a dependence", b.loop.span
             )
     return Parts(_inside(box), _boundary(box))
 
@@ -218,7 +218,9 @@ def _is_near(nest: Sequence[Loop], edges: Edges) -> Conflict:
     named = {e.base.symbol.name for e in _elements(nest[0]) if isinstance(e.base, Name)} & arrays
     loops = ", ".join(loop.variable.name for loop in nest)
     what = ", ".join(sorted(named)) or "what stands before it"
-    return Conflict("interior", f"no turns of the loop over {loops} are known to keep away from {what}", nest[0].span)
+    return Conflict(
+        "interior", f"no iterations of the loop over {loops} are known to be independent of {what}", nest[0].span
+    )
 
 
 def _rounds(analysis: Analysis, summed: Reductions) -> Conflict | None:

@@ -264,9 +264,13 @@ class SplitProcedures:
             if not reshaped:
                 return True
             found = f"what gives {', '.join(reshaped)} of {callee.name} a shape may change"
-            advice = "shape them by a variable that stays"
+            advice = "shape them by a variable that does not change"
         self.context.refuse(
-            callee.span, TRANSFORMATION, "a part of the procedure begins as the whole did", found, advice
+            callee.span,
+            TRANSFORMATION,
+            "both parts of the procedure start with the same arguments and shapes",
+            found,
+            advice,
         )
         return False
 

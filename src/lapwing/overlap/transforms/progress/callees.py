@@ -60,7 +60,7 @@ class CalledMeanwhile:
                     TRANSFORMATION,
                     "long loops hold other loops",
                     f"{procedure.name} has none that does",
-                    "nothing, if it is soon over; else write the work out where it is called",
+                    "nothing, if it is soon over; else inline the work where it is called",
                     procedure.span,
                 )
 

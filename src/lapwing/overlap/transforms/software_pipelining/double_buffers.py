@@ -142,9 +142,9 @@ class DoubleBufferFinder:
         name = access.symbol.name if access.symbol is not None else "memory"
         if access.symbol is None or not self._written(access.symbol, access.through):
             return Obstacle(
-                "the next turn's early work needs nothing that the rest of this turn computes",
+                "the next iteration's early work needs nothing that the rest of this iteration computes",
                 f"{name} is written in between",
-                f"keep what the rest of the turn writes apart from {name}",
+                f"keep what the rest of the iteration writes apart from {name}",
                 others[0].where,
                 (statement,),
             )
@@ -211,7 +211,7 @@ class DoubleBufferFinder:
 
     def _no_home(self, symbol: Symbol, why: str, users: Sequence[Statement]) -> Obstacle:
         return Obstacle(
-            "what the early work writes too soon can be given a shadow",
+            "what the early work overwrites can be double-buffered",
             f"{symbol.name}: {why}",
             "use a global array of fixed size, or one that is allocated once",
             users[0].span if users else None,

@@ -104,7 +104,7 @@ def _rows(
         if parameter.role is mpi.Role.TYPE:
             return "a type of the program's own, which may have gaps"
         if not isinstance(argument, Name) or argument.symbol.storage is not Storage.GLOBAL:
-            return f"an argument of {message.name} is not known a turn ahead"
+            return f"an argument of {message.name} is not known an iteration ahead"
         double_buffer = by_symbol.get(argument.symbol)
         if double_buffer is not None and double_buffer.ranges is None:
             rows[argument.symbol] = double_buffer

@@ -141,7 +141,9 @@ class _Pipeliner:
     def _pipeline(self, iteration: Iteration) -> None:
         if not self.context.allowed("nonblocking"):
             raise Refused(
-                "blocking calls may become nonblocking ones", "the motion nonblocking is left out", "allow it, too"
+                "blocking calls may become nonblocking ones",
+                "the transformation nonblocking is left out",
+                "allow it, too",
             )
         self._check_loop(iteration)
         self._check_callee(iteration)
@@ -177,8 +179,8 @@ class _Pipeliner:
         for statement, effect in zip(loop.body.statements, effects, strict=True):
             if effect.leaves is not None or any(isinstance(s, Jump) and s.kind != "break" for s in statement.walk()):
                 raise Refused(
-                    "the next turn comes for certain",
-                    "the loop may be left, or its turn cut short",
+                    "the next iteration certainly follows",
+                    "the loop may be left, or its iteration cut short",
                     "put what ends the loop into its condition",
                     statement.span,
                 )
@@ -191,18 +193,21 @@ class _Pipeliner:
                 )
             if statement is not iteration.call and self._reaches(statement, iteration.caller, iteration.callee):
                 raise Refused(
-                    "the procedure is called once a turn",
+                    "the procedure is called once per iteration",
                     f"{iteration.callee.name} is called again",
                     "call it once",
                     statement.span,
                 )
         if not is_simple(loop.upper) or not is_invariant(loop.upper, written_keys(effects)):
             raise Refused(
-                "the loop's bounds do not change in a turn", "they may", "keep the bound in a local variable", loop.span
+                "the loop's bounds do not change in an iteration",
+                "they may",
+                "keep the bound in a local variable",
+                loop.span,
             )
         if analysis.graph.recursive(iteration.callee.key):
             raise Refused(
-                "the procedure is called once a turn",
+                "the procedure is called once per iteration",
                 f"{iteration.callee.name} calls itself",
                 "write it as a loop",
                 loop.span,
@@ -234,7 +239,7 @@ class _Pipeliner:
             or iteration.callee.variadic
         ):
             raise Refused(
-                "the next turn's arguments are known",
+                "the next iteration's arguments are known",
                 "a call with other arguments",
                 "give it a prototype",
                 iteration.call.span,
@@ -250,8 +255,8 @@ class _Pipeliner:
             origins = {key for name in others for key in self.analysis.terms.origin.get(name, {"?"})}
             if form is None or not is_invariant(argument, written) or origins & {iteration.loop.variable.key, "?"}:
                 raise Refused(
-                    "the next turn's arguments are known",
-                    f"{dummy.name} is not known a turn ahead",
+                    "the next iteration's arguments are known",
+                    f"{dummy.name} is not known an iteration ahead",
                     "pass the loop's variable, or what does not change in the loop",
                     iteration.call.span,
                 )
@@ -304,7 +309,7 @@ class _Pipeliner:
         raise Refused(
             "there is work before the transfer that needs nothing of it",
             "none",
-            "compute what the next turn sends from what the transfer does not bring",
+            "compute what the next iteration sends from what the transfer does not deliver",
         )
 
     def _check_callee(self, iteration: Iteration) -> None:
@@ -329,7 +334,9 @@ class _Pipeliner:
                 )
         for statement in callee.body.walk():
             if isinstance(statement, Jump) and statement.kind in ("goto", "stop"):
-                raise Refused("the next turn comes for certain", f"a {statement.kind}", "use no jumps", statement.span)
+                raise Refused(
+                    "the next iteration certainly follows", f"a {statement.kind}", "use no jumps", statement.span
+                )
         dummies = {dummy.key for dummy in callee.parameters}
         for statement in callee.body.statements:
             if statement is iteration.transfer:
@@ -447,7 +454,9 @@ class _Pipeliner:
         self.done.add(iteration.callee.key)
         self._say(iteration, work)
         if lookahead is not None:
-            self.context.made(iteration.transfer.span, TRANSFORMATION, "starts before the rest of the turn before")
+            self.context.made(
+                iteration.transfer.span, TRANSFORMATION, "starts before the rest of the previous iteration"
+            )
 
     def _new_callee(
         self,
@@ -468,7 +477,7 @@ class _Pipeliner:
         late = [s for s in head if s.span.start > first.span.start]
         head = [s for s in head if all(s is not x for x in late)]
         mod_ref = _accesses(work, iteration.callee)
-        barrier = "the next turn's collective calls" if work.collectives else None
+        barrier = "the next iteration's collective calls" if work.collectives else None
         tail = sorted([*late, *rest], key=lambda s: s.span.start)
         left = set(unused([*head, *rest, *late, *body.statements[place:]])) - {
             v.name for s in late for v in declared_in(s)
@@ -499,7 +508,7 @@ class _Pipeliner:
             self._refuse(
                 iteration,
                 Refused(
-                    "the next turn's transfer may start before the rest of this turn",
+                    "the next iteration's transfer may start before the rest of this one",
                     found,
                     "receive into memory of one malloc that the rest of the loop only reads, by its elements",
                 ),
@@ -514,7 +523,7 @@ class _Pipeliner:
         if not lines:
             return ()
         own = tuple(accessed([self.analysis.plain(iteration.transfer, iteration.callee)], iteration.callee))
-        barrier = "the next turn's collective calls"
+        barrier = "the next iteration's collective calls"
         return (Written(lines, (*mod_ref, *own), barrier, starts=start, span=NOWHERE),)
 
     def _allocate(self, iteration: Iteration, text: PrologueText, symbol: Symbol, allocation: Allocation) -> None:
@@ -538,10 +547,10 @@ class _Pipeliner:
         self.context.made(
             iteration.transfer.span,
             TRANSFORMATION,
-            f"the next turn's work of lines {min(lines)} to {max(lines)} is done while it travels",
+            f"the next iteration's work of lines {min(lines)} to {max(lines)} is done while it travels",
         )
         for call in work.collectives:
-            text = f"made in the turn before, while {iteration.transfer.name} travels"
+            text = f"made in the previous iteration, while {iteration.transfer.name} travels"
             self.context.made(call.span, TRANSFORMATION, text)
 
 

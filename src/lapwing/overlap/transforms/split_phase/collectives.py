@@ -162,7 +162,7 @@ class _InProcedure:
             call,
             "the reduction's result does not depend on its order",
             f"{operation.name} of {what}: a nonblocking reduction may combine in another order, {_OF_NUMBERS[operation.name]}",
-            "say --reassociate if that may change",
+            "use --reassociate if that may change",
         )
         return False
 
@@ -178,7 +178,7 @@ class _InProcedure:
             call.span,
             TRANSFORMATION,
             "every call that may match it changes, too",
-            f"{name} is not run alike by all ranks: {divergence.what}",
+            f"{name} is not executed uniformly by all ranks: {divergence.what}",
             "call it at one place that all ranks come to, under conditions that do not depend on the rank",
             divergence.where,
         )
