@@ -1,4 +1,4 @@
-"""The command `lapwing overlap`, with a motion that stands for the real ones: it shouts every MPI call it finds."""
+"""The command `lapwing overlap`, with a transformation that stands for the real ones: it shouts every MPI call it finds."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def test_what_has_been_rewritten_already(
     assert f"{name} has been rewritten already: nothing was changed." in done.errors
 
 
-def test_motions_are_chosen(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_transformations_are_chosen(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     lapwing(capfdbinary, *"hello.f --only nonblocking --only wait-later --skip wait-later".split())
     assert core.request is not None
     assert core.request.options.transformations == {"nonblocking"}
@@ -473,7 +473,7 @@ def test_help_teaches_and_imports_little() -> None:
         assert word in done.stdout
 
 
-# ---- with the real motions ------------------------------------------------------------------------------------------
+# ---- with the real transformations ------------------------------------------------------------------------------------------
 
 RECEIVER = """
 program waits

@@ -131,7 +131,7 @@ def test_used_at_once() -> None:
     assert found.note.startswith("used at once by line 12")
 
 
-def test_turns_of_the_loop_that_uses_it_may_be_independent() -> None:
+def test_iterations_of_the_loop_that_uses_it_may_be_independent() -> None:
     loop = "u[0] = 1;\nSHARE;\nfor (int i = 0; i < n; i++)\n  n += u[i];"
     found = of(C.replace("BODY", loop), "SHARE;", "a.c")
     assert found.note is not None

@@ -1,4 +1,4 @@
-"""What a stencil's turns add up, or keep the largest of, in whatever order they come: then the nest is divided."""
+"""What a stencil's iterations add up, or keep the largest of, in whatever order they come: then the nest is divided."""
 
 from __future__ import annotations
 

@@ -60,14 +60,14 @@ def test_a_buffer_that_is_one_element_longer_keeps_the_neighbouring_row() -> Non
 @pytest.mark.parametrize(
     "transformation", ["split-loop", "wait-later", "nonblocking", "clone-buffer", "progress-calls"]
 )
-def test_a_motion_that_is_left_out_is_not_made(transformation: str) -> None:
+def test_a_transformation_that_is_left_out_is_not_made(transformation: str) -> None:
     every = {"nonblocking", "start-earlier", "wait-later", "together", "clone-buffer", "split-loop", "progress-calls"}
     assert transformation not in transformations(
         rewrite(read_c_text(STENCIL), Options(transformations=frozenset(every - {transformation})))
     )
 
 
-def test_interior_needs_turns_that_commute() -> None:
+def test_interior_needs_a_loop_without_dependences() -> None:
     dependent = STENCIL.replace("v[i][j] = 0.25 * (u[i - 1][j]", "v[i][j] = v[i - 1][j] + 0.25 * (u[i - 1][j]")
     assert not rewrite(read_c_text(dependent), Options()).changes
 

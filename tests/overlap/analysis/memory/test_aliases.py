@@ -1,4 +1,5 @@
-"""Aliases on programs made by hand: every trap of C's pointers and of Fortran's storage that the motions could fall into."""
+"""Aliases on programs made by hand: every trap of C's pointers and of Fortran's storage that the transformations could fall
+into."""
 
 from __future__ import annotations
 
@@ -361,7 +362,7 @@ def test_null_pointers_and_texts_beside_other_values(c: Maker) -> None:
     assert Asked(c).behind(p) == {a.key}
 
 
-def test_a_pointer_reckoned_from_null_or_by_division(c: Maker) -> None:
+def test_a_pointer_computed_from_null_or_by_division(c: Maker) -> None:
     a, b = (c.variable(name, DOUBLE, 4) for name in "ab")
     p, q = (c.variable(name, POINTER) for name in "pq")
     from_null = Operation("+", (Cast(POINTER, Number(0)), Cast(SIZE, Name(a))))

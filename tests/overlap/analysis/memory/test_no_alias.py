@@ -59,7 +59,7 @@ def test_exchanged_pointers_are_told_apart_at_one_time_only() -> None:
     assert not aliases_of(program).never_alias(u, v, later=True)
 
 
-def test_arguments_that_are_always_distinct() -> None:
+def test_arguments_that_are_never_aliased() -> None:
     calls = "take(u, v); take(v, u); twice(u, v); twice(u, u); apart(u, v);"
     text = f"{HEAD}\nint main(void) {{ double *u = made(9), *v = made(9); double *t = u; u = v; v = t; {calls} return 0; }}\n"
     program = read_c_text(text, "p.c")

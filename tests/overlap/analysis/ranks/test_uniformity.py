@@ -1,4 +1,5 @@
-"""Which collectives all ranks run alike. In the programs, a call marked "apart" is one that they do not; all others they do."""
+"""Which collectives all ranks execute uniformly. In the programs, a call marked "apart" is one that they do not; all others
+they do."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ FORTRAN_BCAST = "call MPI_Bcast(x, 4, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, i
 
 
 def broadcasts(text: str, name: str) -> tuple[list[int], list[int]]:
-    """Lines of broadcasts that are said not to be run alike, and of those marked so."""
+    """Lines of broadcasts that are said not to be executed uniformly, and of those marked so."""
     program = read(text, name)
     uniformity = Uniformity(Analysis(program))
     found = []
@@ -102,7 +103,7 @@ def check_fortran(body: str, after: str = "") -> None:
         "n = rank; n = 3;\nif (n) B;",
     ],
 )
-def test_run_alike(body: str) -> None:
+def test_executed_uniformly(body: str) -> None:
     check_c(body)
 
 
@@ -140,7 +141,7 @@ def test_run_alike(body: str) -> None:
         "if (rank == 0) n = 5;\nif (rank < 9) MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD); /* apart */\nif (n)\nB; /* apart */",
     ],
 )
-def test_not_run_alike(body: str) -> None:
+def test_not_executed_uniformly(body: str) -> None:
     check_c(body)
 
 
@@ -299,7 +300,7 @@ int main(int argc, char **argv) {{
         "within(); for (c = 0; c < a; c++) { same(); note(b); }",
     ],
 )
-def test_among_the_ranks_of_a_group_taken_over_or_walked(calls: str) -> None:
+def test_among_the_ranks_of_a_group_taken_over_or_analysed(calls: str) -> None:
     """What is taken over from all ranks' answers is what a walk for the group alone finds."""
     program = read("#include <mpi.h>\n" + GROUPS.format(calls=calls), "a.c")
     analysis, memories = Analysis(program), Memories()

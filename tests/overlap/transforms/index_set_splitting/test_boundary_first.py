@@ -138,12 +138,12 @@ def not_divided(text: str, folder: Path) -> Transformed:
     return found
 
 
-def test_turns_that_depend_on_each_other_stay(tmp_path: Path) -> None:
+def test_iterations_that_depend_on_each_other_stay(tmp_path: Path) -> None:
     found = not_divided(replaced(UPDATE, UPDATE.replace("* d(i, j)", "* (d(i, j) + u(i, j - 1))")), tmp_path)
     assert any("the loop over j may carry a dependence" in r for r in found.refused(CALL, TRANSFORMATION))
 
 
-def test_turns_that_hand_on_a_variable_stay(tmp_path: Path) -> None:
+def test_iterations_that_hand_on_a_variable_stay(tmp_path: Path) -> None:
     found = not_divided(replaced(UPDATE, UPDATE + "        t(i) = t(i) + u(i, j)\n"), tmp_path)
     assert any("may carry a dependence" in r or "needed after" in r for r in found.refused(CALL, TRANSFORMATION))
 
@@ -186,7 +186,7 @@ def test_limits_of_another_kind_of_integer_are_not_compared(tmp_path: Path) -> N
     not_divided(text, tmp_path)
 
 
-# ---- loops of few turns ---------------------------------------------------------------------------------------------------
+# ---- loops of few iterations ----------------------------------------------------------------------------------------------
 
 FEW = """\
 program few
@@ -209,8 +209,8 @@ end program
 """
 
 
-def test_a_loop_of_few_turns_has_no_empty_interior(tmp_path: Path) -> None:
-    # All turns need what is received; only of an empty interior that would not be so.
+def test_a_loop_of_few_iterations_has_no_empty_interior(tmp_path: Path) -> None:
+    # All iterations need what is received; only of an empty interior that would not be so.
     assert "do m = 2" not in transformed(FEW, "few.f90", tmp_path, Options(progress_calls=False)).text
 
 
@@ -219,10 +219,10 @@ def test_a_loop_that_fills_a_local_array_is_divided(tmp_path: Path) -> None:
     assert "do i = 2, 40\n" in transformed(text, "few.f90", tmp_path, Options(progress_calls=False)).text
 
 
-# ---- halves ---------------------------------------------------------------------------------------------------------------
+# ---- outlined parts -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_half_of_a_procedure_is_no_more_than_what_starts(tmp_path: Path, thorough: bool) -> None:
+def test_the_first_part_of_a_procedure_is_no_more_than_what_starts(tmp_path: Path, thorough: bool) -> None:
     """Work of the procedure that needs the loop's interior would keep the start behind the loop."""
     work = """\
                     MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)

@@ -1,4 +1,5 @@
-"""Work of a loop's next turn done while this turn's transfer travels: same results, and refused where they could differ."""
+"""Work of a loop's next iteration done while this iteration's transfer travels: same results, and refused where they could
+differ."""
 
 from __future__ import annotations
 
@@ -133,7 +134,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Turns that stay exact under the change, each other than SORT in one respect.
+# Iterations that stay exact under the change, each other than SORT in one respect.
 VARIANTS = {
     "as it is": (),
     "array": (
@@ -190,7 +191,7 @@ VARIANTS = {
     ),
 }
 
-# Turns where the collectives before the transfer stay in theirs, each other than SORT in one respect.
+# Iterations where the collectives before the transfer stay in theirs, each other than SORT in one respect.
 BEHIND = {
     "a collective behind the transfer": (
         ("    found += local;", "    MPI_Bcast(&local, 1, MPI_INT, 0, MPI_COMM_WORLD);\n    found += local;"),
@@ -222,7 +223,7 @@ BEHIND = {
     "a collective not always called": (("    MPI_Allreduce(counts", "    if (number != 4) MPI_Allreduce(counts"),),
 }
 
-# Turns whose transfer starts a turn ahead, each other than SORT in one respect, and whether only it writes its buffer.
+# Iterations whose transfer starts an iteration ahead, each other than SORT in one respect, and whether only it writes its buffer.
 FEWER = (
     ("    for (i = 0; i < KEYS; i++)\n        counts", "    for (i = 0; i < KEYS / number; i++)\n        counts"),
     ("    for (i = 0; i < KEYS; i++) {\n        key", "    for (i = 0; i < KEYS / number; i++) {\n        key"),
@@ -289,7 +290,8 @@ LOOKAHEAD = {
     ),
 }
 
-# Turns whose transfer cannot start a turn ahead: the change of SORT, and what the refusal says (None: it is not tried).
+# Iterations whose transfer cannot start an iteration ahead: the change of SORT, and what the refusal says (None: it is not
+# tried).
 NO_LOOKAHEAD = {
     "the buffer is written in the loop": ((("    found += local;", "    received[3] = 1;\n    found += local;"),), "written in"),
     "the buffer is written between turns": (
@@ -351,7 +353,7 @@ NO_LOOKAHEAD = {
     ),
 }  # fmt: skip
 
-# Turns whose transfer is not sent from the shadow, each other than SORT in one respect.
+# Iterations whose transfer is not sent from the second buffer, each other than SORT in one respect.
 NOT_SENT = {
     "the array is read before": (("    MPI_Alltoall(give,", "    checks += buffer[3];\n    MPI_Alltoall(give,"),),
     "the array is written before": (("    MPI_Alltoall(give,", "    buffer[found % 7] = 5;\n    MPI_Alltoall(give,"),),
@@ -518,7 +520,7 @@ def rewritten(text: str, folder: Path) -> tuple[Outcome, list[Path]]:
 
 
 def made(outcome: Outcome) -> int:
-    """How many transfers cover work of the turn after."""
+    """How many transfers cover work of the iteration after."""
     actions = [a for c in outcome.communications for a in c.actions if a.transformation == "pipeline-loop"]
     return sum("is done while it travels" in a.description for a in actions)
 
@@ -578,7 +580,7 @@ def test_results_are_the_same(name: str, tmp_path: Path, thorough: bool) -> None
     assert_same(tmp_path, after, thorough)
 
 
-def test_collectives_before_the_transfer_are_early_and_it_sends_the_shadow(tmp_path: Path) -> None:
+def test_collectives_before_the_transfer_are_early_and_it_sends_the_second_buffer(tmp_path: Path) -> None:
     _, after = rewritten(SORT, tmp_path)
     text = after[0].read_text()
     assert "MPI_Allreduce(counts, totals_early" in early(text)
@@ -599,7 +601,7 @@ def test_collectives_that_others_could_pass_stay(name: str, tmp_path: Path, thor
 
 
 @pytest.mark.mpi
-def test_collectives_that_need_this_turns_results_stay(tmp_path: Path, thorough: bool) -> None:
+def test_collectives_that_need_this_iterations_results_stay(tmp_path: Path, thorough: bool) -> None:
     text = changed(SORT, (("        give[k] = 0;", "        give[k] = found < 0;"),))
     outcome, after = rewritten(text, tmp_path)
     assert made(outcome) == 1
@@ -611,7 +613,7 @@ def test_collectives_that_need_this_turns_results_stay(tmp_path: Path, thorough:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", everyday(LOOKAHEAD, RUN_LOOKAHEAD))
-def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
+def test_the_next_transfer_starts_before_the_rest_of_the_iteration(name: str, tmp_path: Path, thorough: bool) -> None:
     changes, only = LOOKAHEAD[name]
     text = changed(SORT, changes)
     _, after = rewritten(text, tmp_path)
@@ -635,7 +637,7 @@ def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", everyday(NO_LOOKAHEAD, NO_LOOKAHEAD_EVERYDAY))
-def test_the_next_transfer_waits_for_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
+def test_the_next_transfer_waits_for_the_rest_of_the_iteration(name: str, tmp_path: Path, thorough: bool) -> None:
     changes, why = NO_LOOKAHEAD[name]
     text = changed(SORT, changes)
     outcome, after = rewritten(text, tmp_path)
