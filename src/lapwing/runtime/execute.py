@@ -397,7 +397,7 @@ def _carry_out(
     trace = _or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
     ends = _tell_ends(_End(time.perf_counter() - start, runner.workspace.words, runner.trap, _bare(trace)), comm)
     slowest = max(end.seconds for end in ends)
-    signal.settle([rank for rank, end in enumerate(ends) if end.trap is not None])
+    signal.drain([rank for rank, end in enumerate(ends) if end.trap is not None])
     if stops := [end.trap for end in ends if end.trap is not None]:
         # What a rank meets after another has stopped may be no error of the plain loop: the first one in its order is.
         return _Share(min(stops).text, {}, slowest, [], None)
@@ -490,7 +490,7 @@ def _distribute(
     stores = stores_of(bound, plan, array, size)
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
-        source.settle()
+        source.make_on_all_ranks()
         layout = owner_layout(bound, array.name, plan.partition, size) if written else source.layout
         if layout is not None:
             return replace(source.localise([s.box for s in stores], layout, exported), array=array)

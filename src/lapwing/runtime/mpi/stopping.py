@@ -41,7 +41,7 @@ class StopSignal:
             self._receive(status.Get_source())
         return any((sweep, *self._block) > place for place in self._heard.values())
 
-    def settle(self, told: Sequence[int]) -> None:
+    def drain(self, told: Sequence[int]) -> None:
         """After the run: take what these ranks, the same on every rank, have told, so that the next run hears nothing of it."""
         from mpi4py import MPI
 
