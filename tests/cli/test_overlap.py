@@ -1,4 +1,4 @@
-"""The command `lapwing overlap`, with a motion that stands for the real ones: it shouts every MPI call it finds."""
+"""The command `lapwing overlap`, with a transformation that stands for the real ones: it shouts every MPI call it finds."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_options_reach_the_core(core: Core, capfdbinary: pytest.CaptureFixture[b
     assert core.request.defines == (("N", "3"), ("FAST", "1"), ("E", ""))
     assert core.request.compile_commands == Path("compile_commands.json")
     assert core.request.options.progress_calls is False
-    assert core.request.options.motions is None
+    assert core.request.options.transformations is None
 
 
 def test_what_was_written_by_o_is_no_source(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -343,14 +343,14 @@ def test_what_has_been_rewritten_already(
     assert f"{name} has been rewritten already: nothing was changed." in done.errors
 
 
-def test_motions_are_chosen(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_transformations_are_chosen(core: Core, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     lapwing(capfdbinary, *"hello.f --only nonblocking --only wait-later --skip wait-later".split())
     assert core.request is not None
-    assert core.request.options.motions == {"nonblocking"}
+    assert core.request.options.transformations == {"nonblocking"}
     lapwing(capfdbinary, *"hello.f --skip pipeline-loop".split())
-    assert core.request.options.motions is not None
-    assert {"nonblocking", "wait-later"} < core.request.options.motions
-    assert "pipeline-loop" not in core.request.options.motions
+    assert core.request.options.transformations is not None
+    assert {"nonblocking", "wait-later"} < core.request.options.transformations
+    assert "pipeline-loop" not in core.request.options.transformations
 
 
 def test_folders_are_searched(tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
         ("hello.f --explain hello.f:0", "expected FILE:LINE"),
         ("hello.f --explain :3", "expected FILE:LINE"),
         ("hello.f --only sideways", "expected one of nonblocking, "),
-        ("hello.f --only nonblocking --skip nonblocking", "no motion to make"),
+        ("hello.f --only nonblocking --skip nonblocking", "no transformation to make"),
         ("hello.f -D 3=x", "expected NAME or NAME=VALUE"),
         ("hello.f -p no.json", "no.json"),
         ("hello.f -o hello.f", "hello.f"),
@@ -473,7 +473,7 @@ def test_help_teaches_and_imports_little() -> None:
         assert word in done.stdout
 
 
-# ---- with the real motions ------------------------------------------------------------------------------------------
+# ---- with the real transformations ------------------------------------------------------------------------------------------
 
 RECEIVER = """
 program waits

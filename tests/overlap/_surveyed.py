@@ -8,7 +8,7 @@ from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.analysis.memory.scalar_values import Values
-from lapwing.overlap.analysis.messages.completions import Started
+from lapwing.overlap.analysis.messages.completions import Completions
 from lapwing.overlap.analysis.messages.matching import Matching
 from lapwing.overlap.analysis.messages.producer_consumer import Nearest, Region, Regions, Stretch, Stretches
 from lapwing.overlap.analysis.messages.sites import Site, sites_of
@@ -118,11 +118,11 @@ class Surveyed:
         self.text = text
         self.program = read(text, name)
         graph = CallGraph.of(self.program)
-        touches = ModRef(self.program, graph, Aliases.of(self.program, graph))
+        mod_ref = ModRef(self.program, graph, Aliases.of(self.program, graph))
         self.sites = list(sites_of(self.program, graph))
-        started = Started(self.sites, touches)
-        self.regions = Regions(self.program, touches, self.sites, started)
-        self.matching = Matching(self.sites, Values(touches))
+        completions = Completions(self.sites, mod_ref)
+        self.regions = Regions(self.program, mod_ref, self.sites, completions)
+        self.matching = Matching(self.sites, Values(mod_ref))
 
     def line(self, piece: str) -> int:
         lines = self.text.splitlines()

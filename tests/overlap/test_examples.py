@@ -1,8 +1,8 @@
-"""Small programs, one for each motion and each reason to refuse: what becomes of them, and that they behave as before.
+"""Small programs, one for each transformation and each reason to refuse: what becomes of them, and that they behave as before.
 
 Comments in the programs say what is expected of the call they stand at: "overlap: MOTION" that it is rewritten, and that this
-motion is made there or at a call that belongs to it; "left: reason" that it stays. The whole change is held in ``golden``:
-``pytest --refresh-golden`` writes it anew.
+transformation is made there or at a call that belongs to it; "left: reason" that it stays. The whole change is held in
+``golden``: ``pytest --refresh-golden`` writes it anew.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EXAMPLES = HERE / "examples"
 GOLDEN = HERE / "golden"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir())
 MARK = re.compile(r"\b(overlap|left): ([\w-]+)")
-# What runs every day: for C and for Fortran one program a motion and a way to write it. That the rest is rewritten as it was
-# when it ran shows in their golden files.
+# What runs every day: for C and for Fortran one program a transformation and a way to write it. That the rest is rewritten as
+# it was when it ran shows in their golden files.
 RUN = """
     across_calls.c bucket_sort.c collections.c deferred_send.c flat_arrays_3d.c irecv_send_wait.c long_loop.c producer.c
     stencil_2d.c
@@ -87,13 +87,13 @@ def test_marked_calls(name: str, rewritten: Callable[[str], Rewritten]) -> None:
     report = json.loads(rewritten(name).report)
     for line, kind, word in marks(name):
         communication = at_mark(report, line)
-        motions = [action["motion"] for action in communication["actions"]]
+        transformations = [action["motion"] for action in communication["actions"]]
         if kind == "left":
-            assert not motions, f"{name}:{line}: {communication['text']} should be left as it is"
+            assert not transformations, f"{name}:{line}: {communication['text']} should be left as it is"
             assert communication["refusals"] or communication["note"], f"{name}:{line}: left without a word"
         else:
             reasons = [f"{r['motion']}: {r['obligation']}: {r['found']}" for r in communication["refusals"]]
-            assert motions, f"{name}:{line}: {communication['text']} is left: {reasons}"
+            assert transformations, f"{name}:{line}: {communication['text']} is left: {reasons}"
             made = {action["motion"] for c in report["communications"] for action in c["actions"]}
             assert word in made, f"{name}:{line}: {communication['text']}: only {made} made; {reasons}"
 

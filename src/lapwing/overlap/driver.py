@@ -1,4 +1,4 @@
-"""Where the command meets what does the work: sources in, what became of them out."""
+"""The driver: reads source files, runs the pipeline on each language's program, and returns one outcome."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SUPPORT = r"^[ \t]*{opening} (?:{slots}|{progress})"
 
 @dataclass(frozen=True)
 class Request:
-    """The files, how to read them as a compiler would, and what may be done.
+    """The files, the compiler's options for reading them, and which transformations are allowed.
 
-    ``defines``: a name and its value each, as for a compiler's -D; ``undefines``: names, as for its -U. ``compile_commands``: the
-    file of that name.
+    ``defines``: pairs of a name and its value, as for a compiler's -D; ``undefines``: names, as for -U. ``compile_commands``:
+    path of the compile_commands.json file.
     """
 
     files: tuple[Path, ...]
@@ -39,7 +39,7 @@ class Request:
 
 
 def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
-    """Read the files and rewrite them; ``unread`` are problems that were found before. Nothing is written.
+    """Read the files and rewrite the programs in memory; ``unread`` are problems found before. Writes no file.
 
     Raises RefusedError where they are the sources of several programs.
     """
@@ -54,8 +54,8 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
         outcomes = [rewrite(program, request.options) for program in programs]
     mixed: tuple[Problem, ...] = ()
     if sum(bool(outcome.communications) for outcome in outcomes) > 1:
-        # What one language sends may be received in the other, where neither can see it.
-        nothing = replace(request.options, motions=frozenset(), progress_calls=False)
+        # Messages sent in one language may be received in the other, unseen by either analysis.
+        nothing = replace(request.options, transformations=frozenset(), progress_calls=False)
         outcomes = [rewrite(program, nothing) for program in programs]
         mixed = (_mixed(outcomes[0]),)
     communications = (one for outcome in outcomes for one in outcome.communications)
@@ -72,9 +72,10 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """Nearly all that is made lives to the end: looking for garbage cycles takes a quarter of the time and finds none.
+    """Disables cyclic garbage collection: nearly all objects live to the end, and searching for cycles takes a quarter of the
+    time and finds none.
 
-    Nor are they looked for in it afterwards, which would take as long as reading does; a next run gives it up for that.
+    They are frozen afterwards, too, since a collection would take as long as reading; a later run unfreezes them.
     """
     collecting = gc.isenabled()
     gc.unfreeze()
@@ -88,13 +89,13 @@ def _without_collection() -> Iterator[None]:
 
 
 def _read(request: Request) -> Iterator[Program]:
-    """The files of each language as one program."""
+    """One program for the files of each language."""
     for language, files in by_language(request.files):
         yield language.read(files, request.includes, dict(request.defines), request.undefines, request.compile_commands)
 
 
 def _check_original(program: Program) -> None:
-    """What was rewritten is not rewritten again: its helpers would count as the program's own communications."""
+    """Refuses sources that were rewritten already: their support procedures would count as the program's own communications."""
     found = [source.path for source in program.sources if _support_in(source)]
     if not found:
         return
@@ -111,9 +112,9 @@ def _support_in(source: Source) -> bool:
 
 
 def _check_one_main(program: Program, request: Request) -> None:
-    """What is proved of a program holds for one in which each procedure is what the others call.
+    """Refuses several main programs: proofs hold for one program, in which each call reaches the procedure of that name.
 
-    Of a file's alternatives one is compiled. What ``compile_commands.json`` does not list is no part of the program.
+    Of alternative files one is compiled. A file that ``compile_commands.json`` does not list is no part of the program.
     """
     mains = {program.sources[span.source].path.resolve(): span for span in reversed(program.mains)}
     if len(mains) > 1 and request.compile_commands is not None:

@@ -225,7 +225,7 @@ def _distribute(
     stores = stores_of(bound, plan, array, size)
     written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
-        source.settle()
+        source.make_on_all_ranks()
         layout = owner_layout(bound, array.name, plan.partition, size) if written else source.layout
         if layout is not None:
             return replace(source.localise([s.box for s in stores], layout, exported), array=array)

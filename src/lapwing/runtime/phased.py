@@ -159,7 +159,7 @@ def _distribute(
     written = name in plan.distribution.phased.written
     boxes = [faces.needed_box(name, r) for r in range(plan.ranks)] + [nothing(array)] * (size - plan.ranks)
     if isinstance(source, DistributedArray):
-        source.settle()
+        source.make_on_all_ranks()
         layout = _layout(plan, name, size) if written else source.layout
         if layout is not None:
             return replace(source.localise(boxes, layout, exported and written), array=array)

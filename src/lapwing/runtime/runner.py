@@ -282,7 +282,7 @@ def carry_out(
     trace = or_abort(comm, lambda: runner.run(runtime, options, report, measure.events, signal))
     ends = _tell_ends(_End(time.perf_counter() - start, runner.words, runner.trap, _bare(trace)), comm)
     slowest = max(end.seconds for end in ends)
-    signal.settle([rank for rank, end in enumerate(ends) if end.trap is not None])
+    signal.drain([rank for rank, end in enumerate(ends) if end.trap is not None])
     if stops := [end.trap for end in ends if end.trap is not None]:
         # What a rank meets after another has stopped may be no error of the plain loop: the first one in its order is.
         return Share(min(stops).text, [], slowest, [], None)

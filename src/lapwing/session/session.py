@@ -99,12 +99,12 @@ def _run_all(
     measure = _measure(job, len(variants), comm)
     on_disk = bool(stored_arrays(arguments))
     together = None if comm is None or on_disk else _together(nest, bench, arguments, comm)
-    for turn in range(job.repeat):
+    for repetition in range(job.repeat):
         for position, variant in enumerate(variants):
             label = "" if bench is None else bench.label(position)
-            label += "" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}"
+            label += "" if job.repeat == 1 else f", run {repetition + 1} of {job.repeat}"
             report = partial(_report_progress, emit, label)
-            last = turn == job.repeat - 1 and position == len(variants) - 1
+            last = repetition == job.repeat - 1 and position == len(variants) - 1
             if on_disk:
                 plan = None if bench is None else bench.plans[position]
                 action = partial(_run_on_disk, bench, variant, arguments, report, measure, plan, last)

@@ -85,7 +85,7 @@ class Faces:
     """The communication of a nest cut by a partition and tiles of height ``tile`` along space loop ``mapping``.
 
     ``mapping`` is None where tiles lie along time; no rank may need values of a later one then (``reads_ahead``).
-    ``buffers``: messages of a channel that may be under way at once where each is used in the step after it was made.
+    ``buffers``: messages of a channel that may be in flight at once where each is used in the step after it was made.
     """
 
     bound: BoundNest

@@ -1,4 +1,4 @@
-"""What a stencil's turns add up, or keep the largest of, in whatever order they come: then the nest is divided."""
+"""What a stencil's iterations add up, or keep the largest of, in whatever order they come: then the nest is divided."""
 
 from __future__ import annotations
 
@@ -207,7 +207,9 @@ def test_what_is_sent_is_made_first(body: str, split: bool) -> None:
     text = C.replace(exchange + work, "MPI_Request r[2];\n" + work + sent.replace("MPI_Request r[2];", ""))
     text = text.replace("BODY", "e = fabs(v[i][j] - u[i][j]); " + body)
     outcome = rewrite(read_c_text(text), Options())
-    motions = {action.motion for communication in outcome.communications for action in communication.actions}
-    assert ("split-producer" in motions) == split
+    transformations = {
+        action.transformation for communication in outcome.communications for action in communication.actions
+    }
+    assert ("split-producer" in transformations) == split
     refusals = [refusal for communication in outcome.communications for refusal in communication.refusals]
     assert split or any("d += e;" in refusal.found and "--reassociate" in refusal.advice for refusal in refusals)

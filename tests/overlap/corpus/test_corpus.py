@@ -42,7 +42,7 @@ class Expected:
     piece stands before the first.
 
     ``options``: of the compiler. ``everyday``: is run every day, as its mistake would show in no piece of the text: it would not
-    compile, halves would share what they should not, messages would come in another order.
+    compile, outlined parts would share what they should not, messages would come in another order.
     """
 
     against: str

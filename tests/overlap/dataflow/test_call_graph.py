@@ -71,7 +71,7 @@ def test_calls_are_told_apart(c: Maker) -> None:
     )  # fmt: skip
     found = graph(c)
     assert [site.target for site in found.sites["main"]] == [
-        Target.PROCEDURE, Target.KNOWN, Target.MPI, Target.MPI, Target.UNKNOWN, Target.UNKNOWN,
+        Target.PROCEDURE, Target.LIBRARY, Target.MPI, Target.MPI, Target.UNKNOWN, Target.UNKNOWN,
     ]  # fmt: skip
     assert [site.name for site in found.unknown_calls()] == ["mystery", None]
     assert [site.pointer for site in found.unknown_calls()] == [False, True]
@@ -83,7 +83,7 @@ def test_an_intrinsic_of_fortran_is_no_function_of_c(c: Maker, fortran: Maker) -
     c.main(c.call("random_number", Number(1)))
     fortran.main(fortran.call("random_number", Number(1)), fortran.call("malloc", Number(1)))
     assert [site.target for site in graph(c).sites["main"]] == [Target.UNKNOWN]
-    assert [site.target for site in graph(fortran).sites["main"]] == [Target.KNOWN, Target.UNKNOWN]
+    assert [site.target for site in graph(fortran).sites["main"]] == [Target.LIBRARY, Target.UNKNOWN]
 
 
 def test_a_static_function_comes_before_another_file_s(c: Maker) -> None:

@@ -58,7 +58,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     return transformed(PROGRAM, "program.c", tmp_path_factory.mktemp("readable")).text
 
 
-def test_halves_declare_what_they_name(text: str) -> None:
+def test_outlined_parts_declare_what_they_name(text: str) -> None:
     first, last = text.split("static void exchange_last(void)")
     assert "r[4]" not in text
     assert "st[4]" not in text

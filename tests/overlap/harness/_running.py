@@ -230,7 +230,7 @@ class Rewritten:
 def overlap(
     sources: Sequence[Path], directory: Path, arguments: Sequence[str] = (), strip: int = strip_mining.STRIP
 ) -> Rewritten:
-    """Copy the directory of the sources and let the tool rewrite the copy; long loops in strips of ``strip`` turns."""
+    """Copy the directory of the sources and let the tool rewrite the copy; long loops in strips of ``strip`` iterations."""
     shutil.copytree(sources[0].parent, directory)
     copies = tuple(directory / source.name for source in sources)
     report = directory.with_suffix(".json")

@@ -109,7 +109,7 @@ def declared(text: str) -> Declared:
 
 
 def is_mpich() -> bool:
-    """MPICH generates its mpi.h from the standard; others rename parameters and turn functions into macros."""
+    """MPICH generates its mpi.h from the standard; others rename parameters and iteration functions into macros."""
     return "MPICH_VERSION" in header()
 
 

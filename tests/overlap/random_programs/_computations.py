@@ -171,7 +171,8 @@ class Computations:
     RESIDUALS = ("none", "none", "count", "sum", "largest", "largest", "where", "added")
 
     def accumulate(self, change: Term) -> None:
-        """Sometimes what all turns leave in a scalar: most of it is the same in any order, places and sums of doubles are not."""
+        """Sometimes what all iterations leave in a scalar: most of it is the same in any order, places and sums of doubles are
+        not."""
         sort, scalar = self.aside.choice(self.RESIDUALS), self.aside.choice((S1, S2))
         if sort == "none" or scalar.name in self.busy_writes | self.busy_reads:
             return

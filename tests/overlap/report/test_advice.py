@@ -31,7 +31,7 @@ def advised(folder: Path, name: str, statements: str, procedure: str = "", more:
     program = PROGRAM.format(statements=statements, procedure=procedure, more=more)
     result: Transformed = transformed(program, name, folder)
     refusals = result.at("MPI_Allgather").refusals
-    return [refusal.advice for refusal in refusals if refusal.motion != "split-loop"]
+    return [refusal.advice for refusal in refusals if refusal.transformation != "split-loop"]
 
 
 def test_statement_that_computes_what_is_sent(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ import pytest
 
 from lapwing.errors import RefusedError
 from lapwing.overlap.report.json import report_json
-from lapwing.overlap.report.outcome import MOTIONS, Action, Communication, Outcome, Place, Refusal, find_near, shown
+from lapwing.overlap.report.outcome import (
+    TRANSFORMATIONS,
+    Action,
+    Communication,
+    Outcome,
+    Place,
+    Refusal,
+    find_near,
+    shown,
+)
 from lapwing.overlap.report.sarif import report_sarif
 from lapwing.overlap.report.text import communication_text, report_text, summary_lines
 from lapwing.overlap.source.patch import FileChange
@@ -206,7 +215,7 @@ def _check_locations(locations: list[dict[str, Any]], run: dict[str, Any]) -> No
 def test_sarif() -> None:
     run = check_sarif(report_sarif(OUTCOME, BASE))
     rules = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
-    assert rules["nonblocking"] == MOTIONS["nonblocking"]
+    assert rules["nonblocking"] == TRANSFORMATIONS["nonblocking"]
     assert "pipeline-loop/what-moves-does-not-depend-on-this-iteration-s-transfer" in rules
     levels = [(result["ruleId"].partition("/")[0], result["level"]) for result in run["results"]]
     assert levels == [

@@ -41,8 +41,8 @@ def changed(outcome: Outcome) -> str:
     return "".join(change.after.decode() for change in outcome.changes)
 
 
-def motions(outcome: Outcome) -> set[str]:
-    return {action.motion for communication in outcome.communications for action in communication.actions}
+def transformations(outcome: Outcome) -> set[str]:
+    return {action.transformation for communication in outcome.communications for action in communication.actions}
 
 
 def test_interior_covers_the_exchange() -> None:
@@ -57,13 +57,17 @@ def test_a_buffer_that_is_one_element_longer_keeps_the_neighbouring_row() -> Non
     assert "i = 2;" not in text
 
 
-@pytest.mark.parametrize("motion", ["split-loop", "wait-later", "nonblocking", "clone-buffer", "progress-calls"])
-def test_a_motion_that_is_left_out_is_not_made(motion: str) -> None:
+@pytest.mark.parametrize(
+    "transformation", ["split-loop", "wait-later", "nonblocking", "clone-buffer", "progress-calls"]
+)
+def test_a_transformation_that_is_left_out_is_not_made(transformation: str) -> None:
     every = {"nonblocking", "start-earlier", "wait-later", "together", "clone-buffer", "split-loop", "progress-calls"}
-    assert motion not in motions(rewrite(read_c_text(STENCIL), Options(motions=frozenset(every - {motion}))))
+    assert transformation not in transformations(
+        rewrite(read_c_text(STENCIL), Options(transformations=frozenset(every - {transformation})))
+    )
 
 
-def test_interior_needs_turns_that_commute() -> None:
+def test_interior_needs_a_loop_without_dependences() -> None:
     dependent = STENCIL.replace("v[i][j] = 0.25 * (u[i - 1][j]", "v[i][j] = v[i - 1][j] + 0.25 * (u[i - 1][j]")
     assert not rewrite(read_c_text(dependent), Options()).changes
 
@@ -306,12 +310,12 @@ def test_a_floating_point_sum_stays_unless_asked_for() -> None:
     ("old", "new", "found"),
     [
         ("v[i][j] = 0.25", "s += v[i][j] = 0.25", "depends on the order of s += v[i][j]"),
-        ("v[i][j] = 0.25", "v[0][j] += 0.25", "turns of the loop over i depend on each other"),
-        ("i <= 64; i++)", "i <= 64; i += 2)", "the loop over i is not seen to count plainly"),
+        ("v[i][j] = 0.25", "v[0][j] += 0.25", "the loop over i may carry a dependence"),
+        ("i <= 64; i++)", "i <= 64; i += 2)", "the loop over i is not recognised as such"),
         (
             "v[i][j] = 0.25",
             "v[i][j] = u[i * j % 66][j] + 0.25",
-            "no turns of the loop over i, j are known to keep away from u",
+            "no iterations of the loop over i, j are known to be independent of u",
         ),
     ],
 )
@@ -319,12 +323,12 @@ def test_work_that_needs_a_message_and_stays_whole_is_reported(old: str, new: st
     text = STENCIL.replace(old, new).replace("v[66][66];", "v[66][66], s;")
     outcome = rewrite(read_c_text(text), Options())
     refusals = [r for c in outcome.communications if c.call == "MPI_Waitall" for r in c.refusals]
-    assert any(r.motion == "split-loop" and found in r.found and r.advice for r in refusals)
+    assert any(r.transformation == "split-loop" and found in r.found and r.advice for r in refusals)
 
 
 def test_nothing_is_said_of_work_that_was_divided() -> None:
     outcome = rewrite(read_c_text(STENCIL), Options())
-    assert not any(r.motion == "split-loop" for c in outcome.communications for r in c.refusals)
+    assert not any(r.transformation == "split-loop" for c in outcome.communications for r in c.refusals)
 
 
 def test_rows_of_a_flat_array_that_is_declared() -> None:

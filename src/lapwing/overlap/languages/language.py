@@ -1,7 +1,7 @@
-"""What the rest of the compiler asks a language: what its programs mean, what their text says, and how they are written.
+"""The protocol of source languages: their semantics, queries on their text, and how code is written in them.
 
-``c/language.py`` and ``fortran/language.py`` answer; which of them, ``registry.py`` tells by the source file. Nobody else asks
-which language a file is in.
+``c/language.py`` and ``fortran/language.py`` implement it; ``registry.py`` selects one by the source file. No other module
+distinguishes languages.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class Layout(Protocol):
     """Lines of one file."""
 
     has_braces: bool
-    """Whether braces hold blocks, and what stands before one may share its line; else heads and ends are lines of their own."""
+    """Whether blocks are in braces, which may share a line with their head; else heads and ends are lines of their own."""
 
     @property
     def step(self) -> int:
         """The columns of one level."""
 
     def column(self, line: str) -> int:
-        """The column in which a statement begins, by the beginning of its line."""
+        """The column in which a statement begins, given the beginning of its line."""
 
     def lines(self, lines: Sequence[str], indent: int) -> str:
-        """Statements, each on its own line; blanks before one come on top of ``indent``."""
+        """Statements, each on its own line; leading blanks are added to ``indent``."""
 
     def comment(self, text: str, indent: int) -> str: ...
 
     def enclosed(self, inner: str, indent: int) -> str:
-        """What follows the head of a conditional, whose statements are ``inner``."""
+        """The text after the head of a conditional with the statements ``inner``."""
 
 
 class Language(Protocol):
@@ -55,69 +55,67 @@ class Language(Protocol):
     """Languages with the same can name each other's procedures."""
     comment_opening: str
 
-    # ---- what programs mean -------------------------------------------------------------------------------------------
+    # ---- semantics ----------------------------------------------------------------------------------------------------
 
     by_reference: bool
-    """An argument is handed over by reference, unless the dummy argument takes it by value; else by value, unless the dummy
-    argument is a reference."""
+    """Arguments are passed by reference, unless the dummy argument is by value; else by value, unless the dummy argument is a
+    reference."""
     has_addresses: bool
-    """A pointer's name means the address that it holds, and an array's name that of its first element; else both names mean the
-    memory itself."""
+    """A pointer's name denotes the address it holds, and an array's name that of its first element; else both denote the memory
+    itself."""
     has_references: bool
     """Dummy arguments and results may be references."""
     has_hidden_calls: bool
-    """Procedures are called where no name shows which: constructors, operators and conversions, and members of classes that
-    others override."""
+    """Procedures are also called implicitly or by dynamic dispatch: constructors, operators, conversions and virtual members."""
     index_base: int
-    """The first index of an array whose declaration does not say it."""
+    """The default lower bound of arrays."""
     column_major: bool
-    """Elements that lie side by side differ in their first index; else in their last."""
+    """The first index varies fastest in memory; else the last one."""
     case_sensitive: bool
     has_assumed_shape: bool
-    """A dummy array may take its shape from what it is given, and procedures may ask for shapes and statuses of arguments."""
+    """Dummy arrays may have assumed shape, and procedures may inquire about arguments' shape and status."""
     declares_on_entry: bool
-    """Declarations are worked out where the procedure is entered; else where they stand."""
+    """Declarations are evaluated on entry to the procedure; else where they are."""
     rechecks_bounds: bool
-    """A loop's bound is evaluated at every turn; else once."""
+    """A loop's bound is evaluated in every iteration; else once."""
     models_initial_values: bool
-    """``Program.initial`` holds what variables that live as long as the program begin with; integers that it has nothing of
-    begin with 0."""
+    """``Program.initial`` holds the initial values of static variables; integers without one start at 0."""
     copies_arguments: bool
-    """A compiler may hand over a copy of an argument, and copy it back."""
+    """Compilers may pass a copy of an argument, and copy it back."""
     inline_may_be_undefined: bool
-    """Of an inline procedure there may be no definition to call."""
+    """An inline procedure may have no definition to call."""
     pipelines_loops: bool
-    """Whether transforms/software_pipelining knows how to write a loop's prologue."""
+    """Whether transforms/software_pipelining can write a loop's prologue."""
     splits_shell: bool
-    """What an interior leaves of a loop is two loops; else one that passes over it."""
+    """A loop's boundary is written as two loops; else as one that skips the interior."""
     declares_parts: bool
-    """A file has to declare a procedure that stands elsewhere before it calls it."""
+    """A file has to declare a procedure defined elsewhere before it calls it."""
 
     has_second_names: bool
-    """``Symbol.overlay`` of a variable outside of procedures says that the linker may know another name of it."""
+    """``Symbol.overlay`` of a variable outside procedures means that the linker may know it under another name."""
     support_after_includes: bool
-    """Support text stands behind what the file includes; else at its end."""
+    """Support code is placed after the file's #includes; else at its end."""
 
     def library(self, name: str) -> LibrarySummary | None:
-        """What is known of a procedure that is in no source; None: it may do anything."""
+        """The summary of a procedure without source; None: it may do anything."""
 
     def parameters(self, message: mpi.MpiCall) -> tuple[mpi.Parameter, ...]:
-        """The parameters of MPI's procedure."""
+        """The parameters of an MPI call in this language."""
 
     def is_library_name(self, name: str, program: Program, procedure: Procedure) -> bool:
-        """Whether a library's or an intrinsic function's name means that in the procedure."""
+        """Whether the name of a library or intrinsic function denotes that in the procedure."""
 
     def extreme(self, name: str) -> Extreme | None:
-        """Of a library's function."""
+        """The maximum or minimum that a library function computes, if it does."""
 
     def type_of_result(self, name: str, argument: Type | None) -> Type | None:
-        """The type of the absolute value or the root of a real ``argument``, or a wider one; None if it is not known."""
+        """The type of the absolute value or the square root of a real ``argument``, or a wider one; None if unknown."""
 
     def clears_sign(self, name: str, is_real: bool) -> bool:
-        """Whether the function gives an absolute value; ``is_real``: its argument is certainly no integer."""
+        """Whether the function computes an absolute value; ``is_real``: its argument is certainly not an integer."""
 
     def is_signed(self, kind: Type) -> bool:
-        """Whether an integer's type certainly has a sign."""
+        """Whether an integer type is certainly signed."""
 
     # ---- reading ------------------------------------------------------------------------------------------------------
 
@@ -129,93 +127,95 @@ class Language(Protocol):
         undefines: Collection[str],
         compile_commands: Path | None,
     ) -> Program:
-        """The files as one program. Raises RefusedError where one is not there, or ``compile_commands`` is none."""
+        """Reads the files as one program. Raises RefusedError if one does not exist, or ``compile_commands`` is no compilation
+        database."""
 
-    # ---- what texts say -----------------------------------------------------------------------------------------------
+    # ---- queries on text ----------------------------------------------------------------------------------------------
 
     def joined(self, source: Source) -> tuple[bytes, ...]:
-        """The source's text with its lines joined, in all ways that a compiler may read it."""
+        """The source's text with continuation lines joined, in all ways that a compiler may read it."""
 
     def words(self, text: str) -> list[Word]:
         """The names in a piece of a procedure that could not be read."""
 
     def macro_definitions(self, text: str) -> Iterable[tuple[str, str]]:
-        """The macros that a source defines and that its statements, as they were read, may name; each with what it stands for."""
+        """The macros that a source defines and that its statements, as read, may still name; each with its replacement."""
 
     def blanked(self, text: str, form: str | None) -> str:
-        """The text with blanks in the place of comments and texts."""
+        """The text with comments and string literals blanked out."""
 
     def names_of_wildcards(self, text: bytes) -> int:
-        """How often a text with its lines joined names one of MPI's wildcards."""
+        """How often a text with joined lines names one of MPI's wildcards."""
 
     def is_preprocessed(self, source: Source) -> bool: ...
 
     def is_header(self, path: Path) -> bool:
-        """Whether the file is there to be included."""
+        """Whether the file is a header."""
 
     def is_named_elsewhere(self, source: Source, name: str, calls: int) -> bool:
-        """Whether the source may name a procedure besides its definition and so many calls."""
+        """Whether the source may name a procedure other than in its definition and this number of calls."""
 
     def names_itself(self, program: Program) -> Callable[[Procedure], bool]:
-        """Tells whether a procedure's text, or that of a macro in it, says the procedure's own name."""
+        """A test whether a procedure's text, or that of a macro in it, uses the procedure's own name (such as ``__func__``)."""
 
     def is_pure(self, procedure: Procedure, source: Source) -> bool:
-        """Whether the language lets the procedure call nothing that changes anything else."""
+        """Whether the language forbids the procedure to call anything with side effects."""
 
     def is_shared(self, head: str) -> bool:
-        """Whether, by its head, other languages may run a procedure, or all files that define it must define the same."""
+        """Whether, by its head, other languages may call a procedure, or its definitions in several files must be identical."""
 
     def called_without_name(self, source: Source) -> list[str]:
-        """Pieces of the source that give procedures another name, or none, by which they may be called."""
+        """Pieces of the source that make procedures callable under another name, or without one."""
 
     def is_declared_elsewhere(self, procedure: Procedure, source: Source) -> bool:
-        """Whether a declaration made from the procedure's head would be another one's, or not allowed."""
+        """Whether a declaration made from the procedure's head would declare another procedure, or be ill-formed."""
 
     def can_take_other_name(self, procedure: Procedure, head: str) -> bool:
-        """Whether a procedure with this head can have any name, as far as the head says."""
+        """Whether a procedure with this head can be renamed, as far as the head shows."""
 
     def sees_parts(
         self, program: Program, caller: Procedure, callee: Procedure, original: Procedure, place: int
     ) -> bool:
-        """Whether parts of the callee, which stand where it does, can be named in the caller. ``original``: what the callee is a
-        part of. ``place``: where the procedure begins that the caller is a part of."""
+        """Whether outlined parts of the callee, placed beside it, can be named in the caller. ``original``: the procedure that
+        the callee is part of. ``place``: the beginning of the procedure that the caller is part of."""
 
     def unseen_parts(self, name: str) -> tuple[str, str]:
-        """What was found where ``sees_parts`` says no, and what to do."""
+        """What was found if ``sees_parts`` is false, and advice."""
 
     # ---- buffers ------------------------------------------------------------------------------------------------------
 
     def can_declare(self, buffer: Expression) -> bool:
-        """Whether a procedure elsewhere can declare the type of what is in the buffer."""
+        """Whether a procedure elsewhere can declare the buffer's type."""
 
     def is_contiguous(self, buffer: Expression) -> bool:
-        """Whether an argument, no constant of MPI's, is certainly the memory itself, from its first element on, and no temporary,
-        of a type that ``can_declare`` knows."""
+        """Whether an argument that is no MPI constant is certainly contiguous memory from its first element on, no temporary,
+        and of a type for which ``can_declare`` is true."""
 
     def is_array(self, buffer: Expression) -> bool:
-        """Whether support procedures can take a contiguous argument for an array."""
+        """Whether support procedures can take a contiguous argument as an array."""
 
     def may_be_copied(self, buffer: Expression) -> bool:
-        """Whether what a message holds can be copied from or to an argument that is not contiguous."""
+        """Whether a message can be copied from or to an argument that is not contiguous."""
 
     # ---- loops --------------------------------------------------------------------------------------------------------
 
     def can_bound(self, program: Program, procedure: Procedure) -> bool:
-        """Whether the procedure can name what other bounds of loops are made with."""
+        """Whether the procedure can name the functions used in changed loop bounds."""
 
     def has_countable_ends(self, source: Source, loop: Loop, procedure: Procedure, planes: int) -> bool:
-        """Whether the loop can be written again with bounds that are so many planes further in."""
+        """Whether the loop can be rewritten with bounds this number of planes further in."""
 
     def spelled_ends(self, source: Source, loop: Loop) -> tuple[str, str] | None:
-        """The first and the last value of the loop's variable in the source's words, where bounds are made of these."""
+        """The first and the last value of the loop's variable as spelled in the source, if bounds are written in terms of
+        these."""
 
     def can_strip(self, program: Program, procedure: Procedure, loop: Loop) -> bool:
-        """Whether the loop's turns can run in strips."""
+        """Whether the loop can be strip-mined."""
 
     # ---- writing ------------------------------------------------------------------------------------------------------
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        """Prints statements for one file. ``stem_of``: of the program's files, by their numbers."""
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        """The emitter for one file. ``stem_of``: the stems of the program's files, by number."""
 
     def layout(self, source: Source) -> Layout: ...
 
@@ -223,14 +223,14 @@ class Language(Protocol):
         """The declaration of a variable. ``sizes``: an array's."""
 
     def new_name(self, wanted: str, taken: Collection[str]) -> str:
-        """``wanted``, or with a number behind it if it is taken or a word of the language."""
+        """``wanted``, with a number appended if it is taken or a keyword."""
 
     def declaration(self, program: Program, procedure: Procedure, number: int, place: int) -> str | None:
-        """How the source of this number declares the procedure before an offset, if that means there what it means where it
-        stands."""
+        """The declaration of the procedure that the source of this number contains before an offset, if it has the same meaning
+        there."""
 
     def words_of_macros(self, program: Program) -> Collection[str] | None:
-        """The words that macros may put into a text that does not show them; None where they may make any."""
+        """The words that macros may expand to; None where they may expand to any."""
 
     def without_unused(
         self,
@@ -240,20 +240,20 @@ class Language(Protocol):
         hidden: Collection[str] | None,
         once_used: Counter[str] | None = None,
     ) -> str:
-        """The text of a body without local variables that it declares and does not name. ``hidden``: of ``words_of_macros``.
-        ``once_used``: only what was named more than once in a text with these words."""
+        """The text of a body without unused local variables. ``hidden``: from ``words_of_macros``. ``once_used``: word counts
+        of the original text; only variables named more than once there are removed."""
 
     def count_words(self, data: bytes) -> Counter[str]:
-        """How often a text names what, for ``without_unused``."""
+        """Word counts of a text, for ``without_unused``."""
 
     def part_without_unused(self, text: str, source: Source) -> str:
-        """The text of a whole procedure without such variables, as far as ``without_unused`` has left some."""
+        """The text of a whole procedure without unused variables that ``without_unused`` leaves."""
 
     def renamed_head(self, head: str, source: Source) -> str:
-        """The head of a procedure that has been given a longer name, on lines that are short enough."""
+        """The head of a procedure with a longer name, wrapped to the permitted line length."""
 
     def place_of_support(self, source: Source, first: int) -> int:
-        """Where support text is inserted; ``first``: what changes first."""
+        """Where support code is inserted; ``first``: the offset of the first change."""
 
     def declarations_of_calls(self, source: Source, texts: Sequence[str]) -> Iterable[Edit]:
-        """Declarations of the support procedures that the texts call, where the file must have some."""
+        """Declarations of the support procedures that the texts call, where the file requires them."""

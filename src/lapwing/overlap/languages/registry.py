@@ -1,4 +1,4 @@
-"""The languages, and which of them a source is in. One is loaded when a file needs it."""
+"""The registered languages, and which of them a source is in. One is loaded when a file needs it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _language(name: str) -> Language:
 
 
 def language_of(source: Source) -> Language:
-    """The language that the source was read as."""
+    """The language of a source."""
     return _language(source.language)
 
 
@@ -52,7 +52,7 @@ def language_of_procedure(program: Program, procedure: Procedure) -> Language:
 
 
 def language_outside(program: Program) -> Language:
-    """The language of what stands outside of procedures, which is initial values."""
+    """The language of code outside procedures, which is initial values."""
     languages = [language_of(source) for source in program.sources]
     return next((language for language in languages if language.models_initial_values), languages[0])
 

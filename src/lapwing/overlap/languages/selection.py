@@ -15,7 +15,7 @@ from lapwing.overlap.source.spans import Problem
 
 _ENDINGS = frozenset[str]().union(*(family.endings for family in FAMILIES))
 _BUILD_FOLDERS = frozenset({"build", "_build", "builddir", "CMakeFiles", "node_modules", "__pycache__"})
-# Any of these makes a folder one that a build system made.
+# A folder with any of these was made by a build system.
 _BUILD_MARKS = ("CMakeCache.txt", "build.ninja", "meson-info")
 
 
@@ -28,10 +28,10 @@ class Sources:
 
 
 def find_sources(named: Sequence[Path], output: Path | None = None) -> Sources:
-    """Every source once, in the order of the command line; folders are searched, hidden ones, builds and ``output``, into which
-    changed files will be written, left out.
+    """Every source once, in the order of the command line; folders are searched, except hidden ones, builds and ``output``,
+    into which changed files will be written.
 
-    Raises RefusedError where a name is of nothing, or nothing can be read.
+    Raises RefusedError if a named file does not exist, or nothing can be read.
     """
     files: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -77,13 +77,13 @@ def _search(folder: Path, output: Path | None, problems: list[Problem]) -> Itera
 
 
 def is_build(folder: Path) -> bool:
-    """Whether a folder holds what a build made: its files are copies, or none of the user's."""
+    """Whether a folder contains build products: its files are copies, or not the user's."""
     named = folder.name in _BUILD_FOLDERS or folder.name.startswith("cmake-build-")
     return named or holds_a_build(folder)
 
 
 def holds_a_build(folder: Path) -> bool:
-    """Whether CMake, Meson or Ninja configured a folder: it then names the place it lies in."""
+    """Whether CMake, Meson or Ninja configured a folder: it then contains its own absolute path."""
     # Not by Path.exists(), which raises where the folder may not be entered.
     return any(os.path.exists(folder / mark) for mark in _BUILD_MARKS)
 

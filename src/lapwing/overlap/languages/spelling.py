@@ -1,4 +1,4 @@
-"""A program's text as compilers see it, for what is told by names alone: lines joined, with headers and macros from outside."""
+"""A program's text as compilers see it, for searches by name: with lines joined, headers, and macros defined from outside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lapwing.overlap.source.spelling import spliced
 
 
 def spellings(sources: Iterable[Source], included: Iterable[bytes]) -> Iterator[bytes]:
-    """Texts that together name all that a program of these sources and included texts may name."""
+    """Texts that together contain all names that a program of these sources and included texts may use."""
     for source in sources:
         yield from language_of(source).joined(source)
     yield from map(spliced, included)

@@ -17,7 +17,7 @@ def spliced(text: bytes) -> bytes:
 
 
 def separated(text: str) -> Iterator[str]:
-    """What commas outside of brackets separate."""
+    """The parts between commas outside brackets."""
     depth = start = 0
     for place, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")

@@ -195,7 +195,7 @@ class DistributedArray:
 
     def bring_everywhere(self, values: npt.NDArray[Any]) -> None:
         """Give up the distribution: all elements in an array of every rank's, to be kept there. Collective."""
-        self.settle()
+        self.make_on_all_ranks()
         if self._layout is not None:
             assert self._local is not None
             gather(self._local, self._layout.owned, values, self._comm, frozenset(range(self._comm.Get_size())))
@@ -258,7 +258,7 @@ class DistributedArray:
         fill(local, own, self._initial)
         self._local, self._layout, self._initial, self._read = local, layout, None, None
 
-    def settle(self) -> None:
+    def make_on_all_ranks(self) -> None:
         """Where some rank has made its part of the array, all do. Collective."""
         if self._may_differ and self._comm.allreduce(int(self._initial is None)):
             communicator.agree(self._comm, self._make)
@@ -290,7 +290,7 @@ class DistributedArray:
             return
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
-        self.settle()
+        self.make_on_all_ranks()
         part = communicator.agree(self._comm, self._to_save)
         self._may_differ = self._initial is not None
         steps = SavedFile(name, self._comm.Get_rank() == 0, self._type, *part)
@@ -311,7 +311,7 @@ class DistributedArray:
         return self._owned_box(), LocalArray(self._type, self._owned_box(), self.local).view
 
     def _gathered(self) -> npt.NDArray[Any] | None:
-        self.settle()
+        self.make_on_all_ranks()
         first = self._comm.Get_rank() == 0
         if self._initial is not None:
             return communicator.agree(self._comm, lambda: self._made_whole() if first else None)
@@ -353,7 +353,7 @@ class DistributedArray:
 
     @property
     def initial(self) -> InitialValues | None:
-        """What its elements will be, as long as they are nowhere. The same on every rank after ``settle``."""
+        """What its elements will be, as long as they are nowhere. The same on every rank after ``make_on_all_ranks``."""
         return self._initial
 
     @property
@@ -375,7 +375,7 @@ class DistributedArray:
 
         needed: every rank's box.
         """
-        self.settle()
+        self.make_on_all_ranks()
         own = needed[self._comm.Get_rank()]
         local = self._allocate(own, exported=False)
         if self._initial is not None:
@@ -401,7 +401,7 @@ class DistributedArray:
         """
         rank = self._comm.Get_rank()
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
-        self.settle()
+        self.make_on_all_ranks()
         if self._layout is None:
             local = self._allocate(boxes[rank], exported)
             if self._initial is not None:

@@ -42,7 +42,7 @@ class StopSignal:
             self._receive(status.Get_source())
         return any(place > other for other in self._heard.values())
 
-    def settle(self, told: Sequence[int]) -> None:
+    def drain(self, told: Sequence[int]) -> None:
         """After the run: take what these ranks, the same on every rank, have told, so that the next run hears nothing of it."""
         from mpi4py import MPI
 

@@ -40,7 +40,7 @@ accesses = st.builds(access, st.tuples(subscript, subscript, subscript), st.bool
 
 
 @given(st.lists(accesses, max_size=40))
-def test_the_same_elements_are_touched_in_the_same_way(given: list[Access]) -> None:
+def test_the_same_elements_are_accessed_in_the_same_way(given: list[Access]) -> None:
     given = [*dict.fromkeys(given)]
     found = in_boxes(given)
     for writes, must in itertools.product((False, True), repeat=2):

@@ -1,4 +1,5 @@
-"""Aliases on programs made by hand: every trap of C's pointers and of Fortran's storage that the motions could fall into."""
+"""Aliases on programs made by hand: every trap of C's pointers and of Fortran's storage that the transformations could fall
+into."""
 
 from __future__ import annotations
 
@@ -361,7 +362,7 @@ def test_null_pointers_and_texts_beside_other_values(c: Maker) -> None:
     assert Asked(c).behind(p) == {a.key}
 
 
-def test_a_pointer_reckoned_from_null_or_by_division(c: Maker) -> None:
+def test_a_pointer_computed_from_null_or_by_division(c: Maker) -> None:
     a, b = (c.variable(name, DOUBLE, 4) for name in "ab")
     p, q = (c.variable(name, POINTER) for name in "pq")
     from_null = Operation("+", (Cast(POINTER, Number(0)), Cast(SIZE, Name(a))))
@@ -583,14 +584,14 @@ def test_the_only_value_of_a_pointer(c: Maker) -> None:
     c.procedure("allocate", (), (c.let(p, block),))
     c.main(c.let(p, Number(0)), c.call("allocate"), c.let(q, Name(p)), c.let(q, Name(p), "+"))
     asked = Asked(c)
-    assert asked.aliases.unchanged_pointer(p) == block
-    assert asked.aliases.unchanged_pointer(q) is None
+    assert asked.aliases.only_definition(p) == block
+    assert asked.aliases.only_definition(q) is None
 
 
 def test_a_pointer_whose_address_is_taken_has_no_only_value(c: Maker) -> None:
     p = c.variable("p", POINTER)
     c.main(c.let(p, c.malloc()), c.call("MPI_Alloc_mem", Number(8), Number(0), AddressOf(Name(p))))
-    assert Asked(c).aliases.unchanged_pointer(p) is None
+    assert Asked(c).aliases.only_definition(p) is None
 
 
 def test_nor_has_a_reference_s_actual_an_argument_or_what_unknown_code_can_name(c: Maker) -> None:
@@ -601,7 +602,7 @@ def test_nor_has_a_reference_s_actual_an_argument_or_what_unknown_code_can_name(
     c.procedure("h", (x,), (c.let(x, c.malloc()),))
     c.main(c.let(p, c.malloc()), c.call("f", p), c.let(q, c.malloc()), c.let(g, c.malloc()), c.call("mystery"))
     asked = Asked(c)
-    assert [asked.aliases.unchanged_pointer(s) is not None for s in (p, q, g, x)] == [False, True, False, False]
+    assert [asked.aliases.only_definition(s) is not None for s in (p, q, g, x)] == [False, True, False, False]
 
 
 def test_the_only_allocation_of_an_allocatable(fortran: Maker) -> None:
@@ -610,13 +611,13 @@ def test_the_only_allocation_of_an_allocatable(fortran: Maker) -> None:
     first = Allocate((at(a, shape), at(b, shape), at(d, shape)), span=fortran.span())
     fortran.main(first, Allocate((at(b, shape),), span=fortran.span()), fortran.call("move_alloc", d, a))
     asked = Asked(fortran)
-    assert asked.aliases.unchanged_pointer(a) is None
+    assert asked.aliases.only_definition(a) is None
     fortran.main(first, Allocate((at(b, shape),), span=fortran.span()), fortran.let(a, Number(0)), symbols=(a,))
     asked = Asked(fortran)
-    assert asked.aliases.unchanged_pointer(a) == at(a, shape)
-    assert asked.aliases.unchanged_pointer(b) is None
+    assert asked.aliases.only_definition(a) == at(a, shape)
+    assert asked.aliases.only_definition(b) is None
     fortran.main(first, fortran.let(a, Name(d)))
-    assert Asked(fortran).aliases.unchanged_pointer(a) is None
+    assert Asked(fortran).aliases.only_definition(a) is None
 
 
 # ---- programs as the C front end reads them ---------------------------------------------------------------------------

@@ -49,23 +49,23 @@ def symbol(program: Program, procedure: str, name: str) -> Symbol:
 def test_pointers_to_memory_of_their_own(body: str, expected: bool) -> None:
     program = read_c_text(f"{HEAD}\nint main(int n, char **s) {{ {body} u[0] = v[0]; return 0; }}\n", "p.c")
     u, v = symbol(program, "main", "u"), symbol(program, "main", "v")
-    assert aliases_of(program).are_distinct(u, v, later=False) is expected
+    assert aliases_of(program).never_alias(u, v, later=False) is expected
 
 
 def test_exchanged_pointers_are_told_apart_at_one_time_only() -> None:
     text = f"{HEAD}\nint main(void) {{ double *u = made(9), *v = made(9); double *t = u; u = v; v = t; return 0; }}\n"
     program = read_c_text(text, "p.c")
     u, v = symbol(program, "main", "u"), symbol(program, "main", "v")
-    assert not aliases_of(program).are_distinct(u, v, later=True)
+    assert not aliases_of(program).never_alias(u, v, later=True)
 
 
-def test_arguments_that_are_always_distinct() -> None:
+def test_arguments_that_are_never_aliased() -> None:
     calls = "take(u, v); take(v, u); twice(u, v); twice(u, u); apart(u, v);"
     text = f"{HEAD}\nint main(void) {{ double *u = made(9), *v = made(9); double *t = u; u = v; v = t; {calls} return 0; }}\n"
     program = read_c_text(text, "p.c")
     found = aliases_of(program)
     told = {
-        name: found.are_distinct(symbol(program, name, "a"), symbol(program, name, "b"), later=False)
+        name: found.never_alias(symbol(program, name, "a"), symbol(program, name, "b"), later=False)
         for name in ("take", "twice", "apart")
     }
     assert told == {"take": True, "twice": False, "apart": True}

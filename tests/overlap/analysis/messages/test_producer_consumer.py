@@ -71,7 +71,7 @@ def test_every_path_has_its_own_nearest_statement() -> None:
     assert set(program.producers("MPI_Send")) == set(program.where("u[1] = 2", "u[2] = 4", "u[0] = 1"))
 
 
-def test_a_loop_that_may_take_no_turn_is_passed_at_a_price() -> None:
+def test_a_loop_that_may_take_no_iteration_is_passed_at_a_price() -> None:
     program = c(
         """  u[0] = 1;
   for (int i = 0; i < n; i++)
@@ -93,13 +93,13 @@ CHANGE
     assert set(changed.consumers("MPI_Recv")) == set(changed.where("v[0] = u[0]", "v[1] = u[1]"))
 
 
-def test_producers_and_consumers_of_other_turns() -> None:
+def test_producers_and_consumers_of_other_iterations() -> None:
     program = Surveyed(PIPELINE, "a.c")
     assert program.producers("MPI_Sendrecv") == program.where("u[t] = v[t]", "u[0] = 0")
     assert program.consumers("MPI_Sendrecv") == program.where("u[t] = v[t]")
 
 
-def test_the_consumer_stands_earlier_in_the_next_turn() -> None:
+def test_the_consumer_stands_earlier_in_the_next_iteration() -> None:
     program = Surveyed(PIPELINE.replace("    u[t] = v[t];\n", "    v[0] += v[t];\n"), "a.c")
     assert program.consumers("MPI_Sendrecv")[0] == program.line("v[t] = u[3]")
     stretch = program.stretch("MPI_Sendrecv", backward=False)
@@ -258,7 +258,7 @@ def test_a_pointer_is_what_it_may_point_to() -> None:
     assert program.producers("MPI_Send") == [program.line("p[0] = 1")]
 
 
-def test_what_could_not_be_read_may_touch_everything() -> None:
+def test_what_could_not_be_read_may_access_everything() -> None:
     program = c(
         """  u[0] = 1;
   asm("nop");

@@ -1,4 +1,5 @@
-"""Which collectives all ranks run alike. In the programs, a call marked "apart" is one that they do not; all others they do."""
+"""Which collectives all ranks execute uniformly. In the programs, a call marked "apart" is one that they do not; all others
+they do."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ FORTRAN_BCAST = "call MPI_Bcast(x, 4, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, i
 
 
 def broadcasts(text: str, name: str) -> tuple[list[int], list[int]]:
-    """Lines of broadcasts that are said not to be run alike, and of those marked so."""
+    """Lines of broadcasts that are said not to be executed uniformly, and of those marked so."""
     program = read(text, name)
     uniformity = Uniformity(Analysis(program))
     found = []
@@ -102,7 +103,7 @@ def check_fortran(body: str, after: str = "") -> None:
         "n = rank; n = 3;\nif (n) B;",
     ],
 )
-def test_run_alike(body: str) -> None:
+def test_executed_uniformly(body: str) -> None:
     check_c(body)
 
 
@@ -140,7 +141,7 @@ def test_run_alike(body: str) -> None:
         "if (rank == 0) n = 5;\nif (rank < 9) MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD); /* apart */\nif (n)\nB; /* apart */",
     ],
 )
-def test_not_run_alike(body: str) -> None:
+def test_not_executed_uniformly(body: str) -> None:
     check_c(body)
 
 
@@ -220,14 +221,14 @@ def test_another_program_may_take_part() -> None:
         C_HEAD + C_MAIN + "MPI_Comm_get_parent(&half);\nMPI_Bcast(x, 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);\nreturn 0; }\n",
         "a.c",
     )
-    apart = Uniformity(Analysis(program)).sites_apart("MPI_Bcast")
+    apart = Uniformity(Analysis(program)).divergent_sites("MPI_Bcast")
     assert [site.name for site in apart] == [None]
 
 
 def test_code_that_cannot_be_seen_is_a_site_of_any_kind() -> None:
     for call, count in (("if (rank == 0) unseen();", 1), ("unseen();", 0)):
         program = read("void unseen(void);\n" + C_HEAD + C_MAIN + call + "\nreturn 0; }\n", "a.c")
-        assert len(Uniformity(Analysis(program)).sites_apart("MPI_Bcast")) == count, call
+        assert len(Uniformity(Analysis(program)).divergent_sites("MPI_Bcast")) == count, call
 
 
 def test_values() -> None:
@@ -241,13 +242,13 @@ def test_values() -> None:
     divergence = uniformity.same_value(assign.expressions()[1], assign, main)
     assert divergence is not None
     assert "n is not proved to be the same" in divergence.what
-    assert uniformity.executed_alike(loop, main) is None
+    assert uniformity.executed_uniformly(loop, main) is None
 
 
 def test_the_reason_names_the_variable_and_the_place() -> None:
     text = C_HEAD + C_MAIN + "if (rank == 0)\nMPI_Bcast(x, 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);\nreturn 0; }\n"
     program = read(text, "a.c")
-    (site,) = Uniformity(Analysis(program)).sites_apart("MPI_Bcast")
+    (site,) = Uniformity(Analysis(program)).divergent_sites("MPI_Bcast")
     assert site.divergence is not None
     assert site.divergence.what == "rank is not proved to be the same on all ranks"
     assert site.divergence.where is not None
@@ -299,7 +300,7 @@ int main(int argc, char **argv) {{
         "within(); for (c = 0; c < a; c++) { same(); note(b); }",
     ],
 )
-def test_among_the_ranks_of_a_group_taken_over_or_walked(calls: str) -> None:
+def test_among_the_ranks_of_a_group_taken_over_or_analysed(calls: str) -> None:
     """What is taken over from all ranks' answers is what a walk for the group alone finds."""
     program = read("#include <mpi.h>\n" + GROUPS.format(calls=calls), "a.c")
     analysis, memories = Analysis(program), Memories()
@@ -314,5 +315,5 @@ def test_among_the_ranks_of_a_group_taken_over_or_walked(calls: str) -> None:
     statements = [(s, p) for p in program.procedures.values() for s in p.body.walk()]
     for statement, procedure in statements:
         assert faster.statement(statement, procedure) == alone.statement(statement, procedure)
-    assert all(faster.call(key) == alone.call(key) for key in alone.met)
+    assert all(faster.call(key) == alone.call(key) for key in alone.collectives)
     assert any(world.statement(s, p) != alone.statement(s, p) for s, p in statements)

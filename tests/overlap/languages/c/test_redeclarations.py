@@ -1,4 +1,4 @@
-"""Divided C functions that another file calls: it declares the halves by its own words, or they are not divided."""
+"""Divided C functions that another file calls: it declares the outlined parts by its own words, or they are not divided."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from _transformed import Transformed, transformed
 
-from lapwing.overlap.report.outcome import MOTIONS, Options
+from lapwing.overlap.report.outcome import TRANSFORMATIONS, Options
 
 pytestmark = pytest.mark.usefixtures("own_header")
 
-MOTION = "split-producer"
+TRANSFORMATION = "split-producer"
 
 # first and last are variables of their own, whose relation to n nobody knows.
 FORTRAN = """\
@@ -95,7 +95,7 @@ def replaced(old: str, new: str) -> str:
 
 def test_the_boundary_is_made_before_the_start_and_the_interior_after_it(tmp_path: Path) -> None:
     found = divided(FORTRAN, tmp_path)
-    assert MOTION in found.made(CALL)
+    assert TRANSFORMATION in found.made(CALL)
     text = found.text
     shell = text.index("do j = first, min(last, 1)\n")
     assert text.index("do j = max(first, n, 2), last\n") > shell
@@ -117,44 +117,48 @@ def test_the_boundary_is_made_before_the_start_and_the_interior_after_it(tmp_pat
 )
 def test_it_behaves_as_before(text: str, tmp_path: Path, thorough: bool) -> None:
     found = divided(text, tmp_path)
-    assert MOTION in found.made(CALL)
+    assert TRANSFORMATION in found.made(CALL)
     found.assert_behaves_as_before(thorough)
 
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:
-    found = divided(FORTRAN, tmp_path, Options(progress_calls=False, motions=frozenset(MOTIONS.keys() - {MOTION})))
-    assert MOTION not in found.made(CALL)
+    found = divided(
+        FORTRAN,
+        tmp_path,
+        Options(progress_calls=False, transformations=frozenset(TRANSFORMATIONS.keys() - {TRANSFORMATION})),
+    )
+    assert TRANSFORMATION not in found.made(CALL)
     assert "max(first" not in found.text
 
 
 def not_divided(text: str, folder: Path) -> Transformed:
     found = divided(text, folder)
-    assert MOTION not in found.made(CALL)
+    assert TRANSFORMATION not in found.made(CALL)
     assert "max(first" not in found.text
     return found
 
 
-def test_turns_that_depend_on_each_other_stay(tmp_path: Path) -> None:
+def test_iterations_that_depend_on_each_other_stay(tmp_path: Path) -> None:
     found = not_divided(replaced(UPDATE, UPDATE.replace("* d(i, j)", "* (d(i, j) + u(i, j - 1))")), tmp_path)
-    assert any("turns of the loop over j depend on each other" in r for r in found.refused(CALL, MOTION))
+    assert any("the loop over j may carry a dependence" in r for r in found.refused(CALL, TRANSFORMATION))
 
 
-def test_turns_that_hand_on_a_variable_stay(tmp_path: Path) -> None:
+def test_iterations_that_hand_on_a_variable_stay(tmp_path: Path) -> None:
     found = not_divided(replaced(UPDATE, UPDATE + "        t(i) = t(i) + u(i, j)\n"), tmp_path)
-    assert any("depend on each other" in r or "needed after" in r for r in found.refused(CALL, MOTION))
+    assert any("may carry a dependence" in r or "needed after" in r for r in found.refused(CALL, TRANSFORMATION))
 
 
 def test_a_counter_that_is_read_afterwards_stays(tmp_path: Path) -> None:
     text = replaced("    call exchange(left, right)\n", "    call exchange(left, right)\n    s = s + i\n")
     found = not_divided(text, tmp_path)
-    assert any("i may be needed after the loop" in r for r in found.refused(CALL, MOTION))
+    assert any("i may be needed after the loop" in r for r in found.refused(CALL, TRANSFORMATION))
 
 
 def test_a_counter_that_is_read_afterwards_stays_without_any_goto(tmp_path: Path) -> None:
     text = replaced("    call exchange(left, right)\n", "    call exchange(left, right)\n    s = s + i\n")
     text = text.replace("    if (abs(d(1, 1)) > 1d6) go to 100\n", "").replace("100 continue\n", "")
     found = not_divided(text, tmp_path)
-    assert any("i may be needed after the loop" in r for r in found.refused(CALL, MOTION))
+    assert any("i may be needed after the loop" in r for r in found.refused(CALL, TRANSFORMATION))
 
 
 def test_what_is_sent_as_a_whole_is_made_before(tmp_path: Path) -> None:
@@ -182,7 +186,7 @@ def test_limits_of_another_kind_of_integer_are_not_compared(tmp_path: Path) -> N
     not_divided(text, tmp_path)
 
 
-# ---- loops of few turns ---------------------------------------------------------------------------------------------------
+# ---- loops of few iterations ----------------------------------------------------------------------------------------------
 
 FEW = """\
 program few
@@ -205,8 +209,8 @@ end program
 """
 
 
-def test_a_loop_of_few_turns_has_no_empty_interior(tmp_path: Path) -> None:
-    # All turns need what is received; only of an empty interior that would not be so.
+def test_a_loop_of_few_iterations_has_no_empty_interior(tmp_path: Path) -> None:
+    # All iterations need what is received; only of an empty interior that would not be so.
     assert "do m = 2" not in transformed(FEW, "few.f90", tmp_path, Options(progress_calls=False)).text
 
 
@@ -215,10 +219,10 @@ def test_a_loop_that_fills_a_local_array_is_divided(tmp_path: Path) -> None:
     assert "do i = 2, 40\n" in transformed(text, "few.f90", tmp_path, Options(progress_calls=False)).text
 
 
-# ---- halves ---------------------------------------------------------------------------------------------------------------
+# ---- outlined parts -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_half_of_a_procedure_is_no_more_than_what_starts(tmp_path: Path, thorough: bool) -> None:
+def test_the_first_part_of_a_procedure_is_no_more_than_what_starts(tmp_path: Path, thorough: bool) -> None:
     """Work of the procedure that needs the loop's interior would keep the start behind the loop."""
     work = """\
                     MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
@@ -249,5 +253,5 @@ program"""
     first = found.text[found.text.index("subroutine whole_first") : found.text.index("subroutine whole_last")]
     assert "exchange_first" in first
     assert "w(i, j)" not in first
-    assert MOTION in found.made(CALL)
+    assert TRANSFORMATION in found.made(CALL)
     found.assert_behaves_as_before(thorough)

@@ -52,7 +52,7 @@ HANDED_ON = (
 )
 
 
-def test_turns_that_need_each_other_stay_in_order(tmp_path: Path) -> None:
+def test_iterations_that_need_each_other_stay_in_order(tmp_path: Path) -> None:
     assert interiors(divided(ROWS, "a.f90", tmp_path, RECURRENCE)) == ["do i = max(from, 1), min(to, nx)"]
 
 
@@ -120,7 +120,7 @@ def test_other_cells_are_other_memory(tmp_path: Path) -> None:
 
 
 def test_rows_are_not_divided_themselves(tmp_path: Path) -> None:
-    """Of rows of a few turns the shell would be as dear as the whole."""
+    """Of rows of a few iterations the boundary would be as dear as the whole."""
     assert not interiors(divided(ROWS, "a.f90", tmp_path, ("wide = 9", "wide = 5")))
 
 
@@ -130,7 +130,7 @@ def test_c_skips_the_interior_at_once(tmp_path: Path) -> None:
     assert "if (i >= 3) { i = last; continue; }" in found.text
 
 
-# A procedure whose nest fills lines of its own in every turn.
+# A procedure whose nest fills lines of its own in every iteration.
 SCRATCH = """\
 module lines
   use mpi
@@ -185,7 +185,7 @@ end program main
 
 
 @pytest.mark.mpi
-def test_lines_that_each_turn_fills_do_not_hold_a_procedure_together(tmp_path: Path, thorough: bool) -> None:
+def test_lines_that_each_iteration_fills_do_not_hold_a_procedure_together(tmp_path: Path, thorough: bool) -> None:
     found = divided(SCRATCH, "a.f90", tmp_path)
     assert "call smooth_first(u, r)" in found.text
     found.assert_behaves_as_before(thorough)

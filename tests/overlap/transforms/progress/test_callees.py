@@ -1,4 +1,4 @@
-"""Progress calls in procedures that are called while something is under way, and in no others."""
+"""Progress calls in procedures that are called while something is in flight, and in no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress calls: in long loops that run while something is under way, and nowhere else."""
+"""Progress calls: in long loops that run while something is in flight, and nowhere else."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_where(work: str, before: str, tmp_path: Path) -> None:
     assert changed(work, tmp_path, before).count(CALL) == 1
 
 
-def test_of_few_outer_turns_the_loop_inside_calls(tmp_path: Path) -> None:
+def test_of_few_outer_iterations_the_loop_inside_calls(tmp_path: Path) -> None:
     work = "for (k = 0; k < 3; k++)\n        for (i = 1; i < n; i++)\n            for (j = 1; j < n; j++) grid[i][j] *= 0.5;"
     body = changed(work, tmp_path)
     assert body.index("for (j = 1; j < n; j++) grid[i][j] *= 0.5;") < body.index(CALL)
@@ -111,9 +111,9 @@ def test_of_few_outer_turns_the_loop_inside_calls(tmp_path: Path) -> None:
     ("work", "before"),
     [
         ("for (i = 1; i < n; i++) grid[i][0] = 0.5 * grid[i - 1][0];", ""),  # vectorised, and over at once
-        ("for (i = 0; i < n; i++)\n        for (j = 0; j < 3; j++) grid[i][j] *= 0.5;", ""),  # turns that are too short
+        ("for (i = 0; i < n; i++)\n        for (j = 0; j < 3; j++) grid[i][j] *= 0.5;", ""),  # iterations that are too short
         (f"#pragma omp parallel for\n    {NEST}", ""),  # other threads would call MPI
-        (f"MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);\n    {NEST.replace('0.5 *', 'in[j] +')}", ""),  # nothing is under way
+        (f"MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);\n    {NEST.replace('0.5 *', 'in[j] +')}", ""),  # nothing is in flight
         ("for (i = 1; i < n; i++) {\n        for (j = 1; j < n; j++) grid[i][j] *= 0.5;\n        MPI_Test(requests, &k, "
          "MPI_STATUS_IGNORE);\n    }", ""),  # it calls MPI already
         ("for (i = 1; i < n; i++) {\n        for (j = 1; j < n; j++) grid[i][j] *= 0.5;\n        unseen();\n    }",
@@ -124,7 +124,7 @@ def test_where_not(work: str, before: str, tmp_path: Path) -> None:
     assert CALL not in changed(work, tmp_path, before)
 
 
-def test_only_while_something_is_under_way(tmp_path: Path) -> None:
+def test_only_while_something_is_in_flight(tmp_path: Path) -> None:
     deep = "for (k = 0; k < n; k++)\n    for (i = 0; i < n; i++)\n        for (j = 0; j < n; j++) in[i * n + j] += grid[i][j];"
     text = C.replace("WORK", NEST)
     for place in ("    MPI_Irecv", '    printf("'):
@@ -135,7 +135,9 @@ def test_only_while_something_is_under_way(tmp_path: Path) -> None:
     assert CALL not in body[body.index("MPI_Waitall") :]
 
 
-@pytest.mark.parametrize("options", [Options(progress_calls=False), Options(motions=frozenset({"nonblocking"}))])
+@pytest.mark.parametrize(
+    "options", [Options(progress_calls=False), Options(transformations=frozenset({"nonblocking"}))]
+)
 def test_switched_off(options: Options, tmp_path: Path) -> None:
     assert CALL not in changed(NEST, tmp_path, options=options)
 
@@ -233,7 +235,7 @@ def test_the_interior_of_a_nest_lets_mpi_work(tmp_path: Path, thorough: bool) ->
 
 
 def test_a_procedure_that_is_called_meanwhile_lets_mpi_work(tmp_path: Path) -> None:
-    """The exchange starts in one procedure, the work that hides it is half of another."""
+    """The exchange starts in one procedure, the work that hides it is a part of another."""
     text = (Path(__file__).parents[2] / "examples" / "stencil_3d.c").read_text()
     after = transformed(text, "a.c", tmp_path).text
     halves = [after[after.index(f"static void relax_{half}(void) {{") :] for half in ("first", "last")]
@@ -301,7 +303,7 @@ def stripped(work: str, folder: Path, before: str = "") -> str:
 
 
 def a_loop(chance: random.Random) -> str:
-    """A loop of C whose turns and last value can be seen in what it leaves."""
+    """A loop of C whose iterations and last value can be seen in what it leaves."""
     variable = chance.choice(["i", "i", "l", "z", "u"])
     first = chance.choice(["0", "1", "m", "n", "k % 3", "n + 3"])
     bound = chance.choice(["n", "m", "n - 1", "far", "4096", "8193", "n - m", "4096 + m", "3 * 4096", "2 * m + k % 2"])
@@ -321,7 +323,7 @@ def a_loop(chance: random.Random) -> str:
 
 
 @pytest.mark.mpi
-def test_strips_take_the_same_turns(tmp_path: Path, thorough: bool) -> None:
+def test_strips_take_the_same_iterations(tmp_path: Path, thorough: bool) -> None:
     chance = random.Random(5)
     result = transformed(STRIPPED.replace("WORK", "\n    ".join(a_loop(chance) for _ in range(60))), "a.c", tmp_path)
     assert result.text.split("int main")[1].count(CALL) >= 40
@@ -349,7 +351,7 @@ def test_a_long_innermost_loop_runs_in_strips(work: str, tmp_path: Path) -> None
         ("for (i = 0; i < 8000; i++) sum += a[i];", ""),  # soon over
         ("for (i = 0; i < n; i++) sum += row[i];", "static double row[8000];"),
         ("for (i = 0; i < n; i++) sum += grid[i][3];", "static double grid[20000][8];"),  # a row of a grid
-        ("for (i = 0; i < size; i++) sum += a[i];", ""),  # a turn a rank
+        ("for (i = 0; i < size; i++) sum += a[i];", ""),  # an iteration a rank
         ("for (i = n - 1; i > 0; i--) sum += a[i];", ""),  # downwards
         ("for (i = 0; i < n; i++) {\n        if (a[i] > 3e9) break;\n        sum += a[i];\n    }", ""),
         ("for (i = 0; i < n; i++) {\n        if (a[i] > 3e9) return 3;\n        sum += a[i];\n    }", ""),
@@ -360,7 +362,7 @@ def test_a_long_innermost_loop_runs_in_strips(work: str, tmp_path: Path) -> None
         ("for (i = 0; i < n; i++, j++) sum += a[i];", ""),
         ("for (i = 0; i < (n > 3 ? n : 3); i++) sum += a[i];", ""),
         ("for (i = 0; i < n && j; i++) sum += a[i];", ""),
-        ("for (i = 0; i < x; i++) sum += a[i];", "static double x = 9000.5;"),  # the last turn is not the one before x
+        ("for (i = 0; i < x; i++) sum += a[i];", "static double x = 9000.5;"),  # the last iteration is not the one before x
         ("for (i = 0; i < n \\\n; i++) sum += a[i];", ""),
         ("for (i = 0; i < n; i++) sum += lw_end;", "static double lw_end = 3;"),
         ("LOOP sum += a[i];", "#define LOOP for (i = 0; i < n; i++)"),

@@ -1,4 +1,5 @@
-"""Work of a loop's next turn done while this turn's transfer travels: same results, and refused where they could differ."""
+"""Work of a loop's next iteration done while this iteration's transfer travels: same results, and refused where they could
+differ."""
 
 from __future__ import annotations
 
@@ -133,7 +134,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Turns that stay exact under the change, each other than SORT in one respect.
+# Iterations that stay exact under the change, each other than SORT in one respect.
 VARIANTS = {
     "as it is": (),
     "array": (
@@ -190,7 +191,7 @@ VARIANTS = {
     ),
 }
 
-# Turns where the collectives before the transfer stay in theirs, each other than SORT in one respect.
+# Iterations where the collectives before the transfer stay in theirs, each other than SORT in one respect.
 BEHIND = {
     "a collective behind the transfer": (
         ("    found += local;", "    MPI_Bcast(&local, 1, MPI_INT, 0, MPI_COMM_WORLD);\n    found += local;"),
@@ -222,7 +223,7 @@ BEHIND = {
     "a collective not always called": (("    MPI_Allreduce(counts", "    if (number != 4) MPI_Allreduce(counts"),),
 }
 
-# Turns whose transfer starts a turn ahead, each other than SORT in one respect, and whether only it writes its buffer.
+# Iterations whose transfer starts an iteration ahead, each other than SORT in one respect, and whether only it writes its buffer.
 FEWER = (
     ("    for (i = 0; i < KEYS; i++)\n        counts", "    for (i = 0; i < KEYS / number; i++)\n        counts"),
     ("    for (i = 0; i < KEYS; i++) {\n        key", "    for (i = 0; i < KEYS / number; i++) {\n        key"),
@@ -236,7 +237,7 @@ EVEN = (
     ("for (number = 1; number <= TURNS; number++)", "for (number = 1; number < TURNS; number++)"),
 )  # buffers have swapped
 MACROS = "displs type comm first end inter ranks inside other brought places kind n r".split()
-AHEAD = {
+LOOKAHEAD = {
     "as it is": ((), False),
     "macros": (
         (("#define TURNS 5\n", "#define TURNS 5\n" + "".join(f"#define {m} 1.5\n" for m in MACROS)), *ONLY),
@@ -289,8 +290,9 @@ AHEAD = {
     ),
 }
 
-# Turns whose transfer cannot start a turn ahead: the change of SORT, and what the refusal says (None: it is not tried).
-NOT_AHEAD = {
+# Iterations whose transfer cannot start an iteration ahead: the change of SORT, and what the refusal says (None: it is not
+# tried).
+NO_LOOKAHEAD = {
     "the buffer is written in the loop": ((("    found += local;", "    received[3] = 1;\n    found += local;"),), "written in"),
     "the buffer is written between turns": (
         (('        printf("%d\\n", number);', "        received[number] = 1;"),),
@@ -351,7 +353,7 @@ NOT_AHEAD = {
     ),
 }  # fmt: skip
 
-# Turns whose transfer is not sent from the shadow, each other than SORT in one respect.
+# Iterations whose transfer is not sent from the second buffer, each other than SORT in one respect.
 NOT_SENT = {
     "the array is read before": (("    MPI_Alltoall(give,", "    checks += buffer[3];\n    MPI_Alltoall(give,"),),
     "the array is written before": (("    MPI_Alltoall(give,", "    buffer[found % 7] = 5;\n    MPI_Alltoall(give,"),),
@@ -391,7 +393,7 @@ PARTLY = {
                 "    turn(1);\n    buffer = (int *)malloc(sizeof(int) * room);\n    for (i = 0; i < room; i++) buffer[i] = i;",
             ),
         ),
-        "can be given a shadow",
+        "can be double-buffered",
         "buffer",
     ),
 }
@@ -400,7 +402,7 @@ PARTLY = {
 REFUSED = {
     "the work needs a result": (
         (("        keys[number] = number;", "        keys[number] = number + found % 7;"),),
-        "needs nothing that the rest of this turn computes",
+        "needs nothing that the rest of this iteration computes",
         "found",
     ),
     "the work needs what the loop writes": (
@@ -410,12 +412,12 @@ REFUSED = {
     ),
     "a loop that may be left": (
         (("        turn(number);", "        turn(number);\n        if (found < 0) break;"),),
-        "for certain",
+        "certainly follows",
         "",
     ),
-    "a turn that may be left out": (
+    "an iteration that may be left out": (
         (('        printf("%d\\n", number);', "        if (found < 0) continue;"),),
-        "for certain",
+        "certainly follows",
         "",
     ),
     "a bound that changes": (
@@ -437,12 +439,12 @@ REFUSED = {
         "at every call",
         "",
     ),
-    "called twice a turn": (
+    "called twice an iteration": (
         (("        turn(number);", "        turn(number);\n        turn(number);"),),
-        "once a turn",
+        "once per iteration",
         "",
     ),
-    "arguments that are not known a turn ahead": (
+    "arguments that are not known an iteration ahead": (
         (("        turn(number);", "        turn(number + found % 2);"),),
         "arguments are known",
         "number",
@@ -452,13 +454,13 @@ REFUSED = {
         "keeps its arguments",
         "number",
     ),
-    "work of a turn a rank": (
+    "work of an iteration a rank": (
         (
             ("    start_clock();", "    start_clock();\n    for (i = 0; i < size; i++) give_at[i] = i;"),
             ("        counts[keys[i] >> shift]++;", "        counts[(keys[i] + found - found) >> shift]++;"),
             ("        key = keys[i];", "        key = keys[i] + found - found;"),
         ),
-        "needs nothing that the rest of this turn computes",
+        "needs nothing that the rest of this iteration computes",
         "found",
     ),
     "a transfer too small for copies": (
@@ -510,14 +512,16 @@ def changed(text: str, changes: tuple[tuple[str, str], ...]) -> str:
 def rewritten(text: str, folder: Path) -> tuple[Outcome, list[Path]]:
     """What pipelining alone makes of a program, and the files it writes."""
     sources = write({"sort.c": text}, folder / "before")
-    outcome = rewrite(read_c(sources, (), {}, None), Options(motions=frozenset({"pipeline-loop", "nonblocking"})))
+    outcome = rewrite(
+        read_c(sources, (), {}, None), Options(transformations=frozenset({"pipeline-loop", "nonblocking"}))
+    )
     after = {change.path.name: change.after.decode("latin-1") for change in outcome.changes} or {"sort.c": text}
     return outcome, write(after, folder / "after")
 
 
 def made(outcome: Outcome) -> int:
-    """How many transfers cover work of the turn after."""
-    actions = [a for c in outcome.communications for a in c.actions if a.motion == "pipeline-loop"]
+    """How many transfers cover work of the iteration after."""
+    actions = [a for c in outcome.communications for a in c.actions if a.transformation == "pipeline-loop"]
     return sum("is done while it travels" in a.description for a in actions)
 
 
@@ -529,7 +533,9 @@ def early(text: str) -> str:
 def refused(outcome: Outcome, obligation: str, found: str) -> bool:
     """Whether the pipelining of the large transfer was refused for this reason."""
     refusals = [r for c in outcome.communications if c.call in ("MPI_Alltoallv", "MPI_Alltoall") for r in c.refusals]
-    return any(r.motion == "pipeline-loop" and obligation in r.obligation and found in r.found for r in refusals)
+    return any(
+        r.transformation == "pipeline-loop" and obligation in r.obligation and found in r.found for r in refusals
+    )
 
 
 # Of each family of variants some run every day, one for each kind; a refusal shows in the text.
@@ -540,14 +546,14 @@ RUN_VARIANTS = (
     "counts in bytes",
 )
 RUN_BEHIND = ("a wait before them", "a collective not always called")
-RUN_AHEAD = (
+RUN_LOOKAHEAD = (
     "as it is",
     "macros",
     "an even number of turns, fewer keys each, only written by the transfer",
     "messages placed with gaps",
     "rows that are arrays",
 )
-NOT_AHEAD_EVERYDAY = (
+NO_LOOKAHEAD_EVERYDAY = (
     "the buffer is written in the loop",
     "the buffer is written between turns",
     "its address is kept",
@@ -574,7 +580,7 @@ def test_results_are_the_same(name: str, tmp_path: Path, thorough: bool) -> None
     assert_same(tmp_path, after, thorough)
 
 
-def test_collectives_before_the_transfer_are_early_and_it_sends_the_shadow(tmp_path: Path) -> None:
+def test_collectives_before_the_transfer_are_early_and_it_sends_the_second_buffer(tmp_path: Path) -> None:
     _, after = rewritten(SORT, tmp_path)
     text = after[0].read_text()
     assert "MPI_Allreduce(counts, totals_early" in early(text)
@@ -595,7 +601,7 @@ def test_collectives_that_others_could_pass_stay(name: str, tmp_path: Path, thor
 
 
 @pytest.mark.mpi
-def test_collectives_that_need_this_turns_results_stay(tmp_path: Path, thorough: bool) -> None:
+def test_collectives_that_need_this_iterations_results_stay(tmp_path: Path, thorough: bool) -> None:
     text = changed(SORT, (("        give[k] = 0;", "        give[k] = found < 0;"),))
     outcome, after = rewritten(text, tmp_path)
     assert made(outcome) == 1
@@ -606,9 +612,9 @@ def test_collectives_that_need_this_turns_results_stay(tmp_path: Path, thorough:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", everyday(AHEAD, RUN_AHEAD))
-def test_the_next_transfer_starts_before_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
-    changes, only = AHEAD[name]
+@pytest.mark.parametrize("name", everyday(LOOKAHEAD, RUN_LOOKAHEAD))
+def test_the_next_transfer_starts_before_the_rest_of_the_iteration(name: str, tmp_path: Path, thorough: bool) -> None:
+    changes, only = LOOKAHEAD[name]
     text = changed(SORT, changes)
     _, after = rewritten(text, tmp_path)
     new = after[0].read_text()
@@ -630,9 +636,9 @@ def test_what_it_calls_is_declared(flags: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", everyday(NOT_AHEAD, NOT_AHEAD_EVERYDAY))
-def test_the_next_transfer_waits_for_the_rest_of_the_turn(name: str, tmp_path: Path, thorough: bool) -> None:
-    changes, why = NOT_AHEAD[name]
+@pytest.mark.parametrize("name", everyday(NO_LOOKAHEAD, NO_LOOKAHEAD_EVERYDAY))
+def test_the_next_transfer_waits_for_the_rest_of_the_iteration(name: str, tmp_path: Path, thorough: bool) -> None:
+    changes, why = NO_LOOKAHEAD[name]
     text = changed(SORT, changes)
     outcome, after = rewritten(text, tmp_path)
     assert made(outcome) == 1
@@ -690,7 +696,9 @@ def test_loop_and_procedure_in_different_files(tmp_path: Path, thorough: bool) -
     head += "extern int counts[BUCKETS], totals[BUCKETS], firsts[BUCKETS], pointers[BUCKETS];\n"
     head += "void allocate(void);\nvoid turn(int number);\n\n"
     sources = write({"sort.c": SORT[:cut], "main.c": head + SORT[cut:]}, tmp_path / "before")
-    outcome = rewrite(read_c(sources, (), {}, None), Options(motions=frozenset({"pipeline-loop", "nonblocking"})))
+    outcome = rewrite(
+        read_c(sources, (), {}, None), Options(transformations=frozenset({"pipeline-loop", "nonblocking"}))
+    )
     assert made(outcome) == 1
     after = write({c.path.name: c.after.decode("latin-1") for c in outcome.changes}, tmp_path / "after")
     assert {path.name for path in after} == {"sort.c", "main.c"}

@@ -299,7 +299,7 @@ def test_fortran_results_are_the_same(interface: str, form: str, tmp_path: Path,
     text = fortran(between.join(FORTRAN_CALLS.values()), interface)
     text = fixed(text) if form == "a.f" else text
     result = transformed(text, form, tmp_path, Options(reassociate=True))
-    found = [c for c in result.outcome.communications if any(a.motion == "nonblocking" for a in c.actions)]
+    found = [c for c in result.outcome.communications if any(a.transformation == "nonblocking" for a in c.actions)]
     assert len(found) == len(FORTRAN_CALLS)
     result.assert_behaves_as_before(thorough)
 

@@ -94,7 +94,7 @@ def test_a_send_that_is_known_to_be_short_stays(tmp_path: Path, thorough: bool) 
         "for (i = 0; i < N; i++) work[i] = 0.5 * work[i], in[N - 1 - i] = i;",  # writes it
     ],
 )
-def test_where_the_buffer_is_touched_meanwhile_a_copy_travels(work: str, tmp_path: Path, thorough: bool) -> None:
+def test_where_the_buffer_is_accessed_meanwhile_a_copy_travels(work: str, tmp_path: Path, thorough: bool) -> None:
     main = exchange(f"{SEND}\n        {work}\n        {RECEIVE}", tmp_path, thorough)
     assert "lapwing_post_if_long(&lapwing_slots[1], n," in main
     assert "lapwing_arrive(&lapwing_slots[1], in, &status);" in main

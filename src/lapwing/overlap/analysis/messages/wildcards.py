@@ -1,4 +1,4 @@
-"""Receives from anyone, or of any tag: whether a program has such, and which of its receives may be one."""
+"""Wildcard receives (any source or any tag): whether a program has any, and which of its receives may be one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lapwing.overlap.languages.spelling import spellings
 
 
 class Wildcards:
-    """Of a program as it was read.
+    """The wildcards of a program as it was read.
 
-    A wildcard may have another name: a variable's, a constant's, a member's, an argument's. But then the sources, or headers they
-    include, name it somewhere; or it is a number below zero, or from a module that is missing.
+    A wildcard may come under another name: a variable's, a constant's, a member's or an argument's. But then the sources, or
+    headers they include, name it somewhere; or it is a negative number, or from a missing module.
     """
 
     def __init__(self, program: Program, graph: CallGraph) -> None:
@@ -35,13 +35,13 @@ class Wildcards:
         return bool(self._named) or from_statuses or any(map(_is_doubtful, self._arguments()))
 
     def of(self, call: Call) -> str | None:
-        """The wildcard that the receive names, or by what it may be one; None if it is certainly none."""
+        """The wildcard that the receive names, or what may hide one; None if it certainly has none."""
         for argument in map(without_casts, _source_and_tag(call)):
             if _is_wildcard(argument):
                 return argument.name
             if _is_doubtful(argument):
                 return "what is not known to be a rank or a tag"
-            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_reckoned(argument):
+            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_computed(argument):
                 return "what may be another name of a wildcard"
         return None
 
@@ -90,8 +90,8 @@ def _is_doubtful(argument: Expression) -> bool:
     return False
 
 
-def _is_reckoned(argument: Expression) -> bool:
-    """Whether it is the result of arithmetic, which nobody does with a wildcard."""
+def _is_computed(argument: Expression) -> bool:
+    """Whether it is the result of arithmetic, which no program does with a wildcard."""
     return isinstance(argument, Operation) and argument.operator in _ARITHMETIC
 
 
@@ -101,5 +101,5 @@ def _times_named(text: bytes, language: Language) -> int:
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _WILDCARD = re.compile(rb"MPI_ANY", re.IGNORECASE)
-# The status of a request that stands for nothing has wildcards in it.
+# The status of an inactive request contains wildcards.
 _STATUS = re.compile(rb"\bMPI_(?:SOURCE|TAG)\b", re.IGNORECASE)

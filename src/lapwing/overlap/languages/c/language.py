@@ -1,4 +1,4 @@
-"""C and C++, as ``languages/language.py`` asks."""
+"""The languages C and C++ (see languages/language.py)."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _EXTREMES = {
 }
 _OF_FLOATS = frozenset({"fabsf", "sqrtf"})
 _OF_DOUBLES = frozenset({"fabs", "sqrt"})
-_WILDCARD = "MPI_ANY"  # what macros may put the rest to
+_WILDCARD = "MPI_ANY"  # a macro may append the rest
 
 
 class C:
-    """C; what C++ has otherwise is in ``Cpp``."""
+    """C. ``Cpp`` has what differs in C++."""
 
     name = "c"
     linkage = "c"
     comment_opening = "/*"
 
-    # ---- what programs mean -------------------------------------------------------------------------------------------
+    # ---- semantics ----------------------------------------------------------------------------------------------------
 
     by_reference = False
     has_addresses = True
@@ -107,7 +107,7 @@ class C:
 
         return read_c(files, includes, defines, compile_commands, undefines)
 
-    # ---- what texts say -----------------------------------------------------------------------------------------------
+    # ---- queries on text ----------------------------------------------------------------------------------------------
 
     def joined(self, source: Source) -> tuple[bytes, ...]:
         return (spliced(source.data),)
@@ -193,8 +193,8 @@ class C:
 
     # ---- writing ------------------------------------------------------------------------------------------------------
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        return CEmitter(source, needs, stem_of, cpp=False)
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        return CEmitter(source, requirements, stem_of, cpp=False)
 
     def layout(self, source: Source) -> CLayout:
         return CLayout(source)
@@ -246,7 +246,7 @@ class Cpp(C):
     inline_may_be_undefined = False
 
     def type_of_result(self, name: str, argument: Type | None) -> Type | None:
-        """The functions of doubles are overloaded."""
+        """C's functions of doubles are overloaded in C++."""
         found = super().type_of_result(name, argument)
         if found != _DOUBLE:
             return found
@@ -256,8 +256,8 @@ class Cpp(C):
     def is_declared_elsewhere(self, procedure: Procedure, source: Source) -> bool:
         return functions.is_member(procedure, source)
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        return CEmitter(source, needs, stem_of, cpp=True)
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        return CEmitter(source, requirements, stem_of, cpp=True)
 
     def place_of_support(self, source: Source, first: int) -> int:
         return after_includes(source.data, first, cpp=True)

@@ -1,4 +1,4 @@
-"""Fortran, as ``languages/language.py`` asks."""
+"""The language Fortran (see languages/language.py)."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 _WILDCARD = re.compile(rb"MPI_ANY", re.IGNORECASE)
 _RENAMED = re.compile(rb"=>[ \t]*MPI_ANY", re.IGNORECASE)
 _USE = re.compile(rb"[ \t]*use\b", re.IGNORECASE)
-# Where no quote stands before it; of OpenMP's lines, compilers read what follows.
+# Comments, unless a quote precedes; compilers read what follows OpenMP's sentinels.
 _COMMENT = re.compile(rb"^([^'\"!]*)!(?!\$).*")
 
 
 class Fortran:
-    """All of it, in both source forms."""
+    """Fortran, in both source forms."""
 
     name = "fortran"
     linkage = "fortran"
     comment_opening = "!"
 
-    # ---- what programs mean -------------------------------------------------------------------------------------------
+    # ---- semantics ----------------------------------------------------------------------------------------------------
 
     by_reference = True
     has_addresses = False
@@ -103,7 +103,7 @@ class Fortran:
 
         return read_fortran(files, includes, defines, undefines)
 
-    # ---- what texts say -----------------------------------------------------------------------------------------------
+    # ---- queries on text ----------------------------------------------------------------------------------------------
 
     def joined(self, source: Source) -> tuple[bytes, ...]:
         return joined(source)
@@ -112,7 +112,7 @@ class Fortran:
         return words.words(text)
 
     def macro_definitions(self, text: str) -> Iterable[tuple[str, str]]:
-        """None: they are replaced before statements are read."""
+        """Empty: macros are expanded before statements are read."""
         return ()
 
     def blanked(self, text: str, form: str | None) -> str:
@@ -120,7 +120,7 @@ class Fortran:
 
     def names_of_wildcards(self, text: bytes) -> int:
         lines = [_COMMENT.sub(rb"\1", line) for line in text.splitlines()]
-        # What a USE statement lists keeps its name there, if it is not given another.
+        # A name in a USE statement's list keeps its meaning unless it is renamed there.
         return sum(len((_RENAMED if _USE.match(line) else _WILDCARD).findall(line)) for line in lines)
 
     def is_preprocessed(self, source: Source) -> bool:
@@ -197,8 +197,8 @@ class Fortran:
 
     # ---- writing ------------------------------------------------------------------------------------------------------
 
-    def emitter(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
-        return FortranEmitter(source, needs, stem_of)
+    def emitter(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> Emitter:
+        return FortranEmitter(source, requirements, stem_of)
 
     def layout(self, source: Source) -> FortranLayout:
         return FortranLayout(source)
@@ -223,7 +223,7 @@ class Fortran:
         hidden: Collection[str] | None,
         once_used: Counter[str] | None = None,
     ) -> str:
-        """Declarations stand before the body."""
+        """The text itself: declarations precede the body."""
         return text
 
     def count_words(self, data: bytes) -> Counter[str]:
@@ -233,7 +233,7 @@ class Fortran:
         return unused_declarations.without_unused(text, source)
 
     def renamed_head(self, head: str, source: Source) -> str:
-        """Continued after the parenthesis where the name has made its line too long."""
+        """The head, continued after the parenthesis if the name has made its line too long."""
         limit = printer.FIXED_WIDTH if source.form == "fixed" else printer.FREE_WIDTH
         lines = head.split("\n")
         for number, line in enumerate(lines):

@@ -1,1 +1,1 @@
-"""What the implementations of both languages share."""
+"""Code shared by the implementations of both languages."""

@@ -1,4 +1,4 @@
-"""What printing statements has in common in all languages: which support they need, and a nest's interior."""
+"""The part of emitters common to all languages: collects support requirements, and computes the bounds of a nest's interior."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Expression, Number
 from lapwing.overlap.ir.rewriter import argument_of
-from lapwing.overlap.ir.split_phase import DividedCall, Drain, Level, Part, SplitPhaseOperation, plus
+from lapwing.overlap.ir.split_phase import Drain, Level, OutlinedCall, Part, SplitPhaseOperation, plus
 from lapwing.overlap.ir.statements import Loop
 from lapwing.overlap.languages.shared.strip_mining import Heads
 from lapwing.overlap.languages.shared.support_requirements import SupportRequirements, drain_name, progress_name
 from lapwing.overlap.source.spans import Source
 
-# What the support procedures take, in this order.
+# The arguments of the support procedures, in this order.
 POSTED = (mpi.Role.COUNT, mpi.Role.TYPE, mpi.Role.SOURCE, mpi.Role.RECV_TAG, mpi.Role.COMM)
 SENT = (
     mpi.Role.SEND_BUFFER,
@@ -28,19 +28,19 @@ SENT = (
 
 
 class Emitter(ABC):
-    """Prints statements for one file; remembers what support they need.
+    """Emits statements for one file, and collects their support requirements.
 
-    ``stem_of``: of the program's files, by their numbers.
+    ``stem_of``: the stems of the program's files, by number.
     """
 
     receives_by_support: bool
-    """Whether a receive without a copy is a procedure of the support, and not MPI's."""
+    """Whether a receive without a copy is a support procedure rather than MPI's."""
     sets_error_codes: bool
-    """Whether what is printed sets the variables that the calls had for their error codes."""
+    """Whether the emitted text sets the variables that the calls had for their error codes."""
 
-    def __init__(self, source: Source, needs: SupportRequirements, stem_of: Callable[[int], str]) -> None:
+    def __init__(self, source: Source, requirements: SupportRequirements, stem_of: Callable[[int], str]) -> None:
         self.source = source
-        self.needs = needs
+        self.requirements = requirements
         self._stem_of = stem_of
 
     # ---- expressions --------------------------------------------------------------------------------------------------
@@ -54,20 +54,20 @@ class Emitter(ABC):
 
     @abstractmethod
     def unless_equal(self, left: Expression, right: Expression) -> tuple[str, str]:
-        """The head of a conditional whose statements are done where the two differ, and the line that ends it."""
+        """The head of a conditional that is true if the two differ, and the line that ends it."""
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def call(self, call: DividedCall) -> tuple[str, ...]: ...
+    def call(self, call: OutlinedCall) -> tuple[str, ...]: ...
 
     @abstractmethod
     def _call_support(self, name: str) -> str:
-        """A call of a procedure of this file's support that takes nothing."""
+        """A call of a procedure of this file's support code without arguments."""
 
     @abstractmethod
     def _call_elsewhere(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Calls of what another file's support may hold."""
+        """Calls of procedures that may be in another file's support code."""
 
     def drain(self, drain: Drain) -> tuple[str, ...]:
         return self._call_elsewhere([drain_name(self._stem_of(number)) for number in drain.sources])
@@ -76,43 +76,43 @@ class Emitter(ABC):
         """``lender``: as in split_phase.Progress."""
         if lender is not None:
             return self._call_elsewhere([progress_name(self._stem_of(lender))])
-        self.needs.progresses = True
-        return (self._call_support(progress_name(self.needs.stem)),)
+        self.requirements.progresses = True
+        return (self._call_support(progress_name(self.requirements.stem)),)
 
-    def phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
-        self.needs.slots = max(self.needs.slots, phase.slot)
-        if phase.copies:
-            self.needs.copying.add(phase.part)
-        elif phase.part is Part.POST and (phase.plain_if_short or self.receives_by_support):
-            self.needs.direct = True
-        if phase.plain_if_short:
-            self.needs.plain.add((phase.part, phase.copies))
-        return self._phase(phase)
+    def operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
+        self.requirements.slots = max(self.requirements.slots, operation.slot)
+        if operation.copies:
+            self.requirements.copying.add(operation.part)
+        elif operation.part is Part.POST and (operation.plain_if_short or self.receives_by_support):
+            self.requirements.direct = True
+        if operation.plain_if_short:
+            self.requirements.plain.add((operation.part, operation.copies))
+        return self._operation(operation)
 
     @abstractmethod
-    def _phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]: ...
+    def _operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]: ...
 
-    def _arguments(self, phase: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
+    def _arguments(self, operation: SplitPhaseOperation, *roles: mpi.Role) -> list[str]:
         texts = []
         for role in roles:
-            argument = argument_of(phase.call, role)
-            assert argument is not None, (phase.call.name, role)
+            argument = argument_of(operation.call, role)
+            assert argument is not None, (operation.call.name, role)
             texts.append(self.text(argument))
         return texts
 
     @abstractmethod
     def support(self, place: int) -> str:
-        """Text to be inserted at ``place``. Empty if nothing needs it."""
+        """Support code to be inserted at ``place``. Empty if none is required."""
 
     # ---- loops --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def strips(self, loop: Loop, head: str) -> Heads | None:
-        """What the loop's ``head`` (its text up to the body) becomes in strips; None if it has no form that is known here."""
+        """The strip-mined form of the loop's ``head`` (its text up to the body); None if its form is not supported."""
 
     @abstractmethod
     def guard(self, box: Sequence[Level]) -> tuple[str, ...]:
-        """The line at the top of the innermost body that leaves out the interior."""
+        """The line at the top of the innermost body that skips the interior."""
 
     @abstractmethod
     def header(self, level: Level) -> str:
@@ -120,8 +120,8 @@ class Emitter(ABC):
 
     @abstractmethod
     def outside(self, box: Sequence[Level]) -> tuple[str, ...]:
-        """The heads of loops, one after the other, over what the last level leaves out of the interior. In rows that are not the
-        interior's, by the levels before, the first takes all turns. None where a guard is all there is."""
+        """The heads of successive loops over the boundary at the last level. In rows that outer levels exclude from the
+        interior, the first loop runs all iterations. Empty if the boundary is written with a guard."""
 
     @abstractmethod
     def _bounds(self, loop: Loop) -> tuple[str | Expression, str | Expression]:
@@ -129,14 +129,14 @@ class Emitter(ABC):
 
     @abstractmethod
     def _sum(self, loop: Loop, text: str, number: int) -> str:
-        """The sum of a bound that is a text and a number."""
+        """The sum of a bound given as text and a number."""
 
     @abstractmethod
     def _extreme(self, least: bool, *ends: str) -> str:
         """The smallest (``least``), or the largest, of several ends."""
 
     def _tests(self, box: Sequence[Level], greater: str, less: str, also: str) -> str:
-        """Whether a turn is the interior's, as far as these levels go. The operators are spelled with blanks."""
+        """The test whether an iteration is in the interior, at these levels. The operators are spelled with blanks."""
         tests = []
         for level in box:
             low, high = self._interior_of(level)
@@ -156,8 +156,8 @@ class Emitter(ABC):
             self._sum(level.loop, high, -level.above) if isinstance(high, str) else self._text_of(high),
         )
 
-    def _turns_inside(self, level: Level) -> tuple[str, str]:
-        """The lowest and the highest value of the variable in the interior that are turns of the loop."""
+    def _iterations_inside(self, level: Level) -> tuple[str, str]:
+        """The lowest and the highest value of the variable in the interior, clipped to the loop's iterations."""
         low, high = self._interior_of(level)
         lower, upper = map(self._text_of, self._lowest_and_highest(level.loop))
         return (
@@ -178,13 +178,13 @@ def descends(loop: Loop) -> bool:
 
 
 def candidates(least: bool, ends: Sequence[str]) -> list[str]:
-    """The ends among which the smallest, or the largest, is to be found: numbers are compared here."""
+    """The ends among which to choose the smallest, or the largest, after comparing numbers at once."""
     choose = min if least else max
     numbers = [int(e) for e in ends if re.fullmatch(r"-?\d+", e)]
     others = list(dict.fromkeys(e for e in ends if not re.fullmatch(r"-?\d+", e)))
     return [*others, *([str(choose(numbers))] if numbers else [])]
 
 
-def ending(phase: SplitPhaseOperation) -> str:
-    """Of the support procedure's name: whether short messages need no copy."""
-    return "_if_long" if phase.plain_if_short else ""
+def ending(operation: SplitPhaseOperation) -> str:
+    """The suffix of the support procedure's name: whether short messages need no copy."""
+    return "_if_long" if operation.plain_if_short else ""

@@ -1,4 +1,4 @@
-"""Functions of libraries that give the larger, or the lesser, of two numbers."""
+"""Library functions that return the maximum, or the minimum, of two numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Extreme:
-    """``sort``: "largest" or "least". ``bytes``: of the reals it is of, of which it gives the number where the other is a NaN;
-    None for one of any type, which may give either then."""
+    """``sort``: "largest" or "least". ``bytes``: the size of its real arguments, of which it returns the number if the other is
+    a NaN; None for a function of any type, which may then return either."""
 
     sort: str
     bytes: int | None = None

@@ -1,4 +1,4 @@
-"""Expressions as the source has them."""
+"""Expressions as spelled in the source."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lapwing.overlap.ir.expressions import Cast, Constant, Expression, Name, Num
 from lapwing.overlap.source.spans import Source
 
 WithoutComments = Callable[[Source, Sequence[str]], list[str]]
-"""The lines of an expression that is on several, without comments and what says that they go on."""
+"""The lines of an expression without comments and continuation marks."""
 
 
 def expression_text(source: Source, expression: Expression, plain: WithoutComments) -> str:
-    """The expression as it is written, on one line."""
+    """The expression as spelled in the source, on one line."""
     if expression.span is None:
         if isinstance(expression, Number):
             return str(expression.value)

@@ -1,4 +1,4 @@
-"""The head of a loop whose turns run in strips, so that something can be done between them; its body's text stays.
+"""Strip-mining: the head of a loop whose iterations run in strips, so that a call fits between them; the body's text stays.
 
 before:  for (i = 0; i < n; i++) body          do i = 1, n … end do
 after:   for (i = 0; i < n; ) {                i = 1
@@ -7,8 +7,8 @@ after:   for (i = 0; i < n; ) {                i = 1
              between                           between
          }                                     end do
 
-The variable's values are the same, in the body and after the loop, if its bound stays the same while the loop runs and no turn
-leaves the loop. Fortran's DO keeps the bound that it began with, so nothing else may reach what the bound is made of.
+The variable's values are the same, in the body and after the loop, if the loop's bound is invariant in it and no iteration
+leaves the loop. Fortran's DO evaluates its bound once, so nothing else may access the bound's operands.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lapwing.overlap.ir.statements import Loop
 from lapwing.overlap.source.spans import Source, Span
 
 STRIP = 4096
-"""Turns of a strip: with a few nanoseconds each they take about as long as a progress call lets MPI alone
+"""Iterations per strip: at a few nanoseconds each they take about as long as the interval between polls
 (c/writing/support.py)."""
 
 
 @dataclass(frozen=True)
 class Heads:
-    """``outer``: lines before the loop's text; ``inner``: what its head becomes. ``rest``: what stood behind the head on its
-    line, if the body goes on there. ``end``: the line that closes the loop over the strips."""
+    """``outer``: lines before the loop's text; ``inner``: what its head becomes. ``rest``: the text after the head on its line,
+    if the body continues there. ``end``: the line that closes the loop over the strips."""
 
     outer: tuple[str, ...]
     inner: str
@@ -37,7 +37,7 @@ class Heads:
 
 
 def may_strip(source: Source, loop: Loop) -> bool:
-    """Whether the loop counts upwards and can be written anew, whatever its head looks like."""
+    """Whether the loop counts upwards and can be rewritten, regardless of its head's form."""
     upward = isinstance(loop.step, Number) and loop.step.value > 0
     return upward and loop.label is None and loop.body.form != "chain" and _END.search(source.text(loop.span)) is None
 
@@ -48,7 +48,7 @@ def head_of(source: Source, loop: Loop) -> str:
 
 
 def closing(text: str) -> int:
-    """Where the parenthesis that is opened first is closed."""
+    """The position where the first parenthesis is closed."""
     depth = 0
     for place, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)

@@ -1,4 +1,4 @@
-"""What the support text of one file has to hold, as the statements written so far need it."""
+"""Support requirements: what the support code of one file has to contain for the statements written so far."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PROGRESS_COMMENT = "lapwing: lets MPI go on with what is under way"
 
 @dataclass
 class SupportRequirements:
-    """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: parts that copy. ``direct``: some receive
-    is without a copy, by procedures of the support. ``plain``: parts that are a blocking call if the message is short; and
-    whether there is a copy else. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.
+    """``stem``: of the file's name, as an identifier. ``slots``: how many. ``copying``: operations that copy. ``direct``: some
+    receive is without a copy, by support procedures. ``plain``: operations that are a blocking call if the message is short;
+    and whether they copy otherwise. ``types``: Fortran's element types of buffers, numbered. ``interface``: Fortran's to MPI.
     ``drained_here``: whether only this file calls drains, and so no other needs to see its own. ``lends``: other files call its
-    progress calls, too. ``elsewhere``: what C++ calls of other files' support. ``memcpy``: what motions wrote calls it.
+    progress calls, too. ``elsewhere``: what C++ calls of other files' support. ``memcpy``: what transformations wrote calls it.
     """
 
     stem: str
@@ -39,17 +39,17 @@ class SupportRequirements:
 
     @property
     def is_typed(self) -> bool:
-        """Whether slots know the type of what travels."""
+        """Whether slots record the type of their message."""
         return bool(self.copying) or self.direct
 
     @property
     def holds(self) -> bool:
-        """Whether some receive of a short message is put off until it is needed."""
+        """Whether some receive of a short message is deferred until it is needed."""
         return any(part is Part.POST for part, _ in self.plain)
 
     @property
     def drains(self) -> bool:
-        """Whether copies may still be on their way when the program ends MPI."""
+        """Whether copies may still be in flight when the program finalizes MPI."""
         return Part.SEND in self.copying
 
 

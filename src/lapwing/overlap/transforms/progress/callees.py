@@ -1,11 +1,11 @@
-"""Which procedures of the program that are called while something is under way may hold progress calls, and whose.
+"""Which procedures called while communication is in flight may contain progress calls, and of which file.
 
 before:  start … ; call work ; end          work: do i … ; do j … ; end do
 after:   the same                           work: do i … ; do j … ; progress ; end do
 
-Obligations. Nobody but the program's one thread runs the procedure, and not from within MPI: nothing else calls it, as MPI does
-an operation's function, qsort a comparison, or a file that is not among the sources. The language lets it call what changes
-something else. Where its file does not use MPI itself, it calls the progress procedure of one in the same folder that does.
+Obligations. Only the program's one thread runs the procedure, and never from within MPI: it is no callback (as of an MPI
+operation or qsort), and is not called from files outside the sources. The language permits it to call procedures with side
+effects. If its file does not use MPI itself, it calls the progress procedure of a file in the same folder that does.
 """
 
 from __future__ import annotations
@@ -21,65 +21,66 @@ from lapwing.overlap.ir.statements import Loop, While
 from lapwing.overlap.languages.registry import language_of
 from lapwing.overlap.source.spans import Source, Span
 from lapwing.overlap.transforms.context import Context
-from lapwing.overlap.transforms.progress.in_flight import UnderWay
+from lapwing.overlap.transforms.progress.in_flight import InFlight
 
-MOTION = "progress-calls"
+TRANSFORMATION = "progress-calls"
 Found = tuple[str, str, str]
-"""An obligation that is not met, what was found instead, and advice."""
+"""A failed obligation, what was found instead, and advice."""
 
 
 @dataclass
 class CalledMeanwhile:
-    """``left``: sources that stay as they are. ``short``: of transfers, what is called meanwhile, but is soon over."""
+    """``left``: sources that are left unchanged. ``short``: for each transfer, procedures called meanwhile that are too short
+    to help."""
 
     context: Context
     left: frozenset[int]
     short: dict[Span, dict[str, Procedure]] = field(default_factory=dict)
 
-    def may_help(self, procedure: Procedure, under_way: UnderWay) -> bool:
-        """Whether progress calls may stand in the procedure; if it works, and they may not, says why."""
-        found = self._in_the_way(procedure, under_way)
+    def may_help(self, procedure: Procedure, in_flight: InFlight) -> bool:
+        """Whether the procedure may contain progress calls; if it computes, and may not, notes why."""
+        found = self._in_the_way(procedure, in_flight)
         if found is not None and _has_loops(procedure):
-            for site in _sites(under_way):
-                self.context.refuse(site, MOTION, *found, procedure.span)
+            for site in _sites(in_flight):
+                self.context.refuse(site, TRANSFORMATION, *found, procedure.span)
         return found is None
 
-    def is_short(self, procedure: Procedure, under_way: UnderWay) -> None:
-        """None of the procedure's loops is long enough."""
-        for site in _sites(under_way) if _has_loops(procedure) else ():
+    def is_short(self, procedure: Procedure, in_flight: InFlight) -> None:
+        """Records that none of the procedure's loops is long enough."""
+        for site in _sites(in_flight) if _has_loops(procedure) else ():
             self.short.setdefault(site, {})[procedure.key] = procedure
 
     def say_short(self) -> None:
-        """Of the transfers that no progress call helps."""
-        helped = {note.site for note in self.context.notes if note.made and note.motion == MOTION}
+        """Notes the transfers that no progress call helps."""
+        helped = {note.site for note in self.context.notes if note.made and note.transformation == TRANSFORMATION}
         for site in [site for site in self.short if site not in helped]:
             for procedure in self.short[site].values():
                 self.context.refuse(
                     site,
-                    MOTION,
+                    TRANSFORMATION,
                     "long loops hold other loops",
                     f"{procedure.name} has none that does",
-                    "nothing, if it is soon over; else write the work out where it is called",
+                    "nothing, if it is soon over; else inline the work where it is called",
                     procedure.span,
                 )
 
     def uses_mpi(self, procedure: Procedure) -> bool:
-        """Whether the procedure's file calls MPI itself, and so can have a progress procedure of its own."""
+        """Whether the procedure's file calls MPI itself, and so can have its own progress procedure."""
         return procedure.source in self._communicating
 
-    def lender(self, procedure: Procedure, under_way: UnderWay) -> int | None:
+    def lender(self, procedure: Procedure, in_flight: InFlight) -> int | None:
         """The file whose progress procedure is called, where the procedure's own does not use MPI; None if none can help."""
         sources = self.context.analysis.program.sources
         own = sources[procedure.source]
-        found = {site.source for site in _sites(under_way)} - self.left
-        # A file of another folder may be one that other programs are built of, too.
+        found = {site.source for site in _sites(in_flight)} - self.left
+        # A file in another folder may also belong to other programs.
         near = (n for n in found if sources[n].path.parent == own.path.parent)
         return min((n for n in near if language_of(sources[n]).linkage == language_of(own).linkage), default=None)
 
-    def refuse_lending(self, procedure: Procedure, under_way: UnderWay) -> None:
-        """No file that could help the procedure's own, which does not use MPI, is near."""
-        for site in _sites(under_way):
-            self.context.refuse(site, MOTION, *_nobody_lends(procedure), procedure.span)
+    def refuse_lending(self, procedure: Procedure, in_flight: InFlight) -> None:
+        """Notes that no file with MPI is near the procedure's own, which does not use MPI."""
+        for site in _sites(in_flight):
+            self.context.refuse(site, TRANSFORMATION, *_nobody_lends(procedure), procedure.span)
 
     @cached_property
     def _communicating(self) -> frozenset[int]:
@@ -93,8 +94,8 @@ class CalledMeanwhile:
 
     @cached_property
     def _called_without_name(self) -> frozenset[str]:
-        """Procedures that a region for threads may call though its text does not name them: for operators and assignments, as
-        part of a type, or in a macro; and those that they call."""
+        """Procedures that a threaded region may call without naming them: through operators and assignments, a type, or a
+        macro; with their callees."""
         program = self.context.analysis.program
         named: dict[str, set[str]] = defaultdict(set)
         for source in program.sources:
@@ -107,7 +108,7 @@ class CalledMeanwhile:
             if procedure.name.lower() in named[language_of(program.sources[procedure.source]).linkage]
         )
 
-    def _in_the_way(self, procedure: Procedure, under_way: UnderWay) -> Found | None:
+    def _in_the_way(self, procedure: Procedure, in_flight: InFlight) -> Found | None:
         analysis, name = self.context.analysis, procedure.name
         source = analysis.program.sources[procedure.source]
         if procedure.source in self.left or language_of(source).is_header(source.path):
@@ -121,7 +122,7 @@ class CalledMeanwhile:
                 f"{name} may be called by others, or in a region that threads run",
                 "name all sources; give the work that hides messages a procedure of its own",
             )
-        if not self.uses_mpi(procedure) and self.lender(procedure, under_way) is None:
+        if not self.uses_mpi(procedure) and self.lender(procedure, in_flight) is None:
             return _nobody_lends(procedure)
         return None
 
@@ -131,8 +132,8 @@ def _nobody_lends(procedure: Procedure) -> Found:
     return ("a file that uses MPI is changed", found, "move it to such a file or its folder")
 
 
-def _sites(under_way: UnderWay) -> list[Span]:
-    return [site for sites in under_way.values() for site in sites]
+def _sites(in_flight: InFlight) -> list[Span]:
+    return [site for sites in in_flight.values() for site in sites]
 
 
 def _has_loops(procedure: Procedure) -> bool:
@@ -140,7 +141,7 @@ def _has_loops(procedure: Procedure) -> bool:
 
 
 def _is_tied(procedure: Procedure, source: Source) -> bool:
-    """Whether other languages or devices may run the procedure, or all files that define it must define the same."""
+    """Whether other languages or devices may run the procedure, or its definitions in several files must be identical."""
     head = source.text(Span(procedure.source, procedure.span.start, procedure.body.span.start))
     return _FOR_DEVICES.search(source.data) is not None or language_of(source).is_shared(head)
 

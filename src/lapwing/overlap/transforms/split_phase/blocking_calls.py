@@ -1,4 +1,4 @@
-"""Blocking calls taken apart into a start and a wait, in the same place; transforms/code_motion.py then moves the parts.
+"""Splits blocking calls into a start and a wait, in the same place; transforms/code_motion.py then moves these.
 
 before:  MPI_Recv(b, n, type, source, tag, comm, status)
 after:   post b ; arrive b, status
@@ -9,10 +9,10 @@ after:   send a copy of b, which is complete before the same call's next
 before:  MPI_Sendrecv(a, …, dest, …, b, …, source, …)
 after:   post b ; send a copy of a ; arrive b
 
-Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an array, a section of
-an array, or an element of a contiguous one. Receives: no wildcard, and not into memory that the status or count is. Sends:
-standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct program can tell. The copy
-travels while the program goes on; what it finds in its own buffers is as before.
+Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an array, a section
+of an array, or an element of a contiguous one. Receives: no wildcard, and the buffer does not overlap status or count. Sends:
+standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct program can tell the
+difference. The copy is in flight while the program goes on; its own buffers hold what they would have held.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from lapwing.overlap.languages.language import Language
 from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 
-MOTION = "nonblocking"
+TRANSFORMATION = "nonblocking"
 
 
 @dataclass
 class BlockingCalls:
-    """Takes apart the blocking calls of one procedure; ``change`` is for tree.rewrite."""
+    """Splits the blocking calls of one procedure; ``change`` is an argument of rewriter.rewrite."""
 
     context: Context
     procedure: Procedure
@@ -44,13 +44,19 @@ class BlockingCalls:
         message = message_of(statement)
         if message is None or not isinstance(statement, Call):
             return (statement,)
-        divide = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(message.name)
-        if divide is None or not self.context.allowed(MOTION) or not self.context.allowed("clone-buffer"):
+        split_collective = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(
+            message.name
+        )
+        if (
+            split_collective is None
+            or not self.context.allowed(TRANSFORMATION)
+            or not self.context.allowed("clone-buffer")
+        ):
             return (statement,)
         if statement.label is not None:
             self._refuse(statement, *LABELLED)
             return (statement,)
-        return divide(statement)
+        return split_collective(statement)
 
     def _receive(self, call: Call) -> Sequence[Statement]:
         if not self._may_be_copied(call, mpi.Role.RECV_BUFFER, mpi.Role.TYPE) or self._has_wildcard(call):
@@ -157,7 +163,7 @@ class BlockingCalls:
         return name is not None
 
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
-        self.context.refuse(call.span, MOTION, obligation, found, advice)
+        self.context.refuse(call.span, TRANSFORMATION, obligation, found, advice)
 
     def _language(self) -> Language:
         return language_of_procedure(self.context.analysis.program, self.procedure)
@@ -181,12 +187,12 @@ NOT_REPEATABLE = (
 
 
 def too_small(found: str) -> tuple[str, str, str]:
-    """Why a message of the size that was found stays as it is."""
+    """A refusal because the message, of the size found, is too small."""
     return "a message is worth it", found, "nothing: so small a message is gone at once"
 
 
 def is_written_out(call: Call) -> bool:
-    """Whether every argument has a text in the source, or is so plain that one can be made: a macro may write them, too."""
+    """Whether every argument has source text, or is so simple that text can be generated: arguments may come from macros."""
 
     def plain(expression: Expression) -> bool:
         if expression.span is not None or isinstance(expression, Number | Name | Constant):
@@ -198,26 +204,26 @@ def is_written_out(call: Call) -> bool:
 
 
 def is_contiguous(buffer: Expression, language: Language) -> bool:
-    """Whether the argument is certainly the memory itself, from its first element on, and no temporary, of a type that a
-    procedure elsewhere can declare if it must."""
+    """Whether the argument is certainly contiguous memory from its first element on, no temporary, and of a type that other
+    procedures can declare if necessary."""
     buffer = without_casts(buffer)
     # Not MPI_IN_PLACE, nor MPI_BOTTOM.
     return not isinstance(buffer, Constant) and language.is_contiguous(buffer)
 
 
 def is_array_memory(buffer: Expression, language: Language) -> bool:
-    """Whether the argument is contiguous, and an array for those procedures of the support that take one."""
+    """Whether the argument is contiguous, and an array where support procedures take one."""
     return is_contiguous(buffer, language) and language.is_array(buffer)
 
 
 def may_be_copied(buffer: Expression, language: Language) -> bool:
-    """Whether what a message holds can be copied from or to the argument. That it may be a temporary, which the compiler copies
-    where a call of Fortran is given a section, does no harm then: whoever copies is such a call itself."""
+    """Whether a message can be copied from or to the argument. A temporary, which Fortran compilers may pass for a section, is
+    harmless: it exists during the call that copies."""
     return is_contiguous(buffer, language) or language.may_be_copied(buffer)
 
 
 def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:
-    """The receive and the send that MPI_Sendrecv is (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm,
+    """The receive and the send that make up an MPI_Sendrecv (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm,
     status).
     """
     if len(call.arguments) < 12:

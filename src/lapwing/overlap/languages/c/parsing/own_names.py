@@ -1,4 +1,4 @@
-"""Functions of C whose text says which function it stands in: elsewhere it would say another."""
+"""C functions whose text depends on the function it is in (``__func__``): it would mean another one elsewhere."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lapwing.overlap.source.spelling import macros
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _OWN_NAMES = frozenset({b"__func__", b"__FUNCTION__", b"__PRETTY_FUNCTION__", b"__builtin_FUNCTION"})
-# What C++ evaluates for the caller, as the value of an argument that is left out.
+# Evaluated in the caller's context by C++, as default arguments.
 _CALLERS_NAME = re.compile(rb"\b(?:source_location|__builtin_FUNCTION)\b")
 
 
 class OwnNames:
-    """Answers for one program."""
+    """The answers for one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -24,13 +24,13 @@ class OwnNames:
         self._words = _with_macros([macro for text in texts for macro in macros(text)])
 
     def in_text_of(self, function: Procedure) -> bool:
-        """Whether its text, or that of a macro in it, names the function itself."""
+        """Whether the function's text, or that of a macro in it, uses the function's own name."""
         text = self._program.sources[function.source].data[function.span.start : function.span.end]
         return self._callers_name or not self._words.isdisjoint(_WORD.findall(text))
 
 
 def _with_macros(defined: list[tuple[bytes, bytes]]) -> frozenset[bytes]:
-    """The words that stand for a function's own name, and the macros that come to them."""
+    """The words that denote a function's own name, and the macros that expand to them."""
     found, more = _OWN_NAMES, _OWN_NAMES
     while more:
         more = frozenset(name for name, body in defined if not found.isdisjoint(_WORD.findall(body))) - found

@@ -1,7 +1,7 @@
-"""The words by which a C source can declare a part of a function that it has declared as a whole.
+"""How a C source can declare an outlined part of a function that it declares as a whole.
 
-They are its own: a type or a macro may mean something else in the file that defines the function. Nothing may have given them
-another meaning meanwhile.
+It repeats the words of its own declaration: a type or a macro may mean something else in the file that defines the function.
+Their meaning must not have changed since.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _TIED = frozenset({"asm", "__asm", "__asm__", "alias", "__alias__", "weakref", "
 
 
 def redeclared(program: Program, function: Procedure, number: int, place: int) -> str | None:
-    """How the source of this number declares the function before an offset, if that means there what it means where it stands."""
+    """The declaration of the function that the source of this number contains before an offset, if it has the same meaning
+    there."""
     before = [d for d in program.declarations.get(function.key, ()) if d.source == number and d.start < place]
     if not before:
         return None
@@ -30,7 +31,7 @@ def redeclared(program: Program, function: Procedure, number: int, place: int) -
     words = frozenset(_WORD.findall(last.text))
     headers = _headers(program)
     changed = _redefined(program.sources[number].data, last.start, place).union(*(_named(d, "undef") for d in headers))
-    # What was no macro may have become one in a header that came later.
+    # A word that was no macro may have become one in a later header.
     later = _OF_SYSTEM if not toolchain.is_cpp(program.sources[number].path) else frozenset[str]()
     later = later.union(*(_named(d, "define") for d in headers)) - last.macros
     return None if words & (changed | later | _TIED) or _has_own_tags(program, function) else last.text
@@ -41,8 +42,7 @@ def _headers(program: Program) -> Sequence[bytes]:
 
 
 def _has_own_tags(program: Program, function: Procedure) -> bool:
-    """Whether a struct, union or enum may be mentioned for the first time in the function's head, and so be another type in each
-    that has these words."""
+    """Whether the function's head may introduce a struct, union or enum, which would be a distinct type in each declaration."""
     data = program.sources[function.source].data
     before = (*_headers(program), data[: function.span.start])
     tags = _TAG.findall(data[function.span.start : function.body.span.start])

@@ -1,4 +1,4 @@
-"""C programs' texts as compilers see them."""
+"""The text of C programs as compilers see it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lapwing.overlap.source.spelling import spliced
 
 
 def spellings(program: Program) -> Iterator[bytes]:
-    """Texts that together name all that the program may name: of its sources and headers, and macros from outside."""
+    """Texts that together contain all names that the program may use: of its sources and headers, and macros defined from
+    outside."""
     yield from (spliced(source.data) for source in program.sources)
     yield from map(spliced, program.included)

@@ -1,4 +1,4 @@
-"""What a piece of C that could not be read may name."""
+"""The names in a piece of C that could not be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(.*)$", re.MULTIL
 
 
 def words(text: str) -> list[Word]:
-    """The identifiers of a text. Macros are written in capitals, and one may stand for anything."""
+    """The identifiers of a text. Macros are conventionally in capitals, and may stand for anything."""
     return [
         Word(
             name := match["name"],
@@ -28,10 +28,10 @@ def words(text: str) -> list[Word]:
 
 
 def definitions(text: str) -> Iterator[tuple[str, str]]:
-    """The macros that a text defines, each with what it stands for, parameters included."""
+    """The macros that a text defines, each with its replacement, parameters included."""
     return ((found[1], found[2]) for found in _DEFINE.finditer(text))
 
 
 def blanked(text: str) -> str:
-    """The text with blanks in the place of comments and texts."""
+    """The text with comments and string literals blanked out."""
     return _BLANKED.sub(lambda match: " " * len(match[0]), text)

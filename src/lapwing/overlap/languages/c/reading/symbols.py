@@ -256,7 +256,7 @@ class Declarations:
         value = self._unit.evaluate(cursor)
         return value if isinstance(value, int) else None
 
-    # ---- types ----
+    # ---- types --------
 
     def _element(self, clang_type: ClangType) -> ClangType:
         """The type of an array's elements; the type itself if it is no array."""

@@ -176,7 +176,7 @@ class _Reader:
                 self._contents[path] = b""
         return self._contents[path]
 
-    # ---- one translation unit ----
+    # ---- one translation unit
 
     def read(self, path: Path, data: bytes, in_memory: bool = False) -> None:
         main = path.resolve()
@@ -440,7 +440,7 @@ class _UnitReader:
     def _expressions(self, file: _File, uses: Uses) -> Expressions:
         return Expressions(self._unit, self._declarations, file.text, file.number, uses, self._constants)
 
-    # ---- one function ----
+    # ---- one function
 
     def _declaration(self, cursor: Cursor, linkage: str) -> None:
         """Note how the unit's own file may declare the function once more."""

@@ -1,4 +1,4 @@
-"""Lines of C: where statements, comments and blocks begin."""
+"""Layout of C: where statements, comments and blocks begin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAB = 8  # columns
 
 
 class CLayout:
-    """Of one file, which is indented by tabs or by blanks."""
+    """The layout of one file, which is indented by tabs or by blanks."""
 
     has_braces = True
 

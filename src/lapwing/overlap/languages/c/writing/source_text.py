@@ -1,4 +1,4 @@
-"""What C sources say, as it is written again."""
+"""C expressions as spelled in the source, for reuse in generated code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lapwing.overlap.source.spans import Source, Span
 
 
 def expression_text(source: Source, expression: Expression) -> str:
-    """The expression as it is written, on one line."""
+    """The expression as spelled in the source, on one line."""
     return source_text.expression_text(source, expression, _without_comments)
 
 
@@ -21,7 +21,7 @@ def _without_comments(source: Source, lines: Sequence[str]) -> list[str]:
 
 
 def ends(source: Source, loop: Loop) -> tuple[str, str] | None:
-    """The first and the last turn of ``for (i = a; i < b; i++)`` as the source spells them; None for other heads."""
+    """The first and the last iteration of ``for (i = a; i < b; i++)`` as the source spells them; None for other heads."""
     name = re.escape(loop.variable.name)
     head = " ".join(source.text(Span(loop.span.source, loop.span.start, loop.body.span.start)).split())
     pattern = rf"for ?\((?:[\w ]+ )?{name} ?= ?([^;]+); ?{name} ?(<=|>=|<|>) ?([^;]+); ?[^;]*\)"
@@ -36,7 +36,7 @@ def ends(source: Source, loop: Loop) -> tuple[str, str] | None:
 
 
 def is_one_term(source: Source, loop: Loop, text: str) -> bool:
-    """Whether the text is a variable in the loop's head or a number's name: what looks like one may be a macro for more."""
+    """Whether the text is a variable in the loop's head or the name of a number: an apparent name may be a macro."""
     return any(e.symbol.name == text for e in loop.every_expression() if isinstance(e, Name)) or _is_number_macro(
         source, text
     )

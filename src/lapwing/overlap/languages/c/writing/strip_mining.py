@@ -1,4 +1,4 @@
-"""C's loops in strips."""
+"""Strip-mining of C loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lapwing.overlap.source.spans import Source
 
 
 def heads(source: Source, loop: Loop, whole: str) -> Heads | None:
-    """What the loop's head (``whole``: its text up to the body) becomes; None if it has no form that is known here."""
+    """The strip-mined form of the loop's head (``whole``: its text up to the body); None if its form is not supported."""
     if not may_strip(source, loop):
         return None
     end = closing(whole) + 1
@@ -22,10 +22,10 @@ def heads(source: Source, loop: Loop, whole: str) -> Heads | None:
         return None
     opening, first, compared, operator, bound, after = found.groups()
     names = {e.symbol.name for e in loop.upper.walk() if isinstance(e, Name)}
-    # What looks like a name may be a macro for more.
+    # An apparent name may be a macro.
     bound = bound.strip() if bound.strip() in names or bound.strip().isdigit() else f"({bound.strip()})"
-    # Not i + STRIP < n, which may be too large for the variable's type; n is compared with a number first, as n - STRIP may be
-    # too small for its own.
+    # Not i + STRIP < n, which may overflow the variable's type; n is compared with a number first, as n - STRIP may underflow
+    # its own.
     strip = strip_mining.STRIP
     more = strip if operator == "<" else strip - 1
     limit = f"{bound} > {strip} && {loop.variable.name} < {bound} - {strip} ? {loop.variable.name} + {more} : {bound}"

@@ -1,7 +1,7 @@
-"""What a changed file in C or C++ needs: slots, and the procedures that work on them.
+"""Support code for a changed file in C or C++: slots, and the procedures that work on them.
 
-Members, parameters and local variables begin with ``lw_``, here and in all other C text that is made
-(strip_mining.py, transforms/software_pipelining/): the program's macros may have any plain word as their name.
+Members, parameters and local variables begin with ``lw_``, here and in all other generated C text (strip_mining.py,
+transforms/software_pipelining/): the program's macros may have any ordinary name.
 """
 
 from __future__ import annotations
@@ -19,52 +19,52 @@ from lapwing.overlap.languages.shared.support_requirements import (
 )
 
 
-def c_support(needs: SupportRequirements, cpp: bool, included: Collection[str]) -> str:
+def c_support(requirements: SupportRequirements, cpp: bool, included: Collection[str]) -> str:
     """Text for C or C++, where MPI is declared. ``included``: headers that the file has."""
-    parts = [_head(needs, included)] if needs.slots else []
-    if needs.progresses:
-        linkage = "static " if not needs.lends else 'extern "C" ' if cpp else ""
-        parts.append(_PROGRESS.substitute(linkage=linkage, name=progress_name(needs.stem)))
-    if needs.is_typed:
+    parts = [_head(requirements, included)] if requirements.slots else []
+    if requirements.progresses:
+        linkage = "static " if not requirements.lends else 'extern "C" ' if cpp else ""
+        parts.append(_PROGRESS.substitute(linkage=linkage, name=progress_name(requirements.stem)))
+    if requirements.is_typed:
         parts.append(_BYTES)
-    if needs.copying:
+    if requirements.copying:
         parts.append(_ROOM)
-    if Part.SEND in needs.copying:
+    if Part.SEND in requirements.copying:
         parts.append(_SEND)
-    if (Part.SEND, True) in needs.plain:
+    if (Part.SEND, True) in requirements.plain:
         parts.append(_SEND_SHORT)
-    if needs.holds:
+    if requirements.holds:
         parts.append(_HOLD)
-    if Part.POST in needs.copying:
-        parts.append(_POST.substitute(held=_HELD if (Part.POST, True) in needs.plain else ""))
-    if (Part.POST, True) in needs.plain:
+    if Part.POST in requirements.copying:
+        parts.append(_POST.substitute(held=_HELD if (Part.POST, True) in requirements.plain else ""))
+    if (Part.POST, True) in requirements.plain:
         parts.append(_POST_SHORT)
-    if needs.direct:
+    if requirements.direct:
         parts.append(_RECEIVE)
-    if needs.drains:
-        linkage = "static " if needs.drained_here else 'extern "C" ' if cpp else ""
-        parts.append(_DRAIN.substitute(linkage=linkage, name=drain_name(needs.stem), slots=needs.slots))
-    # A declaration in a block would be one of the namespace around, and of C++'s linkage: what is called may be a C file's.
-    others = sorted(needs.elsewhere - ({drain_name(needs.stem)} if needs.drains else set()))
+    if requirements.drains:
+        linkage = "static " if requirements.drained_here else 'extern "C" ' if cpp else ""
+        parts.append(_DRAIN.substitute(linkage=linkage, name=drain_name(requirements.stem), slots=requirements.slots))
+    # A declaration in a block would have the enclosing namespace and C++ linkage, but the callee may be in a C file.
+    others = sorted(requirements.elsewhere - ({drain_name(requirements.stem)} if requirements.drains else set()))
     if others:
         parts.append("\n" + "".join(f'extern "C" void {name}(void);\n' for name in others))
     return "".join(parts)
 
 
-def _head(needs: SupportRequirements, included: Collection[str]) -> str:
-    """The slots, which hold what is needed in this file."""
+def _head(requirements: SupportRequirements, included: Collection[str]) -> str:
+    """The slots, with the members that this file requires."""
     lines = [
         "MPI_Request lw_request;",
-        *(["char *lw_copy;", "size_t lw_bytes;"] if needs.copying else []),
-        *(["MPI_Datatype lw_type;", "int lw_type_size;"] if needs.is_typed else []),
-        *(["int lw_pending;"] if needs.drains else []),
-        *(["int lw_held, lw_count, lw_source, lw_tag;", "MPI_Comm lw_comm;"] if needs.holds else []),
+        *(["char *lw_copy;", "size_t lw_bytes;"] if requirements.copying else []),
+        *(["MPI_Datatype lw_type;", "int lw_type_size;"] if requirements.is_typed else []),
+        *(["int lw_pending;"] if requirements.drains else []),
+        *(["int lw_held, lw_count, lw_source, lw_tag;", "MPI_Comm lw_comm;"] if requirements.holds else []),
     ]
     fields = "".join(f"    {line}\n" for line in lines)
-    headers = ["stdlib.h"] if needs.copying else []
-    headers += ["string.h"] if needs.copying or needs.memcpy else []
+    headers = ["stdlib.h"] if requirements.copying else []
+    headers += ["string.h"] if requirements.copying or requirements.memcpy else []
     includes = "".join(f"#include <{header}>\n" for header in headers if header not in included)
-    return _HEAD.substitute(slots=needs.slots, fields=fields, includes=includes)
+    return _HEAD.substitute(slots=requirements.slots, fields=fields, includes=includes)
 
 
 _HEAD = Template(
@@ -75,7 +75,7 @@ $fields};
 static struct lapwing_slot lapwing_slots[$slots];
 """
 )
-# MPICH does nothing for other messages when it looks on MPI_COMM_SELF, or when it finds one: so on MPI_COMM_WORLD, and with a tag
+# MPICH advances no other messages when it probes MPI_COMM_SELF, or when the probe succeeds: hence MPI_COMM_WORLD, and a tag
 # that is hardly used, the largest that every MPI allows.
 _PROGRESS = Template(
     f"\n/* {PROGRESS_COMMENT}"

@@ -1,4 +1,4 @@
-"""Declarations of local variables that a procedure's new text does not name any more: they are left out of it.
+"""Removes declarations of local variables that a procedure's new text no longer names.
 
 before:  int up = left, down = right; post(up);         after:  int up = left; post(up);
 """
@@ -21,11 +21,11 @@ from lapwing.overlap.source.spelling import macros, separated
 
 
 def named_by_macros(program: Program) -> Collection[str] | None:
-    """The words that macros may put into a text that does not show them; None where they may make any."""
+    """The words that macros may expand to; None where they may expand to any."""
     texts = [*spellings(program)]
     if any(b"##" in text for text in texts):
         return None
-    # What is given from outside is a value by itself.
+    # A macro defined from outside is a plain value.
     found = (b" ".join(macro) for text in texts for macro in (macros(text) if b"\n" in text else [(text,)]))
     return {word.decode("latin-1") for line in found for word in _WORD.findall(line)}
 
@@ -33,8 +33,8 @@ def named_by_macros(program: Program) -> Collection[str] | None:
 def without_unused(
     text: str, source: Source, body: Block, hidden: Collection[str] | None, once_used: Counter[str] | None = None
 ) -> str:
-    """``text``, which is made of ``body``, without what it declares and does not name. ``hidden``: of ``named_by_macros``.
-    ``once_used``: only what was named more than once in a text with these words."""
+    """``text``, rendered from ``body``, without unused declarations. ``hidden``: from ``named_by_macros``. ``once_used``: word
+    counts of the original text; only variables named more than once there are removed."""
     if hidden is None or any(isinstance(statement, Opaque) for statement in body.walk()):
         return text
     declarations = [s for s in body.walk() if isinstance(s, Declare) and not s.names and s.label is None]
@@ -64,8 +64,8 @@ def without_unused(
 
 
 def _names(body: Block, gone: Collection[str]) -> set[str]:
-    """The keys of what the statements name, also by way of macros; not of what is written elsewhere in their place, nor of the
-    values of variables that are gone."""
+    """The keys of the variables that the statements name, including through macros, but not in text that is replaced, nor in
+    the initial values of removed variables."""
     found: set[str] = set()
     for statement in body.walk():
         if isinstance(statement, Declare):
@@ -82,31 +82,32 @@ def _names(body: Block, gone: Collection[str]) -> set[str]:
 
 
 def _makes(symbol: Symbol, value: Expression | None) -> Iterator[Expression]:
-    """What a declaration computes."""
+    """The expressions that a declaration evaluates."""
     bounds = (end for d in symbol.dimensions or () for end in (d.lower, d.upper))
     return (inner for e in (value, *bounds) if e is not None for inner in e.walk())
 
 
-def _written(phase: SplitPhaseOperation) -> Iterator[Expression]:
-    """What the text of a phase names: its request is a slot's, and a second part says only where the message goes."""
-    message = mpi.lookup(phase.call.name or "")
+def _written(operation: SplitPhaseOperation) -> Iterator[Expression]:
+    """The expressions in a split-phase operation's text: its request is a slot's, and an end operation names only the receive
+    buffer."""
+    message = mpi.lookup(operation.call.name or "")
     assert message is not None
-    for argument, parameter in zip(phase.call.arguments, message.parameters, strict=False):
-        arrives = phase.part is Part.ARRIVE and parameter.role is mpi.Role.RECV_BUFFER
-        arrives = arrives and (phase.copies or phase.plain_if_short)
-        starts = phase.part not in (Part.ARRIVE, Part.END) and parameter.role not in (
+    for argument, parameter in zip(operation.call.arguments, message.parameters, strict=False):
+        arrives = operation.part is Part.ARRIVE and parameter.role is mpi.Role.RECV_BUFFER
+        arrives = arrives and (operation.copies or operation.plain_if_short)
+        starts = operation.part not in (Part.ARRIVE, Part.END) and parameter.role not in (
             mpi.Role.REQUEST,
             mpi.Role.STATUS,
         )
         if arrives or starts:
             yield from argument.walk()
-    for more in (phase.status, phase.call.result):
+    for more in (operation.status, operation.call.result):
         if more is not None:
             yield from more.walk()
 
 
 def _may_go(symbol: Symbol, value: Expression | None) -> bool:
-    """Whether nothing happens where the variable is made, nor where it ends."""
+    """Whether neither the variable's initialisation nor its destruction has effects."""
     if symbol.storage is not Storage.LOCAL or symbol.volatile:
         return False
     plain = symbol.type.holds_values or symbol.type.base == "pointer" or symbol.type.text.startswith("MPI_")
@@ -114,7 +115,7 @@ def _may_go(symbol: Symbol, value: Expression | None) -> bool:
 
 
 def _declaration(text: str, names: Sequence[str], unused: set[str]) -> str:
-    """A declaration without the unused variables among its own; as it was where it is not plainly written."""
+    """The declaration without unused variables; unchanged where it has an unsupported form."""
     if unused.issuperset(names):
         return ""
     found = re.fullmatch(r"((?:\w+[ \t]+)+)(\**[ \t]*\w[^\n\\]*);", text)
@@ -129,7 +130,7 @@ def _declaration(text: str, names: Sequence[str], unused: set[str]) -> str:
 
 
 def _replaced(text: str, old: str, new: str) -> str:
-    """``old``, which stands there once, as ``new``; a line on which nothing is left but a comment goes."""
+    """The text with ``old``, which occurs once, replaced by ``new``; a line left with only a comment is removed."""
     start = text.index(old)
     end = start + len(old)
     if new:

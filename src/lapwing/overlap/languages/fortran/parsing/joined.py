@@ -1,4 +1,4 @@
-"""Fortran's text with its lines joined."""
+"""Fortran source text with continuation lines joined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lapwing.overlap.source.spans import Source
 
 
 def joined(source: Source) -> tuple[bytes, ...]:
-    """As if no line ended within a name, and as if all did."""
+    """Joined as if no line ended within a name, and as if all did."""
     return _joined(source.data, source.form)
 
 

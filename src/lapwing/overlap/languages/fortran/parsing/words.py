@@ -1,4 +1,4 @@
-"""What a piece of Fortran that could not be read may name."""
+"""The names in a piece of Fortran that could not be read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def words(text: str) -> list[Word]:
     text = _COMMENT_OR_TEXT.sub(" ", text).lower()
     calls = set(_CALL.findall(text))
     return [
-        # Dots are operators' (.and.); what stands behind one is no component.
+        # Dots belong to operators (.and.); what follows one is no component.
         Word(
             name := match["name"],
             match["before"] != "%" and name not in _KEYWORDS and (match["after"] is not None or name in calls),
@@ -32,7 +32,7 @@ def words(text: str) -> list[Word]:
 
 
 def blanked(text: str, form: str | None) -> str:
-    """The text with blanks in the place of comments and texts."""
+    """The text with comments and string literals blanked out."""
     if form == "fixed":
         text = _FIXED_COMMENT.sub(_blank, text)
     return _COMMENT_OR_TEXT.sub(_blank, text)

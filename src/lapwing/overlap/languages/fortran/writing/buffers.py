@@ -40,7 +40,7 @@ def may_be_copied(buffer: Expression) -> bool:
 
 
 def _looks_up(buffer: Expression) -> bool:
-    """Whether an array says which elements are meant."""
+    """Whether the subscripts look up an array."""
     indices = buffer.indices if isinstance(buffer, Element) else ()
     parts = (part for index in indices for part in (index.operands() if isinstance(index, Slice) else (index,)))
     return any(isinstance(part, Name) and part.symbol.dimensions is not None for part in parts)

@@ -47,25 +47,25 @@ class FortranCollectives:
     _starts: dict[tuple[str, ...], str] = field(default_factory=dict)
     _ends: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def call(self, phase: SplitPhaseOperation) -> str:
+    def call(self, operation: SplitPhaseOperation) -> str:
         """The call that starts or ends this one."""
-        message = mpi.lookup(phase.call.name or "")
+        message = mpi.lookup(operation.call.name or "")
         assert message is not None
         nonblocking = message.nonblocking or message.name
         pairs = [
             (parameter, argument)
-            for parameter, argument in zip(message.parameters, phase.call.arguments, strict=False)
-            if parameter.role in _BUFFERS or (phase.part is Part.START and parameter.role is not mpi.Role.REQUEST)
+            for parameter, argument in zip(message.parameters, operation.call.arguments, strict=False)
+            if parameter.role in _BUFFERS or (operation.part is Part.START and parameter.role is not mpi.Role.REQUEST)
         ]
         given = [self.text(argument) for _, argument in pairs if not _in_place(argument)]
         signature = tuple(_declaration(parameter, argument) for parameter, argument in pairs)
-        if phase.part is Part.START:
+        if operation.part is Part.START:
             key = (nonblocking.upper(), *signature)
             short = message.name.removeprefix("MPI_").lower()
             name = self._starts.setdefault(key, f"{self.prefix}_{short}_{len(self._starts) + 1}")
         else:
             name = self._ends.setdefault(tuple(filter(None, signature)), f"{self.prefix}_end_{len(self._ends) + 1}")
-        return f"call {name}({', '.join([str(phase.slot), *given])})"
+        return f"call {name}({', '.join([str(operation.slot), *given])})"
 
     @property
     def used(self) -> bool:
@@ -138,13 +138,13 @@ def _start(name: str, call: str, declarations: tuple[str, ...], module: str) -> 
 
 def _end(name: str, declarations: tuple[str, ...], module: str) -> str:
     names, lines = _declared(declarations)
-    touched = "\n".join(f"   error = lapwing_touch({dummy}, place)" for dummy in names)
+    accessed = "\n".join(f"   error = lapwing_touch({dummy}, place)" for dummy in names)
     values = {
         "name": name,
         "module": module,
         "dummies": ", ".join(names),
         "lines": "\n".join(lines),
-        "touched": touched,
+        "touched": accessed,
     }
     return Template(_F_END).safe_substitute(values)
 

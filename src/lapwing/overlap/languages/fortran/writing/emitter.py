@@ -8,7 +8,7 @@ from functools import cached_property
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Expression
 from lapwing.overlap.ir.rewriter import argument_of
-from lapwing.overlap.ir.split_phase import DividedCall, Level, Part, SplitPhaseOperation, plus
+from lapwing.overlap.ir.split_phase import Level, OutlinedCall, Part, SplitPhaseOperation, plus
 from lapwing.overlap.ir.statements import Loop
 from lapwing.overlap.languages.fortran.writing import source_text, strip_mining
 from lapwing.overlap.languages.fortran.writing.collectives import FortranCollectives, buffer_declaration
@@ -26,7 +26,7 @@ class FortranEmitter(Emitter):
 
     @cached_property
     def _collectives(self) -> FortranCollectives:
-        return FortranCollectives(f"lapwing_{self.needs.stem}", self.text)
+        return FortranCollectives(f"lapwing_{self.requirements.stem}", self.text)
 
     # ---- expressions --------------------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ class FortranEmitter(Emitter):
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
-    def call(self, call: DividedCall) -> tuple[str, ...]:
+    def call(self, call: OutlinedCall) -> tuple[str, ...]:
         arguments = ", ".join(map(self.text, call.arguments))
         return (f"call {call.name}({arguments})" if arguments else f"call {call.name}",)
 
@@ -51,35 +51,39 @@ class FortranEmitter(Emitter):
     def _call_elsewhere(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(map(self._call_support, names))
 
-    def _phase(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
-        if phase.part in (Part.START, Part.END):
-            error = self._error_lines(phase) if phase.part is Part.END else ()
-            return (self._collectives.call(phase), *error)
-        slot = str(phase.slot)
-        status = None if phase.status is None else self.text(phase.status)
-        number = f"_{self._type_number(phase)}"
-        error = self._error_lines(phase)
-        name = f"lapwing_{self.needs.stem}"
-        if phase.part is Part.SEND:
-            sent = ", ".join([slot, *self._arguments(phase, *SENT)])
-            return (f"call {name}_send{ending(phase)}{number}({sent})", *error)
-        buffer = self._arguments(phase, mpi.Role.RECV_BUFFER)[0]
-        if phase.part is Part.POST:
-            posted = ", ".join(self._arguments(phase, *POSTED))
-            if phase.copies:
-                return (f"call {name}_post{ending(phase)}({slot}, {posted})",)
-            return (f"call {name}_receive{ending(phase)}{number}({slot}, {buffer}, {posted})",)
+    def _operation(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
+        if operation.part in (Part.START, Part.END):
+            error = self._error_lines(operation) if operation.part is Part.END else ()
+            return (self._collectives.call(operation), *error)
+        slot = str(operation.slot)
+        status = None if operation.status is None else self.text(operation.status)
+        number = f"_{self._type_number(operation)}"
+        error = self._error_lines(operation)
+        name = f"lapwing_{self.requirements.stem}"
+        if operation.part is Part.SEND:
+            sent = ", ".join([slot, *self._arguments(operation, *SENT)])
+            return (f"call {name}_send{ending(operation)}{number}({sent})", *error)
+        buffer = self._arguments(operation, mpi.Role.RECV_BUFFER)[0]
+        if operation.part is Part.POST:
+            posted = ", ".join(self._arguments(operation, *POSTED))
+            if operation.copies:
+                return (f"call {name}_post{ending(operation)}({slot}, {posted})",)
+            return (f"call {name}_receive{ending(operation)}{number}({slot}, {buffer}, {posted})",)
         asked = (
             ()
             if status is None or status.upper() == "MPI_STATUS_IGNORE"
             else (f"call {name}_status({slot}, {status})",)
         )
-        arrival = "arrive" if phase.copies else "received"
+        arrival = "arrive" if operation.copies else "received"
         return (f"call {name}_{arrival}{number}({slot}, {buffer})", *asked, *error)
 
-    def _error_lines(self, phase: SplitPhaseOperation) -> tuple[str, ...]:
-        """MPI's errors end the program (motions check that), so an error code that is seen is success."""
-        call = phase.wait if phase.part in (Part.ARRIVE, Part.END) and phase.wait is not None else phase.call
+    def _error_lines(self, operation: SplitPhaseOperation) -> tuple[str, ...]:
+        """MPI's errors end the program (eligibility.py checks that), so any error code that is seen is success."""
+        call = (
+            operation.wait
+            if operation.part in (Part.ARRIVE, Part.END) and operation.wait is not None
+            else operation.call
+        )
         message = mpi.lookup(call.name or "")
         assert message is not None
         parameters = mpi.fortran_parameters(message)
@@ -87,17 +91,17 @@ class FortranEmitter(Emitter):
             return (f"{self.text(call.arguments[-1])} = 0",)
         return ()
 
-    def _type_number(self, phase: SplitPhaseOperation) -> int:
-        buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        assert buffer is not None  # split_phase/blocking_calls.py asked
-        return self.needs.types.setdefault(buffer_declaration(buffer), len(self.needs.types) + 1)
+    def _type_number(self, operation: SplitPhaseOperation) -> int:
+        buffer = argument_of(operation.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
+        assert buffer is not None  # checked by split_phase/blocking_calls.py
+        return self.requirements.types.setdefault(buffer_declaration(buffer), len(self.requirements.types) + 1)
 
     def support(self, place: int) -> str:
         """At the file's end."""
-        if not self.needs.anything:
+        if not self.requirements.anything:
             return ""
         step = len(indentation_step(self.source))
-        return fortran_support(self.needs, self._collectives, self.source.form or "free", step)
+        return fortran_support(self.requirements, self._collectives, self.source.form or "free", step)
 
     # ---- loops --------------------------------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ class FortranEmitter(Emitter):
 
     def header(self, level: Level) -> str:
         down = descends(level.loop)
-        low, high = self._turns_inside(level)
+        low, high = self._iterations_inside(level)
         first, last = (high, low) if down else (low, high)
         return f"do {level.loop.variable.name} = {first}, {last}" + (", -1" if down else "")
 

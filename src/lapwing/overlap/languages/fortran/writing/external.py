@@ -1,4 +1,4 @@
-"""Names of procedures declared where IMPLICIT NONE (EXTERNAL) wants that."""
+"""Declares external procedures where IMPLICIT NONE (EXTERNAL) requires it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lapwing.overlap.source.spans import Source
 
 
 def external_statements(source: Source, texts: Sequence[str]) -> list[Edit]:
-    """Declarations of the support procedures that ``texts`` call, after every IMPLICIT NONE that wants them. A module keeps
-    them to itself: those that use it have their own."""
+    """Declarations of the support procedures that ``texts`` call, after every IMPLICIT NONE that requires them. In a module
+    they are private: scopes that use it have their own."""
     names = sorted({name.lower() for text in texts for name in _CALLED.findall(text)})
     if not names or not wants_external(source):
         return []
@@ -33,14 +33,14 @@ def external_statements(source: Source, texts: Sequence[str]) -> list[Edit]:
 
 
 def wants_external(source: Source) -> bool:
-    """Whether a procedure that nothing declares cannot be called somewhere in this file."""
+    """Whether this file requires external procedures to be declared somewhere."""
     return _IMPLICIT.search(source.data.decode("latin-1")) is not None
 
 
 _CALLED = re.compile(r"(?i)\bcall (lapwing_\w+)")
 _LINE = re.compile(r"[^\n]*\n")
 _IMPLICIT = re.compile(r"(?im)^[ \t]*implicit[ \t]+none[ \t]*\([^)\n]*\bexternal\b[^)\n]*\)[ \t]*(?:![^\n]*)?$")
-# Heads of program units and procedures; not ``module procedure``, and not ``end``.
+# Heads of program units and procedures, without ``module procedure`` and ``end``.
 _HEAD = re.compile(
     r"(?i)[ \t]*((?:sub)?module(?=[ \t]+(?!procedure\b)\w|[ \t]*\()|program|(?:(?!end)[\w()=*]+[ \t]+)*(?:subroutine|function))\b"
 )

@@ -1,4 +1,4 @@
-"""Lines of Fortran, in either form: where statements, comments and blocks begin."""
+"""Layout of Fortran, in either form: where statements, comments and blocks begin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lapwing.overlap.source.spans import Source
 
 
 class FortranLayout:
-    """Of one file."""
+    """The layout of one file."""
 
     has_braces = False
     step = 3

@@ -1,4 +1,4 @@
-"""What Fortran sources say, as it is written again."""
+"""Fortran expressions as spelled in the source, for reuse in generated code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lapwing.overlap.source.spans import Source
 
 
 def expression_text(source: Source, expression: Expression) -> str:
-    """The expression as it is written, on one line."""
+    """The expression as spelled in the source, on one line."""
     return source_text.expression_text(source, expression, _without_comments)
 
 

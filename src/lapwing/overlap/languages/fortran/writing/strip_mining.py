@@ -1,4 +1,4 @@
-"""Fortran's loops in strips."""
+"""Strip-mining of Fortran loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lapwing.overlap.source.spans import Source
 
 
 def heads(source: Source, loop: Loop, head: str) -> Heads | None:
-    """What the loop's ``head`` (its text up to the body) becomes; None if it has no form that is known here."""
+    """The strip-mined form of the loop's ``head`` (its text up to the body); None if its form is not supported."""
     if not may_strip(source, loop):
         return None
     if not re.match(r"do\s+\w+\s*=", head, re.IGNORECASE) or loop.body.form != "lines":
@@ -38,19 +38,19 @@ def heads(source: Source, loop: Loop, head: str) -> Heads | None:
 
 
 def can_name_bounds(program: Program, procedure: Procedure, loop: Loop) -> bool:
-    """Whether the procedure's text can name what ``heads`` does: the loop's variable and bound, and MIN."""
+    """Whether the names that ``heads`` uses are available in the procedure: the loop's variable and bound, and MIN."""
     named = [loop.variable, *(e.symbol for e in loop.upper.walk() if isinstance(e, Name))]
     seen = all(is_seen_by_its_name(symbol, procedure) for symbol in named if symbol.storage is not Storage.CONSTANT)
     return seen and is_intrinsic("min", program, procedure)
 
 
 def _is_plain(symbol: Symbol) -> bool:
-    """Whether it is a default integer, as MIN wants both of one kind, that only its name reaches."""
+    """Whether it is a default integer (MIN takes arguments of one kind) without aliases."""
     return symbol.type.text.lower() == "integer" and symbol.overlay is None and not symbol.pointer
 
 
 def _directive_above(source: Source, loop: Loop) -> bool:
-    """Whether a comment above the loop tells the compiler something about it."""
+    """Whether a comment above the loop is a compiler directive."""
     comment = "[cC*!]|[ \t]*!" if source.form == "fixed" else "[ \t]*!"
     for line in reversed(source.data[: loop.span.start].decode("latin-1").split("\n")[:-1]):
         if line.strip() and not re.match(comment, line):

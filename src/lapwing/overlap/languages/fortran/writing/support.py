@@ -1,4 +1,4 @@
-"""What a changed file in Fortran needs: a module with its slots, and external procedures that work on them."""
+"""Support code for a changed file in Fortran: a module with its slots, and external procedures that work on them."""
 
 from __future__ import annotations
 
@@ -12,48 +12,50 @@ from lapwing.overlap.languages.fortran.writing.printer import comment_line, stat
 from lapwing.overlap.languages.shared.support_requirements import SLOTS_COMMENT, SupportRequirements
 
 
-def fortran_support(needs: SupportRequirements, collectives: FortranCollectives, form: str, step: int = 3) -> str:
-    """Text for the end of a file in this source form, with what its collectives need. ``step``: the blanks of a level in free
+def fortran_support(
+    requirements: SupportRequirements, collectives: FortranCollectives, form: str, step: int = 3
+) -> str:
+    """Text for the end of a file in this source form, including support for its collectives. ``step``: blanks per level in free
     form."""
-    use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(needs.interface or "")
+    use = {"mpi": "use mpi", "mpi_f08": "use mpi_f08"}.get(requirements.interface or "")
     include = None if use else "include 'mpif.h'"
-    f08 = needs.interface == "mpi_f08"
+    f08 = requirements.interface == "mpi_f08"
     handles = handle_types(f08)
     values = {
-        "stem": needs.stem,
-        "slots": str(needs.slots),
+        "stem": requirements.stem,
+        "slots": str(requirements.slots),
         **handles,
         "status": "type(MPI_Status) :: status" if f08 else "integer :: status(MPI_STATUS_SIZE)",
         "found": _found(f08),
-        "fields": _fields(needs, handles, f08),
-        "interfaces": _interfaces(needs, collectives.used),
+        "fields": _fields(requirements, handles, f08),
+        "interfaces": _interfaces(requirements, collectives.used),
         "interface_isend": _taking_any("MPI_ISEND", "dest", "request"),
         "interface_send": _taking_any("MPI_SEND", "dest"),
         "interface_irecv": _taking_any("MPI_IRECV", "source", "request"),
         "interface_recv": _taking_any("MPI_RECV", "source", "status(*)"),
     }
-    texts = [*([_MODULE] if needs.slots else []), *([_BYTES] if needs.is_typed else [])]
-    if needs.copying:
+    texts = [*([_MODULE] if requirements.slots else []), *([_BYTES] if requirements.is_typed else [])]
+    if requirements.copying:
         texts.append(_ROOM)
-    if needs.progresses:
+    if requirements.progresses:
         texts.append(_PROGRESS)
-    if needs.holds:
+    if requirements.holds:
         texts.append(_HOLD)
-    if Part.POST in needs.copying:
+    if Part.POST in requirements.copying:
         texts.append(_POST)
-    if (Part.POST, True) in needs.plain:
+    if (Part.POST, True) in requirements.plain:
         texts.append(_POST_SHORT)
-    if Part.POST in needs.copying or needs.direct:
+    if Part.POST in requirements.copying or requirements.direct:
         texts.append(_STATUS)
-    for text, number in needs.types.items():
+    for text, number in requirements.types.items():
         more = {"type": text.partition(" ::")[0], "number": str(number)}
         more["shape"] = "(*)" if text.endswith("*") else ""
-        more["held"] = Template(_HELD).safe_substitute(more) if more["shape"] and needs.holds else ""
-        for template in _typed(needs, bool(more["shape"])):
+        more["held"] = Template(_HELD).safe_substitute(more) if more["shape"] and requirements.holds else ""
+        for template in _typed(requirements, bool(more["shape"])):
             texts.append(Template(template).safe_substitute(more))
-    if needs.drains:
+    if requirements.drains:
         texts += [_SETTLE, _DRAIN]
-    texts += collectives.support(f"lapwing_{needs.stem}")
+    texts += collectives.support(f"lapwing_{requirements.stem}")
     fixed = form == "fixed"
     outermost = 6 if fixed else 0
     lines = ["\n", comment_line(SLOTS_COMMENT, outermost, form).rstrip("\n") + "\n"]
@@ -80,40 +82,44 @@ def fortran_support(needs: SupportRequirements, collectives: FortranCollectives,
     return "".join(lines)
 
 
-def _typed(needs: SupportRequirements, array: bool) -> Iterable[str]:
-    """Templates of the procedures that buffers of one type need."""
-    if Part.SEND in needs.copying:
+def _typed(requirements: SupportRequirements, array: bool) -> Iterable[str]:
+    """Templates of the support procedures for buffers of one type."""
+    if Part.SEND in requirements.copying:
         yield _SEND
-    if (Part.SEND, True) in needs.plain and array:
+    if (Part.SEND, True) in requirements.plain and array:
         yield _SEND_SHORT
-    if needs.holds and array:
+    if requirements.holds and array:
         yield _RECEIVE_HELD
-    if Part.ARRIVE in needs.copying:
+    if Part.ARRIVE in requirements.copying:
         yield _ARRIVE
-    if needs.direct and array:
+    if requirements.direct and array:
         yield from (_RECEIVE, _RECEIVED)
-    if (Part.POST, False) in needs.plain and array:
+    if (Part.POST, False) in requirements.plain and array:
         yield _RECEIVE_SHORT
 
 
-def _fields(needs: SupportRequirements, handles: Mapping[str, str], f08: bool) -> str:
+def _fields(requirements: SupportRequirements, handles: Mapping[str, str], f08: bool) -> str:
     request, kind, comm = "type(MPI_Request)" if f08 else "integer", handles["kind"], handles["comm"]
     lines = [
         f"{request} :: request",
-        *(["integer(1), allocatable :: copy(:)"] if needs.copying else []),
-        *([f"{kind} :: kind", "integer :: size_of_one = 0"] if needs.is_typed else []),
-        *([_found(f08)] if Part.POST in needs.copying or needs.direct else []),
-        *(["logical :: pending = .false."] if needs.drains else []),
-        *(["logical :: held = .false.", "integer :: count, source, tag", f"{comm} :: comm"] if needs.holds else []),
+        *(["integer(1), allocatable :: copy(:)"] if requirements.copying else []),
+        *([f"{kind} :: kind", "integer :: size_of_one = 0"] if requirements.is_typed else []),
+        *([_found(f08)] if Part.POST in requirements.copying or requirements.direct else []),
+        *(["logical :: pending = .false."] if requirements.drains else []),
+        *(
+            ["logical :: held = .false.", "integer :: count, source, tag", f"{comm} :: comm"]
+            if requirements.holds
+            else []
+        ),
     ]
     return "\n".join(f"      {line}" for line in lines)
 
 
-def _interfaces(needs: SupportRequirements, collectives: bool) -> str:
-    """Of what takes any type."""
+def _interfaces(requirements: SupportRequirements, collectives: bool) -> str:
+    """Interfaces of procedures that take any type."""
     interfaces = [
-        *([_COPIES] if needs.copying else []),
-        *([_TOUCHES] if needs.direct or collectives else []),
+        *([_COPIES] if requirements.copying else []),
+        *([_TOUCHES] if requirements.direct or collectives else []),
     ]
     return "\n".join(interfaces)
 
@@ -150,7 +156,8 @@ $fields
 $interfaces
 end module
 """
-# What takes any type, and keeps the compiler from assuming that the buffer is untouched. Arrays and scalars need one each.
+# Procedures that take any type, and keep the compiler from assuming that the buffer is unchanged. Arrays and scalars need one
+# each.
 _COPY = """\
       subroutine lapwing_copy_$name(to, from, bytes) bind(c, name='memcpy')
          import :: c_size_t
@@ -367,7 +374,7 @@ subroutine lapwing_${stem}_receive_if_long_$number(slot, data, count, kind, sour
    end if
 end subroutine
 """
-# To ask for the buffer's address tells the compiler that MPI may have changed what it holds.
+# Taking the buffer's address tells the compiler that MPI may have changed its contents.
 _RECEIVED = """
 subroutine lapwing_${stem}_received_$number(slot, data)
    use lapwing_$stem

@@ -1,4 +1,4 @@
-"""Declarations of variables that a procedure's new text does not name any more: they are left out of it.
+"""Removes declarations of variables that a procedure's new text no longer names.
 
 before:  integer :: i, left, right          after:  integer :: i, left
 """
@@ -14,7 +14,7 @@ from lapwing.overlap.source.spelling import separated
 
 
 def without_unused(text: str, source: Source) -> str:
-    """A procedure's text without variables that it declares, each on one line, and does not name."""
+    """A procedure's text without unused variables in one-line declarations."""
     lines = text.split("\n")
     if any((_HIDES.match(line) and not _MPIF.match(line)) or _COMPONENTS.match(line) for line in lines):
         return text
@@ -30,7 +30,7 @@ def without_unused(text: str, source: Source) -> str:
 
 
 def _declaration(line: str, words: Counter[str]) -> str | None:
-    """The line without the unused variables among those it declares; None where it is no plain declaration."""
+    """The line without the unused variables that it declares; None where it is no plain declaration."""
     found = _DECLARATION.fullmatch(line)
     if found is None:
         return None
@@ -46,14 +46,14 @@ def _declaration(line: str, words: Counter[str]) -> str | None:
 
 
 def _code(line: str, source: Source) -> str:
-    """A line without its comment, as far as that is plain."""
+    """A line without its comment, if that is easy to find."""
     if source.form == "fixed" and line[:1] in "cC*":
         return ""
     return line if "'" in line or '"' in line else line.partition("!")[0]
 
 
 def _is_continued(lines: Sequence[str], number: int, source: Source) -> bool:
-    """Whether a line goes on another one, or may."""
+    """Whether a line is, or may be, continued."""
     if source.form == "fixed":
         following = (line for line in lines[number : number + 2] if _code(line, source))
         return any(line[5:6].strip(" 0") for line in following) or len(lines[number]) > 72
@@ -61,9 +61,9 @@ def _is_continued(lines: Sequence[str], number: int, source: Source) -> bool:
     return before.endswith("&") or "&" in lines[number]
 
 
-# Lines that may name more than can be seen; mpif.h uses no variable of the program's.
+# Lines that may name variables implicitly; mpif.h uses none of the program's.
 _HIDES = re.compile(r"\s*(?:#|include\b)", re.IGNORECASE)
-# Components that are not named have their place in a type all the same.
+# Components belong to a type's layout even if they are not named.
 _COMPONENTS = re.compile(r"\s*(?:type\s*(?:,|::|&|$|\s[a-z])|structure\b|union\b|enum\b)", re.IGNORECASE)
 _MPIF = re.compile(r"\s*include\s*['\"]mpif\.h['\"]\s*$", re.IGNORECASE)
 _BOUNDS = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
