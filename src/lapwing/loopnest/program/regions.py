@@ -6,8 +6,8 @@ Of a loop statement, from the outside in:
 2. Such regions are found inside of it, alike in every iteration: control.
 3. It can be compiled to run in its own order: a region, sequential, on one rank.
 4. Regions are found inside of it: control.
-5. It is a loop that nothing compiles, of no other loops: control, and a note, since Python takes its time over it.
-6. Else it is refused, with what keeps it from being a nest.
+5. It works on whole arrays: control. Or on single elements of vectors: control, and a note, since Python takes its time over it.
+6. It works on the elements of matrices and larger arrays: it is refused, with what keeps it from being a nest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
+from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
@@ -103,7 +104,14 @@ class _Choice:
             why = error.refusals  # they keep it from running at all
         if inner.regions:
             return inner
-        if _depth(statement) == 1 or (isinstance(statement, ast.While) and not inner.refused):
+        most = _most_indices(statement)
+        if most == 0:
+            return Found()
+        if isinstance(statement, ast.While):
+            return Found(
+                [], [] if inner.refused else [Interpreted(statement.lineno, source.text(statement), ())], inner.refused
+            )
+        if most == 1:
             return Found([], [Interpreted(statement.lineno, source.text(statement), why)])
         return Found([], [], inner.refused or [(statement, why)])
 
@@ -177,6 +185,21 @@ def _inside(statement: ast.For | ast.While, control: Control) -> Control:
     return Control(frozenset(changing), frozenset(indices), frozenset(counters))
 
 
-def _depth(statement: ast.stmt) -> int:
-    inner = max((_depth(part) for part in _statements_in(statement)), default=0)
-    return inner + isinstance(statement, ast.For | ast.While)
+def _most_indices(statement: ast.For | ast.While) -> int:
+    """By how many variables of the loops in it an element is selected, at the most: 2 of a matrix, 0 where only whole arrays are
+    worked on."""
+    indices = {
+        name
+        for loop in ast.walk(statement)
+        for name in (
+            bound_names([loop.target]) if isinstance(loop, ast.For)
+            else bound_names(loop.body) if isinstance(loop, ast.While)
+            else ()
+        )
+    }  # fmt: skip
+    accesses = [node for node in ast.walk(statement) if isinstance(node, ast.Subscript)]
+    return max((len(indices & _names_in(subscripts(access)[1])) for access in accesses), default=0)
+
+
+def _names_in(elements: Sequence[ast.expr]) -> set[str]:
+    return {node.id for element in elements for node in ast.walk(element) if isinstance(node, ast.Name)}
