@@ -28,8 +28,8 @@ _SIGNS = {"%": " mod ", "+": " plus ", "-": " minus ", "*": " times ", "//": " o
 class Lifted:
     """A loop, and what was taken out of it: by the name it has there.
 
-    rows: the indices of loops around it whose own values select parts of arrays that it writes, as row i of a matrix;
-    t % 2 selects one of two. looks_at: the arrays whose elements are taken out.
+    rows: the indices of loops around it whose own values select parts of arrays that it writes, or only reduces, as row i of a
+    matrix; t % 2 selects one of two. looks_at: the arrays whose elements are taken out.
     """
 
     statement: ast.For | ast.While
@@ -145,7 +145,7 @@ class _Lifting(ast.NodeTransformer):
             if not isinstance(node.value, ast.Name):
                 node.value = self.visit(node.value)
             return node
-        if name in self.written:
+        if name in self.written or not self.written:
             for element in (elements[k] for k in axes):
                 self.found.rows |= _names_outside_remainders(element) & self.control.indices
         fixed = [elements[k] for k in axes]
