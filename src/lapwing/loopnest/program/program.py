@@ -101,7 +101,8 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
         raise RefusedError(*_reasons(source, found.refused, alone))
     called = procedures(source)
     if not found.regions and not called:
-        raise alone
+        why = [*_reasons(source, [(loop.statement, loop.why) for loop in found.interpreted], alone)]
+        raise RefusedError(*why) if why else alone
     return Program(source, tuple(found.regions), tuple(found.interpreted), called, tuple(found.sweeps))
 
 

@@ -47,9 +47,13 @@ class Region:
 class Interpreted:
     """A loop that Python runs, since it is no nest. why: what keeps it from being one."""
 
-    line: int
+    statement: ast.For | ast.While = field(repr=False)
     text: str
     why: tuple[Refusal, ...]
+
+    @property
+    def line(self) -> int:
+        return self.statement.lineno
 
 
 @dataclass
@@ -109,10 +113,10 @@ class _Choice:
             return Found()
         if isinstance(statement, ast.While):
             return Found(
-                [], [] if inner.refused else [Interpreted(statement.lineno, source.text(statement), ())], inner.refused
+                [], [] if inner.refused else [Interpreted(statement, source.text(statement), ())], inner.refused
             )
         if most == 1:
-            return Found([], [Interpreted(statement.lineno, source.text(statement), why)])
+            return Found([], [Interpreted(statement, source.text(statement), why)])
         return Found([], [], inner.refused or [(statement, why)])
 
     def _region(self, statement: ast.For, control: Control, number: int) -> tuple[Region | None, tuple[Refusal, ...]]:

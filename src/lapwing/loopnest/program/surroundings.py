@@ -73,6 +73,7 @@ class Code:
     def of(tree: ast.FunctionDef, like: Callable[..., Any], given: Sequence[str] = ()) -> Code:
         """given: names of variables around the function beside those of ``like``."""
         bare = with_ends(copy.deepcopy(_without_what_runs_when_defined(tree)))
+        bare.name = "function itself"  # not a name that Python allows: its own may be that of a global
         names = (*like.__code__.co_freevars, *given)
         around = ast.parse("def around(): pass").body[0]
         assert isinstance(around, ast.FunctionDef)
@@ -83,7 +84,8 @@ class Code:
         compiled = compile(module, like.__code__.co_filename, "exec", flags, dont_inherit=True)
         outer = _code_in(compiled, "around")
         cells = dict(zip(like.__code__.co_freevars, like.__closure__ or (), strict=True))
-        return Code(_code_in(outer, tree.name), like, tuple(given), cells)
+        code = _code_in(outer, bare.name).replace(co_name=tree.name, co_qualname=like.__qualname__)
+        return Code(code, like, tuple(given), cells)
 
     def function(self, *values: Any, defaults: bool = True) -> Callable[..., Any]:
         """The function. values: of the given names. defaults: whether it has those of ``like``."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.errors import RefusedError
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import is_plain, share_memory
 
@@ -100,7 +101,13 @@ class Coherence:
                 return found
         if not isinstance(values, list | tuple | dict):
             self.look(values)
-        return values[index]
+        found = values[index]
+        if isinstance(values, DistributedArray) and isinstance(found, np.ndarray):
+            raise RefusedError(
+                f"a view of a DistributedArray of shape {values.shape} gets a name, and would not change with it. Pass a NumPy "
+                "array in its place, the same on every rank; or write .copy() behind the view."
+            )
+        return found
 
     def _copy_of(self, values: Array) -> _Copy:
         """The array's copy. No two of those that are kept have elements in common."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType
+from lapwing.runtime.arrays.elements import Elements
 from lapwing.runtime.arrays.layout import Layout, layout_of_blocks, nothing, rows_layout
 from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.saving import SavedFile
@@ -59,7 +60,7 @@ class OwnBlock:
     start: tuple[int, ...] | None
 
 
-class DistributedArray:
+class DistributedArray(Elements):
     """An array that nests leave distributed over the ranks of an MPI run.
 
     values: the whole NumPy array; on ranks other than the first None, or an equal one. comm: the ranks, an mpi4py
@@ -67,9 +68,10 @@ class DistributedArray:
     object wraps the array and nests update it in place. Raises RefusedError, on every rank, where values differ.
     ``zeros``, ``full``, ``from_function``, ``from_local`` and ``load`` make arrays that no rank has whole.
 
-    Creating it, passing it to a nest, ``numpy()`` and ``save()`` are collective: all ranks do them in the same order. It is
-    distributed by the first nest that uses it, and again only when a nest needs another distribution. A nest that is skewed,
-    or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every call.
+    Creating it, passing it to a nest, ``numpy()``, ``save()``, indexing and computing with it are collective: all ranks do them
+    in the same order. It is distributed by the first nest that uses it, and again only when a nest needs another distribution. A
+    nest that is skewed, or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every
+    call. What is indexed or computed with is brought together on every rank, and kept there until a nest writes to it.
     """
 
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
@@ -263,6 +265,27 @@ class DistributedArray:
         if self._may_differ and self._comm.allreduce(int(self._initial is None)):
             communicator.agree(self._comm, self._make)
             self._may_differ = False
+
+    def together(self) -> npt.NDArray[Any]:
+        """All elements on every rank, where they are kept until a nest writes to the array. Collective."""
+        if self._comm is None:
+            whole = self.whole
+            assert whole is not None
+            return whole
+        if not self._is_everywhere:
+            agree_on(Call(f"{self.name}, brought together"), "", self._comm)
+            self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
+        assert self._whole is not None
+        return self._whole
+
+    def replace(self, values: npt.NDArray[Any]) -> None:
+        """Take these elements in the place of its own; the same on every rank. Collective."""
+        if self._comm is None:
+            self.together()[...] = values
+            return
+        self._whole, self._is_everywhere = values, True
+        self._layout = self._local = self._initial = self._read = None
+        self._may_differ = False
 
     def numpy(self) -> npt.NDArray[Any] | None:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
