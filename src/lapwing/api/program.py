@@ -28,6 +28,13 @@ def _by_name(region: Any, make: MakeCall) -> Callable[..., Any]:
     return lambda *values: make(region, dict(zip(names, values, strict=True)))
 
 
+def _as_passed(returned: Any, wrapped: Mapping[int, DistributedArray]) -> Any:
+    """What is returned, with the DistributedArrays that were passed in the place of the arrays in them. wrapped: by identity."""
+    if isinstance(returned, tuple | list):
+        return type(returned)(_as_passed(one, wrapped) for one in returned)
+    return wrapped.get(id(returned), returned)
+
+
 @dataclass(eq=False)
 class ProgramOfNests:
     """nests: its regions, each a nest of its own, without choices."""
@@ -54,7 +61,9 @@ class ProgramOfNests:
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         sweeps = [loop.alone(nest) for loop in self.sweeps]
         calls = regions if make is _call else [_by_name(region, make) for region in regions]
-        return call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
+        returned = call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
+        wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
+        return _as_passed(returned, wrapped) if wrapped else returned
 
     def plan(
         self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, plan_region: PlanRegion | None = None

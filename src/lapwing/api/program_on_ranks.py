@@ -19,7 +19,7 @@ from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
-from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
 
@@ -50,15 +50,27 @@ def run_on_ranks(
     error: Exception | None = None
     try:
         result = call_by_name(driver, given, nest.python)
+    except DifferentCalls:
+        raise
     except Exception as raised:
         error = raised
-    ending = "nothing" if error is None else type(error).__name__
-    values = (("what it raises", ending), ("arrays to be brought together", str(coherence.behind)))
-    agree_on(Call(f"the end of {nest.name}", nest.where, values=values), "Every rank does the same.", comm)
-    coherence.look_at_all()
+    _end(nest, coherence, error, comm)
     if error is not None:
         raise error
     return result
+
+
+def _end(nest: PlannedNest, coherence: Coherence, error: Exception | None, comm: Any) -> None:
+    """Bring all arrays up to date, where all ranks have come to the same end. Collective."""
+    what = f"the end of {nest.name}"
+    if error is not None:
+        what += f", which raised {type(error).__name__}: {error}"
+    values = (("how many arrays to bring together", str(coherence.behind)),)
+    try:
+        agree_on(Call(what, nest.where, values=values), "Every rank does the same.", comm)
+    except DifferentCalls as different:
+        raise error or different from different
+    coherence.look_at_all()
 
 
 class _RegionCall:
