@@ -39,6 +39,7 @@ lapwing.schedule
 lapwing.store.files
 lapwing.units
 lapwing.loopnest.frontend
+lapwing.loopnest.program
 lapwing.machine
 lapwing.overlap.ir
 lapwing.store
@@ -57,7 +58,6 @@ lapwing.overlap.languages.fortran
 lapwing.overlap.languages
 lapwing.overlap.dataflow
 lapwing.tiling
-lapwing.loopnest.program
 lapwing.codegen
 lapwing.overlap.analysis.memory
 lapwing.overlap.emission
