@@ -184,7 +184,11 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
     environment = dict(os.environ)
     nest = load_nest(job.target)
     problem_settings(nest, job.settings)
-    if nest.program is None:
+    if nest.program is not None:
+        from lapwing.session.programs import check_options
+
+        check_options(job, nest)
+    else:
         _ = nest.skew  # refuses what cannot be tiled
         options.check_grid_fits(nest, job.grid)
     progress = ProgressBar()

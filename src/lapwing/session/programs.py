@@ -34,7 +34,6 @@ def run_program(job: Job, nest: Nest, given: Mapping[str, Any], comm: Any | None
     given: those, on the first rank; on others what is distributed. comm, emit: as for ``run_session``. The report is given on the
     first rank, None elsewhere. Raises LapwingError, on every rank the same.
     """
-    check_options(job, nest)
     whole = whole_arrays(given)
     bench = on_first(comm, lambda: _Bench.prepare(job, nest, whole, comm, emit))
     variants = [
