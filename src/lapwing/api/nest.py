@@ -33,7 +33,10 @@ class Nest(PlannedNest):
     ``nest.python`` is that function, the definition of what is right. Calling the nest runs it: in this process, or on
     all ranks of an MPI run. ``nest.dependences`` are its dependences, ``nest.plan(...)`` says how it would run.
 
-    A function that is no supported nest is refused when it is used as one, not before: making the nest raises nothing, and
+    A function of several nests, or with other statements around them, is a *program*: Python runs those, and ``nest.regions`` are
+    the nests. It is called and planned in the same way.
+
+    A function that is neither is refused when it is used as one, not before: making the nest raises nothing, and
     ``nest.python`` can be called.
     """
 
@@ -282,6 +285,9 @@ class Nest(PlannedNest):
         first leaves an argument to that one. A DistributedArray stays distributed.
         Raises, on every rank the same, RefusedError before anything runs, also where ranks pass different arguments;
         BuildError; or RunError. Arrays are as they were then.
+
+        A program returns what its function returns, and raises what that raises, too; arrays are then as they were before the
+        region that failed.
         """
         origin = self._origin
         parsed = origin._parsed
@@ -304,7 +310,7 @@ class Nest(PlannedNest):
 
 
 def nest(function: Callable[..., Any]) -> Nest:
-    """Make a loop nest of a plain Python function.
+    """Make a loop nest, or a program of several, of a plain Python function.
 
     The function is parsed, never executed, and not before it is used as a nest: what is not supported is refused then, by
     file and line. Raises RefusedError for what is not a plain function at all, such as a class.
