@@ -37,7 +37,7 @@ from lapwing.machine import stored
 from lapwing.machine.document import from_document, links_document, links_from, to_document
 from lapwing.machine.machine import Curve, Quantity
 from lapwing.planner.choose import Wishes
-from lapwing.trace.events import EVENT, PHASES
+from lapwing.trace.events import ACTIVITIES, EVENT
 
 LIMIT = scaled(200)  # seconds for one command, builds included
 
@@ -201,9 +201,14 @@ def test_copies_and_operations_are_found_again() -> None:
 
 
 def test_times_of_a_trace() -> None:
-    def event(phase: str, begin: float, seconds: float, thread: int = 0) -> Any:
+    def event(activity: str, begin: float, seconds: float, thread: int = 0) -> Any:
         found = np.zeros(1, EVENT)
-        found["phase"], found["begin"], found["seconds"], found["thread"] = PHASES.index(phase), begin, seconds, thread
+        found["activity"], found["begin"], found["seconds"], found["thread"] = (
+            ACTIVITIES.index(activity),
+            begin,
+            seconds,
+            thread,
+        )
         return found
 
     events = np.concatenate([

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.schedule.disk_ring import DiskPipeline, disk_timeline
-from lapwing.trace.events import PHASES
+from lapwing.trace.events import ACTIVITIES
 from lapwing.trace.foreseen import foreseen_on_disk
 
 ONE = DiskPipeline(
@@ -105,6 +105,6 @@ def test_as_a_trace(pipeline: DiskPipeline) -> None:
     for trace in traces:
         own = [trace.times[name] for name in ("compute", "wait", "disk")]
         assert sum(own) == pytest.approx(trace.times["total"])
-        reads = trace.events[trace.events["phase"] == PHASES.index("read")]
+        reads = trace.events[trace.events["activity"] == ACTIVITIES.index("read")]
         assert len(reads) == pipeline.passes * pipeline.slabs
         assert trace.times["compute"] == pytest.approx(pipeline.sweeps * pipeline.slabs * pipeline.compute)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, EVENT, UNDER_WAY, RankTrace, RunTrace
 
 Event = dict[str, Any]
 
 
-def event(phase: str, begin: float, end: float, **more: Any) -> Event:
+def event(activity: str, begin: float, end: float, **more: Any) -> Event:
     """One event; seconds are all of it, peer is nobody and bytes are none unless said otherwise."""
-    return {"phase": phase, "begin": begin, "end": end, "seconds": end - begin, "peer": -1, **more}
+    return {"activity": activity, "begin": begin, "end": end, "seconds": end - begin, "peer": -1, **more}
 
 
 def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0.0, **more: Any) -> RankTrace:
@@ -23,19 +23,19 @@ def rank_of(number: int, events: Iterable[Event], total: float, begin: float = 0
     array = np.zeros(len(listed), dtype=EVENT)
     for k, given in enumerate(listed):
         for name, value in given.items():
-            array[k][name] = PHASES.index(value) if name == "phase" else value
-    spent = {p: sum(e["seconds"] for e in listed if e["phase"] == p) for p in PHASES if p not in UNDER_WAY}
-    computed = [e for e in listed if e["phase"] == "compute"]
+            array[k][name] = ACTIVITIES.index(value) if name == "activity" else value
+    spent = {p: sum(e["seconds"] for e in listed if e["activity"] == p) for p in ACTIVITIES if p not in UNDER_WAY}
+    computed = [e for e in listed if e["activity"] == "compute"]
     first = min((e["begin"] for e in computed), default=begin)
     last = max((e["end"] for e in computed), default=begin)
     steady = [e for e in listed if first <= e["begin"] and e["end"] <= last]
-    arrived = [e for e in listed if e["phase"] == "transfer"]
+    arrived = [e for e in listed if e["activity"] == "transfer"]
     times = {
         "total": total, "cpu_lost": 0.0, **spent, "fill": first - begin, "drain": begin + total - last if computed else 0.0,
         "exposed": sum(e.get("exposed", 0.0) for e in steady),
         "messages": len(arrived), "bytes": sum(e.get("bytes", 0) for e in arrived),
-        "read_bytes": sum(e.get("bytes", 0) for e in listed if e["phase"] == "read"),
-        "written_bytes": sum(e.get("bytes", 0) for e in listed if e["phase"] == "write"),
+        "read_bytes": sum(e.get("bytes", 0) for e in listed if e["activity"] == "read"),
+        "written_bytes": sum(e.get("bytes", 0) for e in listed if e["activity"] == "write"),
         "disk_busy": 0.0,
     }  # fmt: skip
     dropped = more.pop("dropped", 0)
@@ -133,8 +133,8 @@ class _Rank:
         self.sent.append(self.clock)
         self._add("post", step, self.SMALL, peer=self.number + 1, bytes=self.BYTES)
 
-    def _add(self, phase: str, step: int, length: float, **more: Any) -> None:
-        self.events.append(event(phase, self.clock, self.clock + length, step=step, **more))
+    def _add(self, activity: str, step: int, length: float, **more: Any) -> None:
+        self.events.append(event(activity, self.clock, self.clock + length, step=step, **more))
         self.clock += length
 
 

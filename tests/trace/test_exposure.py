@@ -31,9 +31,9 @@ def random_trace(seed: int) -> RunTrace:
         held_up = 4e-3 if rng.random() < 0.1 else 0.0
         return float(rng.exponential(mean)) + held_up
 
-    def add(rank: int, phase: str, seconds: float, step: int, **more: float) -> None:
+    def add(rank: int, activity: str, seconds: float, step: int, **more: float) -> None:
         begin = float(clocks[rank])
-        events[rank].append(event(phase, begin, begin + seconds, step=step, **more))
+        events[rank].append(event(activity, begin, begin + seconds, step=step, **more))
         clocks[rank] += seconds
 
     for step in range(int(rng.integers(1, 12))):

@@ -9,7 +9,7 @@ import pytest
 
 from lapwing.schedule.pipeline import Channel, Engine, Pipeline
 from lapwing.schedule.timeline import timeline
-from lapwing.trace.events import PHASES
+from lapwing.trace.events import ACTIVITIES
 from lapwing.trace.foreseen import foreseen
 
 
@@ -32,7 +32,7 @@ def test_events_follow_each_other_and_end_with_the_timeline(engine: Engine) -> N
         assert events["end"][-1] == exact.end[number, -1] == rank.times["total"]
         assert rank.times["compute"] == pytest.approx(pipeline.compute[number, 0] * 20)
         assert events["seconds"].sum() == pytest.approx(rank.times["total"])
-        waited = events[events["phase"] == PHASES.index("wait")]
+        waited = events[events["activity"] == ACTIVITIES.index("wait")]
         if engine == "overlap":
             assert waited["seconds"].sum() == pytest.approx(exact.waits[number])
 

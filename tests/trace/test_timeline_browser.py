@@ -137,7 +137,7 @@ def test_the_timeline_of_four_engines_stands_on_the_first_screen(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_phase_is_drawn_in_both_schemes(page: Chromium, tmp_path: Path, scheme: str) -> None:
+def test_every_activity_is_drawn_in_both_schemes(page: Chromium, tmp_path: Path, scheme: str) -> None:
     page.scheme(scheme)
     page.run("show(0.01, 0.013)")
     page.settle()

@@ -26,7 +26,7 @@ from made_traces import event, many_events, out_of_core, pipeline, rank_of, run_
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.trace import timeline
-from lapwing.trace.events import PHASES, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, RankTrace, RunTrace
 from lapwing.trace.exposure import exposed_seconds
 from lapwing.trace.messages import needed_by, sent_by
 from lapwing.trace.metrics import NOISE_SECONDS, hidden, metrics
@@ -186,14 +186,14 @@ def test_text_and_json_say_the_same() -> None:
 def test_messages_are_matched_in_order() -> None:
     ranks = pipeline("overlap", ranks=3, steps=5).ranks
     for receiver, senders in zip(ranks, sent_by(ranks), strict=True):
-        transfers = np.flatnonzero(receiver.events["phase"] == PHASES.index("transfer"))
+        transfers = np.flatnonzero(receiver.events["activity"] == ACTIVITIES.index("transfer"))
         assert len(transfers) == (0 if receiver.rank == 0 else 5)
         needs = needed_by(receiver)
         for k, transfer in enumerate(transfers):
             post = ranks[receiver.rank - 1].events[senders[transfer]]
-            assert (PHASES[post["phase"]], post["step"]) == ("post", k)
+            assert (ACTIVITIES[post["activity"]], post["step"]) == ("post", k)
             unpack = receiver.events[needs[transfer]]
-            assert (PHASES[unpack["phase"]], unpack["step"]) == ("unpack", k)
+            assert (ACTIVITIES[unpack["activity"]], unpack["step"]) == ("unpack", k)
         others = np.setdiff1d(np.arange(len(senders)), transfers)
         assert (senders[others] == -1).all()
         assert (needs[others] == -1).all()
@@ -214,7 +214,7 @@ def test_messages_without_posts_come_from_packs() -> None:
     receiver = rank_of(1, [event("transfer", 4, 4.5, peer=0), event("compute", 4.5, 5)], total=5)
     ((), (senders)), needs = ([], sent_by([sender, receiver])[1]), needed_by(receiver)
     assert sender.events[senders[0]]["step"] == 1
-    assert PHASES[receiver.events[needs[0]]["phase"]] == "compute"
+    assert ACTIVITIES[receiver.events[needs[0]]["activity"]] == "compute"
 
 
 def test_messages_of_ranks_that_are_not_in_the_trace() -> None:
@@ -452,7 +452,7 @@ def test_pages_hold_all_events() -> None:
     run = pipeline("overlap", steps=30)
     data = _Page(timeline_page([run])).data["runs"][0]
     begin, length = column(data, "begin", "<u4"), column(data, "length", "<u4")
-    phase, step, link = column(data, "phase", "u1"), column(data, "step", "<i4"), column(data, "link", "<i4")
+    activity, step, link = column(data, "activity", "u1"), column(data, "step", "<i4"), column(data, "link", "<i4")
     assert len(begin) == sum(len(rank.events) for rank in run.ranks)
     for rank, shown in zip(run.ranks, data["ranks"], strict=True):
         for track, expected in zip(shown["tracks"], tracks_of(rank), strict=True):
@@ -460,11 +460,11 @@ def test_pages_hold_all_events() -> None:
             events = rank.events[expected.events]
             np.testing.assert_allclose(begin[part] * data["unit"], events["begin"], atol=2e-9)
             np.testing.assert_allclose(length[part] * data["unit"], events["end"] - events["begin"], atol=3e-9)
-            assert (phase[part] == events["phase"]).all()
+            assert (activity[part] == events["activity"]).all()
             assert (step[part] == events["step"]).all()
     linked = np.flatnonzero(link >= 0)
     assert len(linked) == 30
-    assert {PHASES[p] for p in phase[link[linked]]} == {"post"}
+    assert {ACTIVITIES[p] for p in activity[link[linked]]} == {"post"}
     assert (begin[link[linked]] == begin[linked]).all()
 
 

@@ -50,7 +50,7 @@ from lapwing.tiling.faces import Faces, faces_of, loop_offsets
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
-from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, EVENT, UNDER_WAY, RankTrace, RunTrace
 from lapwing.units import duration
 
 GRACE_SECONDS = 5.0  # for the ranks to agree that the plain loop raises; then the run is ended everywhere
@@ -631,7 +631,7 @@ def _by_name(times: native.Times) -> dict[str, float]:
             *("messages", "bytes", "read_bytes", "written_bytes"),
         )
     }
-    return {**found, **{name: times.phase[k] for k, name in enumerate(PHASES) if name not in UNDER_WAY}}
+    return {**found, **{name: times.activity[k] for k, name in enumerate(ACTIVITIES) if name not in UNDER_WAY}}
 
 
 def _max() -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# In the order of lw_phase in lapwing.h. "transfer" is a message on its way: from when its sender sent it to when this rank
+# In the order of lw_activity in lapwing.h. "transfer" is a message on its way: from when its sender sent it to when this rank
 # saw that it had arrived, "read" and "write" are slabs of arrays on their way from the disk and to it. The others are what
 # the rank itself did: "disk" is a wait for it.
-PHASES = ("compute", "pack", "unpack", "post", "wait", "poll", "transfer", "disk", "read", "write")
-UNDER_WAY = ("transfer", "read", "write")  # phases that are not the rank's own time
+ACTIVITIES = ("compute", "pack", "unpack", "post", "wait", "poll", "transfer", "disk", "read", "write")
+UNDER_WAY = ("transfer", "read", "write")  # activities that are not the rank's own time
 
 # lw_event of lapwing.h. begin and end are seconds of one clock for all ranks. seconds is the time spent: less than
 # end - begin where a step's slices and polls alternate. thread is 0 for the computing thread, 1 for the helper. peer is the
@@ -27,7 +27,7 @@ EVENT = np.dtype(
         ("sweep", np.int64),
         ("step", np.int64),
         ("bytes", np.int64),
-        ("phase", np.int32),
+        ("activity", np.int32),
         ("thread", np.int32),
         ("peer", np.int32),
         ("padding", np.int32),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lapwing.trace.events import PHASES, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, RankTrace, RunTrace
 from lapwing.trace.messages import TRANSFER, sent_by
 from lapwing.trace.metrics import Metrics, metrics
 from lapwing.trace.tracks import Track, tracks_of
@@ -88,8 +88,8 @@ class _Group:
             begin, end = self._nanoseconds(event["begin"]), self._nanoseconds(event["end"])
             yield {
                 "ph": "X",
-                "name": PHASES[event["phase"]],
-                "cat": PHASES[event["phase"]],
+                "name": ACTIVITIES[event["activity"]],
+                "cat": ACTIVITIES[event["activity"]],
                 **_placed(place, begin),
                 "dur": (end - begin) / 1000,
                 "args": _arguments(event),
@@ -135,5 +135,5 @@ def _arguments(event: Any) -> dict[str, Any]:
     if event["bytes"] > 0:
         arguments["bytes"] = int(event["bytes"])
     if event["peer"] >= 0:
-        arguments["from rank" if event["phase"] == TRANSFER else "other rank"] = int(event["peer"])
+        arguments["from rank" if event["activity"] == TRANSFER else "other rank"] = int(event["peer"])
     return arguments

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.trace.events import PHASES, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, RankTrace, RunTrace
 from lapwing.trace.messages import sent_by
 from lapwing.trace.metrics import MEANINGS, SHARES, DiskFigures, Metrics, metrics
 from lapwing.trace.tracks import tracks_of
@@ -42,7 +42,7 @@ def timeline_page(runs: Sequence[RunTrace], figures: Sequence[Metrics] | None = 
         "figures": _figures_table(runs, figures),
         "switches": _switches(runs) + _predicted_switch(runs),
         "tables": "".join(_table(run, figure) for run, figure in zip(runs, figures, strict=True)),
-        "data": _script_json({"phases": PHASES, "runs": shown}),
+        "data": _script_json({"activities": ACTIVITIES, "runs": shown}),
         "style": _template("timeline.css"),
         "script": _template("timeline.js"),
     }
@@ -164,7 +164,7 @@ class _Columns:
             "step": events["step"].astype(np.int32),
             "bytes": np.clip(events["bytes"], 0, 2**32 - 1).astype(np.uint32),
             "peer": events["peer"].astype(np.int32),
-            "phase": events["phase"].astype(np.uint8),
+            "activity": events["activity"].astype(np.uint8),
             "link": links.astype(np.int32),
         }
         for name, column in columns.items():

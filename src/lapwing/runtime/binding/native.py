@@ -12,7 +12,7 @@ from typing import Any
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
-from lapwing.trace.events import PHASES
+from lapwing.trace.events import ACTIVITIES
 
 MAX_LOOPS = 8
 ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
@@ -165,7 +165,7 @@ class Times(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "disk_busy", "cpu_lost")),
-        ("phase", ctypes.c_double * len(PHASES)),
+        ("activity", ctypes.c_double * len(ACTIVITIES)),
         *((name, ctypes.c_int64) for name in ("messages", "bytes", "read_bytes", "written_bytes")),
     ]
 

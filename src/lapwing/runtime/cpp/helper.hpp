@@ -188,7 +188,7 @@ private:
 
     void rest(Position at) {
         transport_.poll(at, helper_trace_);
-        helper_trace_.times().phase[LW_POLL] += helper_trace_.lap();
+        helper_trace_.times().activity[LW_POLL] += helper_trace_.lap();
         if (rules_.spin) {
             relax();
         } else if (waiting_.load(std::memory_order_relaxed)) {

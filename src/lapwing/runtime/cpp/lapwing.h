@@ -161,7 +161,7 @@ typedef struct lw_disk {
 /* What a rank did in an interval of its time; LW_TRANSFER is a message on its way, from when it was sent to when this
  * rank saw that it had come. LW_DISK is a wait for the disk, LW_READ and LW_WRITE are slabs on their way from it and to
  * it. */
-typedef enum lw_phase {
+typedef enum lw_activity {
     LW_COMPUTE = 0,
     LW_PACK = 1,
     LW_UNPACK = 2,
@@ -172,8 +172,8 @@ typedef enum lw_phase {
     LW_DISK = 7,
     LW_READ = 8,
     LW_WRITE = 9,
-    LW_PHASES = 10
-} lw_phase;
+    LW_ACTIVITIES = 10
+} lw_activity;
 
 /* Times are seconds of one clock for all ranks. seconds is what was spent: less than end - begin where slices of a step
  * and polls alternate. exposed is the part of a wait in which a message was on its way: waiting for a rank that has not
@@ -181,7 +181,7 @@ typedef enum lw_phase {
 typedef struct lw_event {
     double begin, end, seconds, exposed;
     int64_t sweep, step, bytes;
-    int32_t phase, thread, peer, padding;
+    int32_t activity, thread, peer, padding;
 } lw_event;
 
 /* Room for events; events beyond it are counted, not kept. */
@@ -190,14 +190,14 @@ typedef struct lw_trace {
     int64_t capacity, count;
 } lw_trace;
 
-/* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
+/* Where the time of one rank went, in seconds, by lw_activity (transfers apart); exposed counts from the first to the last
  * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
  * those that were sent, read_bytes and written_bytes those that came from the disk and went there, and disk_busy is how
  * long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for the
  * disk alone, wanted a CPU and had none. */
 typedef struct lw_times {
     double begin, total, fill, drain, exposed, disk_busy, cpu_lost;
-    double phase[LW_PHASES];
+    double activity[LW_ACTIVITIES];
     int64_t messages, bytes, read_bytes, written_bytes;
 } lw_times;
 
