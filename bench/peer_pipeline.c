@@ -64,8 +64,9 @@ static int64_t bytes_of(const pipeline *p, const lw_channel *channel, int64_t ti
 }
 
 static lw_box in_sweep(const pipeline *p, lw_box box, int64_t sweep) {
-    for (int64_t k = 0; k < p->program->sweep_depth; ++k) {
-        box.lo[k] = p->program->sweep_points[sweep * p->program->sweep_depth + k];
+    const lw_phase *phase = p->program->phase; /* the only one */
+    for (int64_t k = 0; k < phase->sweep_depth; ++k) {
+        box.lo[k] = phase->sweep_points[sweep * phase->sweep_depth + k];
         box.hi[k] = box.lo[k] + 1;
     }
     return box;

@@ -539,10 +539,12 @@ def test_tables_are_read_as_they_were() -> None:
 def test_the_tables_know_all_of_a_program() -> None:
     """A new field of lw_program has to be exported as well; what is out of core is refused."""
     known = (
-        "loops sweep_depth sweeps steps batch apart slice_grain slice_loop sweep_points step_boxes incoming outgoing "
+        "phases sweeps steps batch apart phase step_boxes incoming outgoing "
         "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps"
     )
+    of_phase = "loops sweep_depth slice_grain slice_loop slices_rows sweep_points first_step rewrites"
     assert [name for name, *_ in native.Program._fields_] == known.split()
+    assert [name for name, *_ in native.Phase._fields_] == of_phase.split()
     assert {name for name, *_ in native.Options._fields_} == {
         "engine", "comm", "dry", "split_bytes", "helper_cpu", "spin", "slice_seconds", "clock_offset", "patience_seconds",
         "grace_seconds", "disk",

@@ -27,7 +27,7 @@ from processes import WITH_HELPERS, default_signals
 import lapwing as lw
 from lapwing.api.run import run
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime import execute
+from lapwing.runtime import execute, runner
 from lapwing.runtime.arrays import segments
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.mpi.patience import patience_seconds
@@ -106,7 +106,7 @@ MOMENTS = {  # modules and the functions in them that a rank comes to
     "the first rank plans": (communicator, "join"),
     "building": (execute, "tile_library"),
     "arrays are scattered": (execute, "scatter_stores"),
-    "the run begins": (execute, "join"),
+    "the run begins": (runner, "join"),
 }
 
 
@@ -160,7 +160,7 @@ def helper_on(*cpus: str) -> None:
 @scenario
 def helper_cannot_be_pinned() -> None:
     """The CPU goes away after it was chosen."""
-    execute.helper_cpu = lambda tuning, place: 5000
+    runner.helper_cpu = lambda tuning, place: 5000
     smooth.using(engine="helper")(np.ones((40, 30)), 3)
     print("done", flush=True)
 

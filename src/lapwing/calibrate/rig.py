@@ -89,7 +89,7 @@ class Rig:
         arrays = {a.name: _stand_in(bound, a.name, engine == "onesided" and self._shares_memory) for a in bound.arrays}
         neighbours: Neighbours | None = None
         if engine == "onesided" and ranks > 1:
-            neighbours = join_neighbours(program, arrays, bound.nest.written, self.comm)
+            neighbours = join_neighbours(program, arrays, bound.nest.written, [list(arrays)], self.comm)
         scalars = (native.Scalar * 1)(native.Scalar(f=seconds_per_point))
         table = (native.Array * 1)(*(native.array_at(a.origin, a.strides, a.array.shape) for a in arrays.values()))
         tile = native.Tile(table, scalars, scalars, 0)

@@ -90,7 +90,10 @@ def make_plan(
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
     tile = wishes.tile
     if tile is None:
-        tile = _default_tile(time, block, mapping, partition.grid)
+        if mapping is None:
+            tile = time.tile(block, partition.grid, POINTS_A_TILE)
+        else:
+            tile = default_tile(block, mapping, partition.grid)
         if partition.ranks > 1:
             points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
             reasons.append(f"tiles of {tile}: about {points:,} points a step")
@@ -167,9 +170,8 @@ def _check_several_writes(bound: BoundNest) -> None:
             )
 
 
-def _default_tile(time: AlongTime, block: tuple[int, ...], mapping: int | None, grid: tuple[int, ...]) -> int:
-    if mapping is None:
-        return time.tile(block, grid, POINTS_A_TILE)
+def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int]) -> int:
+    """The height of tiles along a space loop where nothing is known of the machine."""
     extent = block[mapping]
     if math.prod(grid) == 1:
         return extent

@@ -88,11 +88,11 @@ class _Group:
             begin, end = self._nanoseconds(event["begin"]), self._nanoseconds(event["end"])
             yield {
                 "ph": "X",
-                "name": ACTIVITIES[event["activity"]],
+                "name": _name(rank, event),
                 "cat": ACTIVITIES[event["activity"]],
                 **_placed(place, begin),
                 "dur": (end - begin) / 1000,
-                "args": _arguments(event),
+                "args": _arguments(rank, event),
             }
 
     def _arrows(self) -> Iterator[dict[str, Any]]:
@@ -126,8 +126,14 @@ def _metadata(kind: str, process: int, thread: int = 0, **arguments: Any) -> dic
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": arguments}
 
 
-def _arguments(event: Any) -> dict[str, Any]:
-    arguments: dict[str, int | float] = {"sweep": int(event["sweep"]), "step": int(event["step"])}
+def _name(rank: RankTrace, event: Any) -> str:
+    """What is done, and of a program with several phases in which of them."""
+    phase = f" in {rank.phase_names[event['phase']]}" if rank.phase_names else ""
+    return ACTIVITIES[event["activity"]] + phase
+
+
+def _arguments(rank: RankTrace, event: Any) -> dict[str, Any]:
+    arguments: dict[str, int | float] = {"sweep": int(event["sweep"]), "step": int(rank.steps_of_phases(event))}
     if event["seconds"] < event["end"] - event["begin"] - 1e-9:
         arguments["spent us"] = round(float(event["seconds"]) * 1e6, 3)
     if event["exposed"] > 0:

@@ -11,7 +11,7 @@ const ALL_LANES = 32; // pixels of a rank's messages on their way, however many 
 const HEIGHTS = { "heading": 34, "gap": 9, "compute": 20, "communication": 12, "helper thread": 12, "reads": 9, "writes": 9 };
 const COLUMNS = {
   begin: Uint32Array, length: Uint32Array, idle: Uint32Array, exposed: Uint32Array, sweep: Int32Array, step: Int32Array,
-  bytes: Uint32Array, peer: Int32Array, activity: Uint8Array, link: Int32Array,
+  phase: Uint16Array, bytes: Uint32Array, peer: Int32Array, activity: Uint8Array, link: Int32Array,
 };
 
 const page = JSON.parse(document.getElementById("data").textContent);
@@ -27,7 +27,7 @@ const LEGEND = [
 ];
 
 const DISK = ["disk", "read", "write"];
-const PHASE_NAMES = {
+const ACTIVITY_NAMES = {
   "transfer": "message on its way", "disk": "wait for the disk", "read": "slab being read", "write": "slab being written",
 };
 
@@ -287,7 +287,7 @@ function drawSteps(pen, row, scale, from) {
       continue;
     }
     const a = Math.max(left, GUTTER), b = Math.min(left + size, right);
-    const text = [`step ${run.step[event]}`, `${run.step[event]}`].find((one) => pen.measureText(one).width < b - a - 8);
+    const text = [stepName(run, event), `${run.step[event]}`].find((one) => pen.measureText(one).width < b - a - 8);
     if (text) pen.fillText(text, (a + b) / 2, row.y + row.height / 2 + 0.5);
     ++drawn;
   }
@@ -617,9 +617,14 @@ function fillTooltip({ row, event, near }) {
   if (near > 3) tooltip.append(`${near > 9999 ? "thousands of" : near} events share this pixel: zoom in`);
 }
 
+// Of a program with several phases, with the name of the one that the step belongs to.
+function stepName(run, event) {
+  return `${run.phases.length ? `${run.phases[run.phase[event]]}, ` : ""}step ${run.step[event]}`;
+}
+
 function activityName(run, event) {
   const name = page.activities[run.activity[event]];
-  return PHASE_NAMES[name] ?? name;
+  return ACTIVITY_NAMES[name] ?? name;
 }
 
 function facts(run, event) {
@@ -632,11 +637,13 @@ function facts(run, event) {
   if (idle > 0.02 * length) found.push(["of which spent", duration(length - idle)]);
   if (activity === WAIT) found.push(["message on its way", duration(run.exposed[event] * run.unit)]);
   if (activity === TRANSFER) {
-    found.push(["from", `rank ${run.peer[event]}${sender < 0 ? "" : `, sweep ${run.sweep[sender]}, step ${run.step[sender]}`}`]);
-    found.push(["seen in", `sweep ${run.sweep[event]}, step ${run.step[event]}`]);
+    found.push(["from", `rank ${run.peer[event]}${sender < 0 ? "" : `, sweep ${run.sweep[sender]}, ${stepName(run, sender)}`}`]);
+    found.push(["seen in", `sweep ${run.sweep[event]}, ${stepName(run, event)}`]);
   } else {
     const slab = ["read", "write"].includes(page.activities[activity]);
-    found.push(["sweep", run.sweep[event]], [slab ? "slab" : "step", run.step[event]]);
+    found.push(["sweep", run.sweep[event]]);
+    if (run.phases.length) found.push(["phase", run.phases[run.phase[event]]]);
+    found.push([slab ? "slab" : "step", run.step[event]]);
     if (run.peer[event] >= 0) found.push(["other rank", run.peer[event]]);
   }
   if (run.bytes[event] > 0) found.push(["bytes", run.bytes[event].toLocaleString("en")]);

@@ -72,8 +72,8 @@ OneSided transport_of(const Courier &courier, std::int64_t rank, const AllWires 
     return {courier, std::move(incoming), std::move(outgoing), nullptr, nullptr};
 }
 
-// What a rank has been told of its passes, by whichever of its threads: it asks before it writes one. Relaxed: the rank's
-// threads are not to be ordered by what they tell.
+// What a rank has been told of its passes, by whichever of its threads: it asks before it writes one. Relaxed: the
+// rank's threads are not to be ordered by what they tell.
 struct Passes {
     std::atomic<std::int64_t> computed{0}, writable{0};
 };
@@ -81,7 +81,8 @@ struct Passes {
 constexpr std::size_t most_ranks = 8;
 std::array<Passes, most_ranks> passes_of_ranks;
 
-template <std::size_t rank> int notice(std::int64_t event, std::int64_t pass, std::uint64_t) {
+template <std::size_t rank>
+int notice(std::int64_t event, std::int64_t pass, std::uint64_t) {
     auto &[computed, writable] = passes_of_ranks[rank];
     constexpr auto relaxed = std::memory_order_relaxed;
     if (event == LW_PASS_COMPUTED && pass != computed.fetch_add(1, relaxed)) {
@@ -94,13 +95,14 @@ template <std::size_t rank> int notice(std::int64_t event, std::int64_t pass, st
     return 1;
 }
 
-template <std::size_t... rank> constexpr auto notices_of(std::index_sequence<rank...>) {
+template <std::size_t... rank>
+constexpr auto notices_of(std::index_sequence<rank...>) {
     return std::array{notice<rank>...};
 }
 constexpr auto notices = notices_of(std::make_index_sequence<most_ranks>());
 
 int run_rank(const Run &run, std::int64_t rank, const AllWires &all) {
-    Courier courier(run.program, run.module, run.tile, false);
+    Courier courier(run.program, run.modules, run.tiles, false);
     Trace trace(run.kept.capacity, 0, 0);
     OneSided transport = transport_of(courier, rank, all);
     if (run.options.engine == LW_HELPER) {
@@ -137,7 +139,7 @@ extern "C" int lw_run_threads(std::int64_t ranks, const lw_program *programs, co
                 disk.notice = asks != 0 ? notices.at(static_cast<std::size_t>(rank)) : nullptr;
                 own.disk = &disk;
             }
-            const Run run{programs[rank], *module, *tiles[rank], own, nullptr, trace, times};
+            const Run run{programs[rank], module, tiles[rank], own, nullptr, trace, times};
             try {
                 const int status = run_rank(run, rank, all);
                 if (status != LW_DONE) failures[static_cast<std::size_t>(rank)] = "status " + std::to_string(status);

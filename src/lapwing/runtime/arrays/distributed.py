@@ -19,8 +19,9 @@ from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, 
 from lapwing.runtime.arrays.saving import SavedFile
 from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.storage import LocalArray, allocate
-from lapwing.runtime.arrays.transfer import exchange, gather, intersection, pieces, scatter, sides, slices
+from lapwing.runtime.arrays.transfer import exchange, gather, pieces, scatter, sides, slices
 from lapwing.runtime.mpi import communicator
+from lapwing.tiling.boxes import intersection
 
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 

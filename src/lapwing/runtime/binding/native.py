@@ -74,28 +74,32 @@ class Part(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("step", "last_step", "bytes", "first_part", "parts")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("step", "free_step", "bytes", "first_part", "parts")]
 
 
 class Channel(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("peer", "lag", "depth", "largest", "first_message", "messages")),
+        *((name, ctypes.c_int64) for name in ("peer", "phase", "lag", "exchange", "depth")),
+        *((name, ctypes.c_int64) for name in ("largest", "first_message", "messages")),
         ("there", ctypes.c_void_p),
         ("pass_sweep", ctypes.c_int64),
+        ("peer_steps", ctypes.c_int64),
+    ]
+
+
+class Phase(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("loops", "sweep_depth", "slice_grain", "slice_loop", "slices_rows")),
+        ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
+        ("first_step", ctypes.c_int64),
+        ("rewrites", ctypes.c_int64),
     ]
 
 
 class Program(ctypes.Structure):
     _fields_ = [
-        ("loops", ctypes.c_int64),
-        ("sweep_depth", ctypes.c_int64),
-        ("sweeps", ctypes.c_int64),
-        ("steps", ctypes.c_int64),
-        ("batch", ctypes.c_int64),
-        ("apart", ctypes.c_int64),
-        ("slice_grain", ctypes.c_int64),
-        ("slice_loop", ctypes.c_int64),
-        ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
+        *((name, ctypes.c_int64) for name in ("phases", "sweeps", "steps", "batch", "apart")),
+        ("phase", ctypes.POINTER(Phase)),
         ("step_boxes", ctypes.POINTER(Box)),
         ("incoming", ctypes.c_int64),
         ("outgoing", ctypes.c_int64),
