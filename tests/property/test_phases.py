@@ -15,8 +15,8 @@ from random_phases import Program, bind, load_phases, plain_run, programs
 from randomness import first_seed, wanted
 from searching import search
 from simulated_phases import PhasedSimulation
-from test_random_nests import APART, DELAYS, PAIRS, Variant, check_worker
-from test_simulated_ranks import body_of, orders
+from simulated_ranks import body_of, orders
+from starting import APART, DELAYS, PAIRS, Variant, run_worker
 
 from lapwing.planner.phased import PhasedPlan, dimensions_to_cut, make_phased_plan
 from lapwing.planner.plan import ENGINES
@@ -24,7 +24,6 @@ from lapwing.tiling.partition import factorisations
 
 Order = Callable[[int], int]
 
-WORKER = Path(__file__).with_name("phase_worker.py")
 VARIANTS = {
     "2 ranks": Variant(2, 400),
     "4 ranks": Variant(4, 200, seed=1),
@@ -93,7 +92,7 @@ def test_bits_of_the_plain_loops_at_length(name: str, tmp_path: Path) -> None:
 
 
 def check_variant(variant: Variant, directory: Path) -> None:
-    report = check_worker(WORKER, variant, directory)
+    report = run_worker("phase_worker.py", variant, directory)
     if report["complete"]:
         assert report["cut"], "no program was divided"
         assert report["split"] + report["pipelined"] > 0

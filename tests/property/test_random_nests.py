@@ -10,16 +10,11 @@ from pathlib import Path
 
 import pytest
 from randomness import wanted
-from starting import DELAYS, Variant, run_worker
+from starting import APART, DELAYS, PAIRS, Variant, run_worker
 
 # Shares of the nests: many ranks on few cores take turns, so most nests are run on few. Whatever the number of ranks, every
 # nest is run on one first.
 SHARES = {1: 60, 2: 80, 3: 30, 4: 25, 6: 10}
-
-# MPICH can be told to take ranks of one machine for those of several nodes, so that they talk over TCP.
-OVER_TCP = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "MPIR_CVAR_CH4_NETMOD": "ofi"}
-APART = {"MPIR_CVAR_NOLOCAL": "1", **OVER_TCP}
-PAIRS = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", "LAPWING_PATIENCE": "120", **OVER_TCP}
 
 VARIANTS = {
     "delays, 2 ranks": Variant(2, 500, DELAYS, 1),

@@ -165,7 +165,7 @@ def many_events(count: int) -> RunTrace:
     events["end"] = np.cumsum(lengths)
     events["begin"] = events["end"] - lengths
     events["seconds"] = lengths
-    events["phase"] = np.arange(count) % 2 * PHASES.index("post")
+    events["activity"] = np.arange(count) % 2 * ACTIVITIES.index("post")
     events["step"] = np.arange(count) // 2
     events["peer"] = 1
     whole = rank_of(0, [], total=float(events["end"][-1]))

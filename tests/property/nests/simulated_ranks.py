@@ -8,11 +8,14 @@ touching one is an error. What engines may do at different times is done as late
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypothesis import strategies as st
+from random_nests import Case
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
@@ -26,6 +29,29 @@ Element = tuple[int, ...]
 Point = tuple[int, ...]
 Body = Callable[[Point, dict[str, "Local"]], None]
 Slabs = deque[list[object]]
+
+
+def body_of(case: Case) -> Body:
+    """The statements of the innermost loop as a function of a point and a rank's arrays."""
+    lines = case.source.splitlines()
+    loops = [line.split()[1] for line in lines if line.lstrip().startswith("for ")]
+    depth = max(k for k, line in enumerate(lines) if line.lstrip().startswith("for "))
+    statements = [f"    {line.strip()}" for line in lines[depth + 1 :]]
+    unpacked = [f"    {a.name} = arrays[{a.name!r}]" for a in case.arrays]
+    text = [f"def body(point, arrays, {', '.join(['np', 'math', *(n for n, _ in case.scalars)])}):"]
+    text += [f"    {', '.join(loops)}, = point", *unpacked, *statements]
+    names: dict[str, object] = {}
+    exec("\n".join(text), names)
+    function = names["body"]
+    scalars = [value for _, value in case.scalars]
+    return lambda point, arrays: function(point, arrays, np, math, *scalars)  # type: ignore[operator]
+
+
+@st.composite
+def orders(draw: st.DrawFn) -> Callable[[int], int]:
+    """Which of the ranks that can go on does: any, or always one end of them, as far as it may."""
+    randomly = draw(st.randoms(use_true_random=False)).randrange
+    return draw(st.sampled_from([randomly, lambda count: 0, lambda count: count - 1]))
 
 
 class Local:

@@ -20,6 +20,10 @@ from lapwing.errors import BuildError
 
 HERE = Path(__file__).parent
 DELAYS = {"LAPWING_RUNTIME_DEFINES": "LAPWING_DELAYS"}
+# MPICH can be told to take ranks of one machine for those of several nodes, so that they talk over TCP.
+OVER_TCP = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "MPIR_CVAR_CH4_NETMOD": "ofi"}
+APART = {"MPIR_CVAR_NOLOCAL": "1", **OVER_TCP}
+PAIRS = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", "LAPWING_PATIENCE": "120", **OVER_TCP}
 # MPICH 5.0 does so now and then where ranks share memory with some and talk over TCP with others, after windows were used:
 # docs/architecture/ranks.md.
 LOST = "MPI has lost a message between them"
