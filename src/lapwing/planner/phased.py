@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.loopnest.dependences import Vector
+from lapwing.loopnest.dependences import Vector, inside_sweep
 from lapwing.planner.choose import MOST_RANKS, POINTS_A_TILE, default_tile
 from lapwing.planner.cuts import fits, is_count, pipelined
 from lapwing.planner.inner import choice_by_rule
@@ -19,7 +19,6 @@ from lapwing.planner.plan import ENGINES, SLICE_SECONDS
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.distribution import Dimension, Distribution, dimensions, distances
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.partition import balanced_cuts, factorisations, in_direction, weighted_cuts
 from lapwing.tiling.phases import PhasedFaces
 from lapwing.tiling.steps import PhaseTiling, Split

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.dependences import inside_sweep
 from lapwing.runtime.binding import native
 from lapwing.tiling.boxes import Box
 from lapwing.tiling.faces import Channel, Faces, Message
 from lapwing.tiling.inner import MOST_LANES
-from lapwing.tiling.legality import inside_sweep
 from lapwing.tiling.phases import PhasedFaces
 
 MOST_SWEEPS = 10_000_000  # each has its place in a table
