@@ -342,6 +342,10 @@ class PhasedFaces:
             for bound, faces in zip(self.phased.phases, self._faces, strict=True)
         )
 
+    def elements(self, phase: int, part: Part) -> Box:
+        """The elements of a part of a message that carries faces of a phase."""
+        return _image(self.phased.phases[phase], self._targets[phase][part.face], part.box)
+
     def touched(self, phase: int, rank: int, name: str) -> list[Box]:
         """The elements of an array that a rank's iterations of a phase touch."""
         known = self._touched.get((phase, rank, name))
@@ -398,9 +402,8 @@ class PhasedFaces:
         for channel in self.outgoing(rank):
             for message in channel.messages:
                 for part in message.parts if message.made == before else ():
-                    target = self._targets[channel.phase][part.face]
-                    carried = _image(self.phased.phases[channel.phase], target, part.box)
-                    if any(n == target.array and intersection(w, carried) is not None for n, w in written):
+                    name, carried = self.faces(channel.phase)[part.face].array, self.elements(channel.phase, part)
+                    if any(n == name and intersection(w, carried) is not None for n, w in written):
                         return True
         return False
 

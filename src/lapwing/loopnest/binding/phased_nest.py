@@ -8,7 +8,7 @@ from functools import cached_property
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
-from lapwing.loopnest.dependences import Dependence, find_dependences
+from lapwing.loopnest.dependences import Dependence
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class PhasedNest:
     @cached_property
     def dependences(self) -> tuple[tuple[Dependence, ...], ...]:
         """Those inside every phase. Raises RefusedError where distances inside a sweep are not constant."""
-        return tuple(find_dependences(bound.nest) for bound in self.phases)
+        return tuple(bound.analysis.dependences for bound in self.phases)
 
 
 def _sweeps(bound: BoundNest) -> int:
