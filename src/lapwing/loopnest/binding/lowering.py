@@ -130,18 +130,20 @@ class _Lowering(ExpressionLowering):
                 paths.append(_Arm(self.values, arm))
         self.is_reached = bool(paths)
         declared: list[t.TypedStatement] = []
-        self.values = self._joined(statement, paths, declared) if paths else before
+        self.values = self._joined(statement, before, paths, declared) if paths else before
         found += declared
         found.append(t.TypedIf(line, text, test, tuple(arms[0]), tuple(arms[1])))
 
-    def _joined(self, statement: ir.Statement, arms: Sequence[_Arm], declared: list[t.TypedStatement]) -> Values:
+    def _joined(
+        self, statement: ir.Statement, before: Values, arms: Sequence[_Arm], declared: list[t.TypedStatement]
+    ) -> Values:
         """The scalars' values where arms join; one that not every arm has set has none."""
         values: Values = {}
         for name in arms[0].values:
             if not all(name in arm.values for arm in arms):
                 continue
             ways = [arm.values[name] for arm in arms]
-            if all(way is ways[0] for way in ways):
+            if all(way is before.get(name) for way in ways):  # what an arm has set is known only inside it
                 values[name] = ways[0]
                 continue
             values[name] = None
@@ -344,6 +346,8 @@ class _Lowering(ExpressionLowering):
         else:
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
+            if weak and dtype.startswith("int"):
+                dtype = "int64"  # whatever a temporary was narrowed to
         if known is not None and (known.dtype, known.weak) != (dtype, weak):
             before, here = ScalarType(known.dtype, known.weak), ScalarType(dtype, weak)
             self._refuse(
