@@ -120,6 +120,8 @@ class Printer:
             case "carried":
                 limit = literal("int64", CARRIED_LIMIT)
                 return f"lw_fitting({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "assigned":
+                return f"(lw_assigned({operands[1]}, {node.trap}, trap) ? {operands[0]} : 0)"
             case "sqrt":
                 return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
             case "//" | "%":

@@ -247,6 +247,12 @@ LW_INLINE int64_t lw_fitting(int64_t x, int64_t low, int64_t high, int64_t id, i
     return x;
 }
 
+/* Whether a scalar has a value, which it must. */
+LW_INLINE bool lw_assigned(bool is_set, int64_t id, int64_t *trap) {
+    lw_note(!is_set, id, trap);
+    return is_set;
+}
+
 /* An index into an axis: negative ones count from the end, as in Python. */
 LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *trap) {
     const int64_t wrapped = index < 0 ? index + extent : index;
