@@ -29,7 +29,8 @@ class Scope:
 
     surroundings: globals, closure variables and builtins. inner_indices: of the inner loops that we are in. assigned_in_body: by
     any statement of the innermost body. carries_scalars: whether scalars keep their value from one iteration of the nest's
-    loops to the next: it has none. refused: names that something refused gives a value to: what they mean is not known, and
+    loops to the next: it has none. assigned_in_loop: by any statement of an inner loop that we are in: what one of its iterations
+    assigns, the next may read. refused: names that something refused gives a value to: what they mean is not known, and
     nothing is said about them.
     """
 
@@ -41,6 +42,7 @@ class Scope:
     temporaries: set[str] = field(default_factory=set)
     assigned_in_body: set[str] = field(default_factory=set)
     carries_scalars: bool = False
+    assigned_in_loop: frozenset[str] = frozenset()
     refused: set[str] = field(default_factory=set)
 
     @property
@@ -114,7 +116,8 @@ class ExpressionParser:
             raise Stopped
         if name in self.scope.loop_names:
             return ir.LoopIndex(name, line=line)
-        if name in self.scope.temporaries or (self.scope.carries_scalars and name in self.scope.assigned_in_body):
+        carried = self.scope.assigned_in_body if self.scope.carries_scalars else self.scope.assigned_in_loop
+        if name in self.scope.temporaries or (name in carried and name not in self.scope.setup_names):
             return ir.Temporary(name, line=line)
         if name in self.scope.assigned_in_body:
             if name in self.scope.setup_names:

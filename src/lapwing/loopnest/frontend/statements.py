@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import NoReturn
 
 from lapwing.loopnest import ir
@@ -111,10 +113,9 @@ class StatementParser(ExpressionParser):
     def _while(self, node: ast.While, accumulators: tuple[str, ...]) -> list[ir.Statement]:
         if node.orelse:
             self._refuse_else(node, "while")
-        test = self._unless_refused(node.test)
-        self.inner_loops += 1
-        body = self.block(node.body, accumulators)
-        self.inner_loops -= 1
+        with self._inside(node):
+            test = self._unless_refused(node.test)
+            body = self.block(node.body, accumulators)
         if test is None:
             raise Stopped
         return [ir.While(node.lineno, f"while {self.source.text(node.test)}:", test, body)]
@@ -131,12 +132,43 @@ class StatementParser(ExpressionParser):
         bounds = self.expressions(start, stop)
         affine = self.affine(start), self.affine(stop)
         self.scope.inner_indices.append(name)
-        self.inner_loops += 1
-        body = self.block(node.body, accumulators)
-        self.inner_loops -= 1
+        with self._inside(node):
+            body = self.block(node.body, accumulators)
         self.scope.inner_indices.pop()
+        if name in self._read_after_their_loop:
+            body = (ir.SetTemporary(node.lineno, name, name, ir.LoopIndex(name, line=node.lineno)), *body)
+            self.scope.temporaries.add(name)
         text = f"for {name} in {self.source.text(node.iter)}:"
         return [ir.For(node.lineno, text, name, bounds[0], bounds[1], steps.constant, affine, body)]
+
+    @contextmanager
+    def _inside(self, loop: ast.For | ast.While) -> Iterator[None]:
+        around = self.scope.assigned_in_loop
+        self.scope.assigned_in_loop = around | assigned(loop.body)
+        self.inner_loops += 1
+        yield
+        self.inner_loops -= 1
+        self.scope.assigned_in_loop = around
+
+    @cached_property
+    def _read_after_their_loop(self) -> set[str]:
+        """Indices of loops that are read outside of them: the last value counts there."""
+        found: set[str] = set()
+
+        def visit(node: ast.AST, inside: frozenset[str]) -> None:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inside:
+                found.add(node.id)
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+                visit(node.iter, inside)
+                inside |= {node.target.id}
+                for child in node.body:
+                    visit(child, inside)
+                return
+            for child in ast.iter_child_nodes(node):
+                visit(child, inside)
+
+        visit(self.source.tree, frozenset())
+        return found
 
     def _unless_refused(self, node: ast.expr) -> ir.Expression | None:
         """An expression; None where it is refused, so that what follows is looked at before its parent stops."""
