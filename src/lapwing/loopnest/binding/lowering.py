@@ -335,10 +335,8 @@ class _Lowering(ExpressionLowering):
         code = self._convert(value.code, head.code.dtype, line)
         if PY_INT not in value.types or head.interval != _CARRIED or _within(value.interval, _CARRIED):
             return code
-        if code.dtype != "int64":
-            self._mixed(value, line)
         message = f"{name} goes beyond 2**50 in this loop; Lapwing carries no larger Python integers"
-        return t.Operation("int64", "carried", (code,), self._trap(line, message))
+        return t.Operation(code.dtype, "carried", (code,), self._trap(line, message))
 
     def _wider(self, statement: ir.Statement, name: str, value: Value, frame: _LoopFrame, attempt: int) -> Value:
         """What a scalar may be at the head of a loop, now that its body has been seen once more."""

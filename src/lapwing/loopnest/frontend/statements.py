@@ -68,7 +68,8 @@ class StatementParser(ExpressionParser):
             return extremum
         text = f"if {self.source.text(node.test)}:"
         test = self._unless_refused(node.test)
-        then, otherwise = self.block(node.body, accumulators), self.block(node.orelse, accumulators)
+        with self.conditionally():
+            then, otherwise = self.block(node.body, accumulators), self.block(node.orelse, accumulators)
         if test is None:
             raise Stopped
         return [ir.If(node.lineno, text, test, then, otherwise)]
@@ -143,12 +144,15 @@ class StatementParser(ExpressionParser):
 
     @contextmanager
     def _inside(self, loop: ast.For | ast.While) -> Iterator[None]:
-        around = self.scope.assigned_in_loop
-        self.scope.assigned_in_loop = around | assigned(loop.body)
+        scope = self.scope
+        before = scope.assigned_in_loop, scope.is_conditional
+        # Under a condition around the loop its first iteration is the first all the same.
+        known = scope.assigned_in_loop if scope.is_conditional else frozenset()
+        scope.assigned_in_loop, scope.is_conditional = known | assigned(loop.body), False
         self.inner_loops += 1
         yield
         self.inner_loops -= 1
-        self.scope.assigned_in_loop = around
+        scope.assigned_in_loop, scope.is_conditional = before
 
     @cached_property
     def _read_after_their_loop(self) -> set[str]:
@@ -161,8 +165,8 @@ class StatementParser(ExpressionParser):
             if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
                 visit(node.iter, inside)
                 inside |= {node.target.id}
-                for child in node.body:
-                    visit(child, inside)
+                for statement in node.body:
+                    visit(statement, inside)
                 return
             for child in ast.iter_child_nodes(node):
                 visit(child, inside)
@@ -200,7 +204,7 @@ class StatementParser(ExpressionParser):
         call = node.iter
         if not (isinstance(call, ast.Call) and self.resolve(call.func) is range and not call.keywords):
             text = self.source.text(call)
-            advice = "loops go over range(stop), range(start, stop[, step])"
+            advice = "loops go over range(stop), range(start, stop[, step]); downwards over range(n - 1, -1, -1)"
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self.scope.parameters:
                 advice += f"; give the argument {call.func.id} another name"
             self.refuse(node, f"loop over {text}", advice)
@@ -212,9 +216,19 @@ class StatementParser(ExpressionParser):
 
     def _refuse_statement(self, node: ast.stmt) -> NoReturn:
         text = f"{self.source.text(node)} in the loops"
-        if isinstance(node, ast.Break | ast.Return | ast.Raise | ast.Assert):
+        if isinstance(node, ast.Break | ast.Return):
             self.refuse(
-                node, text, "every iteration runs: write x = a if condition else b; check results after the call"
+                node,
+                text,
+                "every iteration runs: put what is not always done under an if, and what is looked for in a reduction: "
+                "if x < best: best = x",
+            )
+        if isinstance(node, ast.Raise | ast.Assert):
+            self.refuse(
+                node,
+                text,
+                "loops raise nothing of their own: keep what shows that something is wrong in a reduction, worst = max(worst, x), "
+                "and look at it after the call",
             )
         self.refuse(
             node,
@@ -228,6 +242,14 @@ class StatementParser(ExpressionParser):
     ) -> list[ir.Statement]:
         """``a, b = b, a`` and ``a = b = x``: every value is computed before anything is assigned, as Python does."""
         single = [pair for target, value in pairs for pair in self._unpacked(node, target, value)]
+        given = [t.id for t, _ in single if isinstance(t, ast.Name) and t.id in self.scope.parameters]
+        if given and not self.scope.carries_scalars:
+            self.refuse(
+                node,
+                f"{', '.join(dict.fromkeys(given))} are assigned in the loops: {self.source.text(node)}",
+                "arguments keep their value there; where arrays change places, write that loop in Python and call a nest of the "
+                "inner ones from it",
+            )
         reduced = [(t, v) for t, v in single if isinstance(t, ast.Name) and t.id in accumulators]
         others = [pair for pair in single if pair not in reduced]
         names_reduced = [target.id for target, _ in reduced]
