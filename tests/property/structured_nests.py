@@ -37,7 +37,8 @@ class StructuredBuilder(Builder):
         self, draw: st.DrawFn, skewed: bool | None, expressions: bool, forward: bool | None, imperfect: bool | None
     ) -> None:
         super().__init__(draw, skewed, expressions, forward)
-        self.imperfect = expressions and self.chance(20) if imperfect is None else imperfect
+        # Loops of arrays with an axis that is not cut are not skewed.
+        self.imperfect = not self.skewed and (expressions and self.chance(20) if imperfect is None else imperfect)
         self.inner: list[Inner] = []
         self.held: list[str] = []  # conditions that hold here
         self.left = STATEMENTS
@@ -50,7 +51,7 @@ class StructuredBuilder(Builder):
 
     def written_array(self, number: int) -> Written:
         array = super().written_array(number)
-        if self.skewed or not self.chance(30):  # loops of such arrays are not skewed
+        if self.skewed or not self.chance(30):
             return array
         array.local = (self.pick(len(array.loops), 0), self.integer(1, 4))
         for elements in (array.writes, array.reads):
