@@ -110,6 +110,8 @@ class StructuredBuilder(Builder):
     def body(self) -> tuple[list[str], dict[str, str]]:
         self.unwritten = [(array, write) for array in self.arrays for write in array.writes]
         lines = self.block(DEPTH, False)
+        if len(self.unwritten) == sum(len(array.writes) for array in self.arrays):
+            lines = [*self.store(), *lines]  # a nest writes something
         while self.unwritten and not self.jumped:
             lines += self.store() if self.chance(50) else self.condition_around(DEPTH - 2, False)
         return lines, self.totals
@@ -150,7 +152,7 @@ class StructuredBuilder(Builder):
     def scalar(self) -> str:
         """An assignment to a scalar, new or known."""
         flavour = self.pick("float64", self.arrays[0].dtype)
-        value = self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2))
+        value = self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2 * self.rich))
         if self.temporaries and self.chance(60):
             return f"{self.pick(*self.temporaries)} {self.pick('=', '+=', '+=', '*=')} {value}"
         name = self.fresh("x")
@@ -289,9 +291,9 @@ class StructuredBuilder(Builder):
         if self.chance(30):
             taken.append((f"with{number}", self.leaf(array.dtype)))
         self.totals |= {name: "-1" if its.isidentifier() else start for name, its in taken[1:]}
-        if self.chance(20):
+        if len(taken) > 1 and self.chance(20):
             names, values = zip(*taken, strict=True)
-            return [*lines, f"if {test}:", f"    {', '.join(names)} = {', '.join(values)}"] if len(taken) > 1 else lines
+            return [*lines, f"if {test}:", f"    {', '.join(names)} = {', '.join(values)}"]
         return [*lines, f"if {test}:", *(f"    {name} = {its}" for name, its in taken)]
 
     # -- imperfect nests ---------------------------------------------------------------------------------------------

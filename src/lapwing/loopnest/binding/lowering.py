@@ -264,7 +264,8 @@ class _Lowering(ExpressionLowering):
         """A loop: scalars that it carries become variables, whose types its own body may widen. begins: whether it surely has an
         iteration."""
         assigned = ir.assigned_names(body)
-        kept = {name: value for name, value in self.values.items() if _without_flag(name) not in assigned}
+        # Those that were refused stay so.
+        kept = {n: value for n, value in self.values.items() if _without_flag(n) not in assigned or value is None}
         carried = assigned & self.live.head(statement)
         entry = self._at_entry(carried)
         unset = frozenset() if self.nest.is_sequential else carried - set(self.values)
@@ -295,7 +296,8 @@ class _Lowering(ExpressionLowering):
             found.append(t.TypedVariable(statement.line, statement.text, local))
             found.append(t.TypedAssign(statement.line, statement.text, local, start))
         found.append(loop(test, typed))
-        self.values, self.is_reached = {**kept, **set_at_head}, True
+        refused_inside = dict.fromkeys(n for end in frame.ends for n, value in end.items() if value is None)
+        self.values, self.is_reached = {**kept, **set_at_head, **refused_inside}, True
         for name in carried & set(frame.heads) if begins and frame.ends else ():
             if all(self._way(_flag(name), end) is _YES for end in frame.ends):
                 self.values[name] = frame.heads[name]

@@ -36,7 +36,8 @@ def parse_region(source: FunctionSource) -> ir.LoopNest:
     else:
         statements.append(last)
     scope.assigned_in_body = assigned(statements)
-    given = [name for name in parameters if name in scope.assigned_in_body]
+    given_back = tuple(name.id for name in returned)
+    given = [name for name in parameters if name in scope.assigned_in_body or name in given_back]
     start = tuple(ir.SetTemporary(tree.lineno, name, name, ir.Parameter(name, line=tree.lineno)) for name in given)
     body = parser.block(statements, ())
     refusals.raise_if_any()
@@ -51,7 +52,7 @@ def parse_region(source: FunctionSource) -> ir.LoopNest:
         arrays=tuple(parser.arrays),
         written=ir.written_arrays(body),
         accumulators=(),
-        returns=tuple(name.id for name in returned),
+        returns=given_back,
         returns_tuple=isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple),
         symbols=tuple(parser.symbols.items()),
         sweep_depth=0,
