@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from lapwing.codegen.plain import plain_source
 from lapwing.errors import RunError
+from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.rounding import nearest
@@ -116,7 +117,7 @@ def _run_python(
     copies = {**arguments, **_copies(bound, arguments)}
     sums = [a for a in bound.body.accumulators if a.exact_sum]
     if limit is not None or sums:
-        function = _variant(function, sums, limit)
+        function = _variant(function, bound.nest, sums, limit)
     names, how = bound.nest.returns, "the Python function"
     raises: str | None = None
     returned: Any = None
@@ -162,8 +163,10 @@ class _Terms:
         return float(self.dtype.type(term))
 
 
-def _variant(function: Callable[..., Any], sums: list[t.Accumulator], limit: int | None) -> Callable[..., Any]:
-    """The same function with float sums as ``_Terms`` and each loop stopped after ``limit`` iterations."""
+def _variant(
+    function: Callable[..., Any], nest: ir.LoopNest, sums: list[t.Accumulator], limit: int | None
+) -> Callable[..., Any]:
+    """The same function with float sums as ``_Terms`` and each of the nest's own loops stopped after ``limit`` iterations."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
@@ -177,8 +180,9 @@ def _variant(function: Callable[..., Any], sums: list[t.Accumulator], limit: int
     names: dict[str, Any] = {**function.__globals__, **global_values(function)}
     if limit is not None:
         names["lapwing cut"] = lambda iterations: islice(iterations, limit)
+        lines = {loop.line for loop in nest.loops}
         for node in ast.walk(definition):
-            if isinstance(node, ast.For):
+            if isinstance(node, ast.For) and node.lineno + function.__code__.co_firstlineno - 1 in lines:
                 node.iter = ast.Call(ast.Name("lapwing cut", ast.Load()), [node.iter], [])
     for accumulator in sums:
         key = f"lapwing terms of {accumulator.name}"
