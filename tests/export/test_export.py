@@ -106,6 +106,24 @@ def align(h, first, second, score, gap):
 
 
 @lw.nest
+def places(u, q):
+    best, row, column, seen = -1.0, -1, -1, np.float32(0.0)
+    least, last = 100, -1
+    for i in range(u.shape[0] - 1, 0, -1):
+        for j in range(1, u.shape[1]):
+            if u[i, j] < 0.2:
+                continue
+            for c in range(q.shape[2]):
+                q[i, j, c] = (q[i, j - 1, c - 1] + j) % 5
+            u[i, j] = math.floor(5.0 * u[i, j])
+            if u[i, j] > best:
+                best, row, column, seen = u[i, j], i, j, q[i, j, 0]
+            if q[i, j, 0] <= least:
+                least, last = q[i, j, 0], i
+    return best, row, column, seen, least, last
+
+
+@lw.nest
 def marks(seen, weight):
     for i in range(1, seen.shape[0]):
         for j in range(1, i):
@@ -159,6 +177,9 @@ CASES = {
     "old values": Case(smooth, lambda: dict(u=random(30, 23), sweeps=4), 3, tile=5),
     "three dimensions": Case(roots, lambda: dict(a=random(9, 8, 40, dtype="float32")), 4, (2, 2), 7),
     "descending, reductions": Case(back, lambda: dict(u=random(20, 17), c=random(20, dtype="float32")), 3, tile=4),
+    "arguments of extrema": Case(
+        places, lambda: dict(u=random(20, 17), q=random(20, 17, 3, dtype="float32")), 3, tile=4
+    ),
     "along time": Case(upwind, lambda: dict(u=random(18, 15), speed=0.3, sweeps=11), 4, (2, 2), 3),
     "look-ups": Case(
         align,
@@ -266,7 +287,7 @@ def with_objects(folder: Path, objects: Path) -> None:
 # -- the same bits ---------------------------------------------------------------------------------------------------
 
 
-EVERYDAY = ("one rank", "descending, reductions", "along time", "skewed, sheared in memory")
+EVERYDAY = ("one rank", "descending, reductions", "arguments of extrema", "along time", "skewed, sheared in memory")
 
 
 @pytest.mark.mpi

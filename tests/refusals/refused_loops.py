@@ -122,18 +122,6 @@ body(
 loops("step 2", "i in range(0, 5, 2)", "loop step 2", "Steps are 1 or -1")
 loops("step 0", "i in range(0, 5, 0)", "loop step 0", "Steps are 1 or -1")
 loops("step is an argument", "i in range(0, 5, s)", "loop step s", "written as a number", sig="u, s=1")
-loops("bound of two indices", "i in range(5)", "loop bound i * i", "affine", inner="j in range(i * i)")
-loops("bound divided", "i in range(5)", "loop bound i // 2", "affine", inner="j in range(i // 2)")
-loops("bound is a minimum", "i in range(5)", "loop bound min(i, 3)", "affine", inner="j in range(min(i, 3))")
-loops(
-    "bound from an array",
-    "i in range(5)",
-    "loop bound n[i]",
-    "affine",
-    lambda: (grid_of(), np.ones(5, int)),
-    inner="j in range(n[i])",
-    sig="u, n",
-)
 loops("bound is a float", "i in range(n)", "depends on n", "not an integer", lambda: (grid_of(), 3.0), sig="u, n")
 loops(
     "bound is a NumPy float",
@@ -153,7 +141,7 @@ loops("zip", "i, k in zip(range(5), range(5))", "loop over i, k", "one index")
 loops("enumerate", "i, row in enumerate(u)", "loop over i, row", "one index")
 loops("over an array", "i in u", "loop over u", "range(stop)")
 loops("over a list", "i in [1, 2, 3]", "loop over [1, 2, 3]", "range(stop)")
-loops("reversed", "i in reversed(range(5))", "loop over reversed(range(5))", "1 or -1")
+loops("reversed", "i in reversed(range(5))", "loop over reversed(range(5))", "downwards over range(n - 1, -1, -1)")
 loops("numpy.arange", "i in np.arange(5)", "loop over np.arange(5)", "range(stop)")
 refuse(
     "an argument called range",
@@ -213,70 +201,43 @@ refuse(
     "no else",
 )
 refuse(
-    "statement beside a loop",
+    "array beside a loop",
     """
     @lw.nest
-    def f(u):
-        for i in range(5):
-            u[i, 0] = 0.0  # <-
-            for j in range(1, 6):
-                u[i, j] = u[i, j - 1]
+    def f(u, v, n=3):
+        for t in range(n):
+            for i in range(1, u.shape[0] - 1):
+                v[i] = 0.5 * (u[i - 1] + u[i + 1])
+            u, v = v, u  # <-
     """,
-    "u[i, 0] = 0.0 stands beside an inner loop",
-    "start loop j earlier and choose",
-)
-refuse(
-    "temporary beside a loop",
-    """
-    @lw.nest
-    def f(u, w):
-        for i in range(5):
-            s = 2.0 * w[i]  # <-
-            for j in range(1, 6):
-                u[i, j] = s * u[i, j - 1]
-    """,
-    "s = 2.0 * w[i] stands beside an inner loop",
-    "Move it into the innermost loop",
-    table,
-)
-refuse(
-    "element beside a loop",
-    """
-    @lw.nest
-    def f(u):
-        for i in range(5):
-            s = u[i, 0]  # <-
-            for j in range(1, 6):
-                u[i, j] = s * u[i, j - 1]
-    """,
-    "s = u[i, 0] stands beside an inner loop",
+    "u, v are assigned in the loops: u, v = v, u",
     "call a nest of the inner ones from it",
+    lambda: (grid_of(9), grid_of(9)),
 )
 refuse(
-    "row beside a loop",
-    """
-    @lw.nest
-    def f(u, w):
-        for i in range(5):
-            w[i] += 1.0  # <-
-            for j in range(1, 6):
-                u[i, j] = w[i] * u[i, j - 1]
-    """,
-    "w[i] += 1.0 stands beside an inner loop",
-    "call a nest of the inner ones from it",
-    table,
-)
-refuse(
-    "two inner loops",
+    "two nests",
     """
     @lw.nest
     def f(u):
         for i in range(5):
             for j in range(6):
                 u[i, j] = 1.0
-            for j in range(6):  # <-
+        for i in range(5):  # <-
+            for j in range(6):
                 u[i, j] = 2.0
     """,
-    "stands beside an inner loop",
-    "a nest of its own",
+    "for i in range(5): … after the loops",
+    "Only return may follow",
+)
+refuse(
+    "nine axes",
+    "@lw.nest\ndef f(u):  # <-\n"
+    + "".join("    " * (k + 1) + f"for i{k} in range(2):\n" for k in range(9))
+    + "    " * 10
+    + "u["
+    + ", ".join(f"i{k}" for k in range(9))
+    + "] = 1.0\n",
+    "array u has 9 axes",
+    "At most 8 are supported",
+    lambda: (np.zeros((2,) * 9),),
 )

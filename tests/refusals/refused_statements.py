@@ -7,31 +7,38 @@ from refusal_cases import body, grid_of, refuse, two_loops
 
 # -- statements --------------------------------------------------------------------------------------------------------
 
-body("if statement", "if u[i, j] > 1:  # <-\n    u[i, j] = 0.0", "an if statement", "x = a if condition else b")
-body(
-    "maximum in an if",
-    "if u[i, j] > best:  # <-\n    best = u[i, j]",
-    "an if statement",
-    "best = max(best, x)",
-    before="best = 0.0",
-    after="return best",
-)
-body("while in the body", "while u[i, j] > 1:  # <-\n    u[i, j] = 0.5", "while u[i, j] > 1", "The body holds")
 body("try", "try:  # <-\n    u[i, j] = 1.0\nexcept ValueError:\n    pass", "try: …", "The body holds")
 body("with", "with np.errstate():  # <-\n    u[i, j] = 1.0", "with np.errstate(): …", "The body holds")
 for statement in (
-    "break",
-    "continue",
-    "return",
     "del u",
-    "assert u[i, j] > 0",
     "print(u[i, j])",
     "yield u",
     "global G",
     "import math",
-    "raise ValueError",
 ):
     body(f"statement {statement}", f"u[i, j] = 1.0\n{statement}  # <-", f"{statement} in the loops", "The body holds")
+for statement in ("raise ValueError", "assert u[i, j] > 0"):
+    body(
+        f"statement {statement}",
+        f"u[i, j] = 1.0\n{statement}  # <-",
+        f"{statement} in the loops",
+        "keep what shows that something is wrong in a reduction",
+    )
+body("return in the body", "if u[i, j] > 6:\n    return  # <-", "return in the loops", "what is looked for in a reduction")
+refuse(
+    "break out of the nest",
+    """
+    @lw.nest
+    def f(u):
+        for i in range(u.shape[0]):
+            if u[i] > 6:
+                break  # <-
+            u[i] = 1.0
+    """,
+    "break in the loops",
+    "put what is not always done under an if",
+    lambda: (grid_of(9),),
+)
 refuse(
     "string as the body",
     two_loops('"""nothing"""').replace("def f(u):", "def f(u):  # <-"),

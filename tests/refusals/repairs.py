@@ -74,8 +74,10 @@ def from_copy(index: str) -> Repair:
     )
 
 
-def chosen(condition: str) -> Repair:
-    return body(f"u[i, j] = 1.0 if {condition} else u[i, j]", "u, n, t", arguments=lambda: (grid_of(), 1, np.arange(6)))
+def row(statement: str, signature: str = "u", arguments: Callable[[], tuple[Any, ...]] | None = None) -> Repair:
+    """A nest of one loop."""
+    source = f"@lw.nest\ndef f({signature}):\n    for i in range(1, u.shape[0] // 2):\n        {statement}\n"
+    return Repair(source, arguments or (lambda: (grid_of(9),)))
 
 
 REPAIRS: dict[str, Repair] = {
@@ -132,16 +134,6 @@ REPAIRS: dict[str, Repair] = {
     "step 2": loops("i in range(5)", "j in range(6)", "u[i, j] = 1.0 if i % 2 == 0 else u[i, j]"),
     "step 0": loops("i in range(0, 5, 1)", "j in range(6)"),
     "step is an argument": loops("i in range(0, 5, 1)", "j in range(6)"),
-    "bound of two indices": loops("i in range(2)", "j in range(6)", "u[i, j] = 1.0 if j < i * i else u[i, j]"),
-    "bound divided": loops("i in range(5)", "j in range(6)", "u[i, j] = 1.0 if j < i // 2 else u[i, j]"),
-    "bound is a minimum": loops("i in range(5)", "j in range(6)", "u[i, j] = 1.0 if j < min(i, 3) else u[i, j]"),
-    "bound from an array": loops(
-        "i in range(5)",
-        "j in range(6)",
-        "u[i, j] = 1.0 if j < n[i] else u[i, j]",
-        "u, n",
-        lambda: (grid_of(), np.ones(5, int)),
-    ),
     "bound is a float": Repair(arguments=lambda: (grid_of(), 3)),
     "bound is a NumPy float": nest(
         """
@@ -173,37 +165,23 @@ REPAIRS: dict[str, Repair] = {
     "index of 31 digits in a triangle": Repair(arguments=lambda: (*table(), 0)),
     "bound of 31 digits": Repair(arguments=lambda: (grid_of(), 5)),
     "for and else": WHOLE,
-    "statement beside a loop": loops("i in range(5)", "j in range(0, 6)", "u[i, j] = u[i, j - 1] if j > 0 else 0.0"),
-    "temporary beside a loop": loops(
-        "i in range(5)", "j in range(1, 6)", "s = 2.0 * w[i]; u[i, j] = s * u[i, j - 1]", "u, w"
-    ),
-    "two inner loops": nest(
-        """
-        @lw.nest
-        def f(u):
-            for i in range(5):
-                for j in range(6):
-                    u[i, j] = 1.0
-
-        @lw.nest
-        def g(u):
-            for i in range(5):
-                for j in range(6):
-                    u[i, j] = 2.0
-        """
+    "two nests": WHOLE,
+    "nine axes": nest(
+        "@lw.nest\ndef f(u):\n"
+        + "".join("    " * (k + 1) + f"for i{k} in range(2):\n" for k in range(8))
+        + "    " * 9
+        + "u["
+        + ", ".join(f"i{k}" for k in range(8))
+        + "] = 1.0\n",
+        lambda: (np.zeros((2,) * 9)[1],),
     ),
     # -- statements
-    "if statement": body("u[i, j] = 0.0 if u[i, j] > 1 else u[i, j]"),
-    "while in the body": nest(
-        """
-        @lw.nest
-        def f(u):
-            for k in range(4):
-                for i in range(1, u.shape[0] - 1):
-                    for j in range(1, u.shape[1] - 1):
-                        u[i, j] = 0.5 if u[i, j] > 1 else u[i, j]
-        """
+    "statement raise ValueError": body("worst = max(worst, u[i, j])", before="worst = 0.0", after="return worst"),
+    "statement assert u[i, j] > 0": body("worst = max(worst, -u[i, j])", before="worst = -9.0", after="return worst"),
+    "return in the body": body(
+        "if u[i, j] < best:\n    best = u[i, j]\n    where = i", before="best = 9.0\nwhere = -1", after="return best, where"
     ),
+    "break out of the nest": row("if u[i] <= 6:\n            u[i] = 1.0"),
     "try": body("u[i, j] = 1.0"),
     "with": body("u[i, j] = 1.0"),
     "statement ": body("u[i, j] = 1.0"),
@@ -242,44 +220,31 @@ REPAIRS: dict[str, Repair] = {
     "reduction not set": BEST_ONLY,
     "reduction from None": BEST_ONLY,
     # -- array accesses
-    "read u[": from_copy("i + 1, 2 * j"),
-    "write u[2*i, j]": chosen("i % 2 == 0"),
-    "write u[t[i], j]": chosen("t[i] > 1"),
-    "write u[i, i]": chosen("i == j"),
+    "read u[j, i]": from_copy("j, i"),
+    "read u[2*j, i]": from_copy("2 * j, i"),
+    "read u[": row("u[i] = v[2 * i]", "u, v", lambda: (grid_of(9), grid_of(18))),
+    "write u[2*i]": row("u[i] = 1.0 if i % 2 == 0 else u[i]"),
+    "write u[": row("u[i] = max(u[i], 1.0)"),
+    "index is a float": body("u[i, j] = u[i, int(0.5 * u[i, j])]"),
+    "index is half": body("u[i, j] = u[i + 1 // 2, j]"),
+    "every second": Repair(arguments=lambda: (grid_of(12, 12),), source=two_loops("u[i, j] = u[i, 2*j]").replace("u.shape[1]", "u.shape[1] // 2")),
+    "every second row": Repair(source=two_loops("u[i, j] = u[2*i][j]").replace("u.shape[0]", "u.shape[0] // 2")),
     "slice ": body("u[i, j] = u[i, j - 1]", "u, p=1"),
-    "index after index": from_copy("2 * i][j"),
     "index after a call": body("u[i, j] = u[i][j]"),
-    "element beside a loop": nest(
-        "@lw.nest\ndef f(u, s):\n    for j in range(1, 6):\n        u[j] = s * u[j - 1]\n", lambda: (grid_of(6), 2.0)
+    "array beside a loop": nest(
+        """
+        @lw.nest
+        def f(u, v):
+            for i in range(1, u.shape[0] - 1):
+                v[i] = 0.5 * (u[i - 1] + u[i + 1])
+        """,
+        lambda: (grid_of(9), grid_of(9)),
     ),
-    "row beside a loop": nest(
-        "@lw.nest\ndef f(u, w):\n    for j in range(1, 6):\n        u[j] = w * u[j - 1]\n", lambda: (grid_of(6), 2.0)
-    ),
-    "maximum in an if": BEST_ONLY,
     "string": call(np.array(["ab", "cd"]).view("int32").reshape(2, 2)),
     "bytes": Repair(ONE_LOOP, lambda: (np.frombuffer(bytearray(b"abcd"), "uint8"),)),
     "transposed": body("u[i, j] = v[i, j]", "u, v", arguments=lambda: (grid_of(), grid_of(6, 5).T)),
     "one index": body("u[i, j] = u[i, j - 1]"),
     "three indices": body("u[i, j] = c[i]", "u, c"),
-    "row written": nest(
-        """
-        @lw.nest
-        def f(u, s):
-            for j in range(1, u.shape[1] - 1):
-                for i in range(1, u.shape[0] - 1):
-                    s[i] = u[i, j]
-        """
-    ),
-    "matrix product": nest(
-        """
-        @lw.nest
-        def f(c, a, b):
-            for k in range(a.shape[1]):
-                for i in range(c.shape[0]):
-                    for j in range(c.shape[1]):
-                        c[i, j] += a[i, k] * b[k, j]
-        """
-    ),
     "typo in an array": body("u[i, j] = u[i - 1, j]"),
     "global array written": body("G[i, j] = u[i, j]", "u, G", arguments=lambda: (grid_of(), np.zeros((5, 6)))),
     "list indexed": body("u[i, j] = S[j]", "u, S", arguments=lambda: (grid_of(), np.array([1, 2, 3, 4, 5, 6]))),

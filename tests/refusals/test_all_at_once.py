@@ -41,8 +41,8 @@ PARSED: dict[str, str] = {
     "both sides": two_loops("u[i, 2j] = foo  # <-<-"),
     "indices": two_loops("u[foo, bar] = 1.0  # <-<-"),
     "a refused temporary": two_loops("a = np.exp(u[i, j])  # <-\nb = a + 1.0\nu[i, j] = a * b"),
-    "a temporary set in an if": two_loops("if u[i, j] > 0:  # <-\n    a = 1.0\nu[i, j] = a"),
-    "temporaries of a loop": two_loops("while u[i, j] > 0:  # <-\n    a, b = 1.0, 2.0\nu[i, j] = a + b"),
+    "a temporary set in an if": two_loops("if u[i, j] > foo:  # <-\n    a = 1.0\nu[i, j] = a"),
+    "temporaries of a loop": two_loops("while foo > 0:  # <-\n    a, b = 1.0, 2.0\nu[i, j] = a + b"),
     "a module imported in the body": two_loops("import cmath  # <-\nu[i, j] = cmath.pi + cmath.exp(1.0)"),
     "a function defined before": two_loops("u[i, j] = g(u[i, j])  # <-", before="def g(x):\n    return x"),
     "a refused reduction": two_loops("best *= u[i, j]  # <-", before="best = 1.0", after="return best"),
@@ -54,11 +54,11 @@ PARSED: dict[str, str] = {
         "@lw.nest\ndef f(u, v):\n    for i in range(5):\n        for j in range(i * i):  # <-\n            u[i, j] = U[i]  # <-\n"
     ),
     "statements beside a loop": (
-        "@lw.nest\ndef f(u, w):\n    for i in range(5):\n        s = w[i]  # <-\n        u[i, 0] = 1.0  # <-\n"
+        "@lw.nest\ndef f(u, w):\n    for i in range(5):\n        s = foo  # <-\n        u[i, 0] = bar  # <-\n"
         "        for j in range(6):\n            u[i, j] = s + t  # <-\n"
     ),
-    "accesses that are not uniform": two_loops("u[i, j] = u[i, 2*j] + u[j, i]  # <-<-\nu[2*i, j] = 1.0  # <-"),
-    "two written arrays": two_loops("u[i, 2*j] = 1.0  # <-\nv[j, 2*i] = 1.0  # <-", "u, v"),
+    "accesses that are not uniform": two_loops("u[i, j] = u[2*j, 0] + u[j, i]  # <-\nv[2*i, 2*j] = 1.0  # <-", "u, v"),
+    "two written arrays": two_loops("u[j, 2*i] = 1.0  # <-\nv[j, 2*i] = 1.0  # <-", "u, v"),
     "the signature": two_loops("u[i, j] = U[i]  # <-", "u, *a, **b").replace(
         "def f(u, *a, **b):", "def f(u, *a, **b):  # <-<-"
     ),

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from lapwing.codegen.plain import plain_source
 from lapwing.errors import RunError
+from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.rounding import nearest
@@ -131,7 +132,7 @@ def _run_python(source: FunctionSource, bound: BoundNest, arguments: Mapping[str
     """The Python function on copies of the arguments, each range cut to ``limit`` iterations."""
     copies = {**arguments, **_copies(bound, arguments)}
     sums = [a for a in bound.body.accumulators if a.exact_sum]
-    function = _variant(source, sums, limit) if limit is not None or sums else source.function
+    function = _variant(source, bound.nest, sums, limit) if limit is not None or sums else source.function
     names, how = bound.nest.returns, "the Python function"
     raises: str | None = None
     returned: Any = None
@@ -177,8 +178,10 @@ class _Terms:
         return float(self.dtype.type(term))
 
 
-def _variant(source: FunctionSource, sums: list[t.Accumulator], limit: int | None) -> Callable[..., Any]:
-    """The same function with float sums as ``_Terms`` and each loop stopped after ``limit`` iterations."""
+def _variant(
+    source: FunctionSource, nest: ir.LoopNest, sums: list[t.Accumulator], limit: int | None
+) -> Callable[..., Any]:
+    """The same function with float sums as ``_Terms`` and each of the nest's own loops stopped after ``limit`` iterations."""
     function, definition = source.function, copy.deepcopy(source.tree)
     # Only the body is wanted: decorators, defaults and annotations could run code again.
     definition.decorator_list, definition.returns = [], None
@@ -190,8 +193,9 @@ def _variant(source: FunctionSource, sums: list[t.Accumulator], limit: int | Non
     names: dict[str, Any] = {**function.__globals__, **global_values(function)}
     if limit is not None:
         names["lapwing cut"] = lambda iterations: islice(iterations, limit)
+        lines = {loop.line for loop in nest.loops}
         for node in ast.walk(definition):
-            if isinstance(node, ast.For):
+            if isinstance(node, ast.For) and node.lineno + function.__code__.co_firstlineno - 1 in lines:
                 node.iter = ast.Call(ast.Name("lapwing cut", ast.Load()), [node.iter], [])
     for accumulator in sums:
         key = f"lapwing terms of {accumulator.name}"

@@ -118,8 +118,11 @@ class Printer:
             case "abs":
                 return self._absolute(computing, operands[0])
             case "carried":
-                limit = literal("int64", CARRIED_LIMIT)
-                return f"lw_fitting({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+                limit = literal(computing, CARRIED_LIMIT)
+                function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
+                return f"{function}({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "assigned":
+                return f"(lw_assigned({operands[1]}, {node.trap}, trap) ? {operands[0]} : 0)"
             case "sqrt":
                 return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
             case "//" | "%":

@@ -247,6 +247,18 @@ LW_INLINE int64_t lw_fitting(int64_t x, int64_t low, int64_t high, int64_t id, i
     return x;
 }
 
+/* The same of one that is kept as a double, as others are that are no integers; of these some are not finite. */
+LW_INLINE double lw_fitting_f64(double x, double low, double high, int64_t id, int64_t *trap) {
+    lw_note(isfinite(x) && (x < low || x > high), id, trap);
+    return x;
+}
+
+/* Whether a scalar has a value, which it must. */
+LW_INLINE bool lw_assigned(bool is_set, int64_t id, int64_t *trap) {
+    lw_note(!is_set, id, trap);
+    return is_set;
+}
+
 /* An index into an axis: negative ones count from the end, as in Python. */
 LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *trap) {
     const int64_t wrapped = index < 0 ? index + extent : index;

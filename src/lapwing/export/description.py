@@ -29,8 +29,8 @@ def _lines(bound: BoundNest) -> Iterator[str]:
             for a in bound.arrays
         ],
     )
-    offsets = accumulator_offsets(accumulators)
-    yield from _list("lw_nest_reduction reductions", [_reduction(a, offsets[a.name]) for a in accumulators])
+    offsets, names = accumulator_offsets(accumulators), [a.name for a in accumulators]
+    yield from _list("lw_nest_reduction reductions", [_reduction(a, offsets[a.name], names) for a in accumulators])
     yield from _list("char *const traps", [_text(trap.message) for trap in traps])
     yield "const lw_nest lw_this_nest = {"
     yield f"    .name = {_text(bound.nest.name)},"
@@ -62,14 +62,15 @@ def _list(declared: str, entries: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _reduction(accumulator: t.Accumulator, first_word: int) -> str:
+def _reduction(accumulator: t.Accumulator, first_word: int, names: Sequence[str]) -> str:
     kind = np.dtype(accumulator.dtype)
     letter = {"f": "f", "u": "u"}.get(kind.kind, "i")
     # Python's own integers have no width that their sums would wrap at.
     bits = 0 if accumulator.weak and letter != "f" else 8 * kind.itemsize
     return (
         f"{{{_text(accumulator.name)}, {_text(accumulator.operator)}, '{letter}', {bits}, "
-        f"{int(accumulator.exact_sum)}, {first_word}}}"
+        f"{int(accumulator.exact_sum)}, {first_word}, "
+        f"{-1 if accumulator.leader is None else names.index(accumulator.leader)}}}"
     )
 
 

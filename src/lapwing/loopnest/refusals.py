@@ -30,6 +30,14 @@ class Refusals:
     def __bool__(self) -> bool:
         return bool(self._found)
 
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._found)
+
+    def forget_after(self, count: int) -> None:
+        """Forget all but the first: what they are about is looked at again."""
+        self._found = dict(list(self._found.items())[:count])
+
     def note(self, line: int, found: str, advice: str, tiled_only: bool = False) -> None:
         """Note a refusal: what was found, and what is expected or to be done; tiled_only: see Refusal."""
         text = f"{self.file}:{line}: {found}. {advice[0].upper()}{advice[1:].rstrip('.')}."

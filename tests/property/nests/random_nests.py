@@ -84,7 +84,7 @@ TABLE_LENGTH = 5
 class Case:
     """One nest and one call of it. Dependences may point backwards along a loop (``skewed``); by construction they allow
     tiles along time (``forward``). ``along``: the space loop that the first axis of all written arrays is indexed by; None
-    where that was not asked for."""
+    where that was not asked for. ``loops``: how many are cut into tiles; None for all."""
 
     source: str
     arrays: tuple[ArraySpec, ...]
@@ -94,6 +94,7 @@ class Case:
     skewed: bool = False
     forward: bool = False
     along: int | None = None
+    loops: int | None = None
 
     def __str__(self) -> str:
         lines = [self.source]
@@ -155,7 +156,8 @@ class Element:
 
 @dataclass
 class Written:
-    """A written array: the loop of each axis, offsets of its writes, and the reads the body may use."""
+    """A written array: the loop of each axis, offsets of its writes, and the reads the body may use. ``local``: place and length
+    of an axis that no loop is cut along, of which each access says where, in place of ``@length@``."""
 
     name: str
     dtype: str
@@ -163,7 +165,7 @@ class Written:
     writes: list[Element] = field(default_factory=list)
     reads: list[Element] = field(default_factory=list)
     shape: tuple[int, ...] = ()
-
+    local: tuple[int, int] | None = None
 
 @st.composite
 def cases(
@@ -180,10 +182,12 @@ def cases(
     arithmetic of elements, for tests of communication alone. forward: whether tiles along time are legal by construction;
     None draws it. streaming: whether one space loop, and no other, runs along the first axis of all written arrays.
     """
-    return _Builder(draw, skewed, expressions, forward, streaming).case()
+    return Builder(draw, skewed, expressions, forward, streaming).case()
 
 
-class _Builder:
+class Builder:
+    """Draws one nest. Others may draw its body in another way."""
+
     def __init__(
         self,
         draw: st.DrawFn,
@@ -236,6 +240,9 @@ class _Builder:
             array.shape = tuple(
                 max(self.highest[k] + self.above[k] + 1 + self.pick(0, 0, 1, 2), 1) for k in array.loops
             )
+            if array.local is not None:
+                place, length = array.local
+                array.shape = (*array.shape[:place], length, *array.shape[place:])
         body, totals = self.body()
         return self.finish(body, totals)
 
@@ -608,16 +615,20 @@ class _Builder:
 
     # -- the function ------------------------------------------------------------------------------------------------
 
-    def finish(self, body: list[str], totals: dict[str, str]) -> Case:
-        loops = self.loop_lines()
+    def nested(self, body: list[str]) -> list[str]:
+        """The loops with what they do."""
         indent = "    " * (len(self.loops) + 1)
+        return [*self.loop_lines(), *(indent + line for line in body)]
+
+    def finish(self, body: list[str], totals: dict[str, str]) -> Case:
+        nested = self.nested(body)
         names = [*(a.name for a in self.arrays), *self.readonly, *self.scalars]
         lines = ["import math", "import numpy as np", "import lapwing as lw"]
         lines += [f"{name} = {value}" for name, value in self.globals.items()]
         lines += ["@lw.nest", f"def nest({', '.join(names)}):"]
         lines += [f"    {line}" for line in self.setups.values()]
         lines += [f"    {name} = {start}" for name, start in totals.items()]
-        lines += [*loops, *(indent + line for line in body)]
+        lines += nested
         if totals:
             lines.append(f"    return {', '.join(totals)}")
         style = self.pick("tame", "tame", "special")
@@ -636,6 +647,7 @@ class _Builder:
             self.skewed,
             self.forward,
             self.along,
+            len(self.loops),
         )
 
 

@@ -280,7 +280,13 @@ class Simulation:
             points = self._points(sweep, part.box) if self.bound.skew else self._box(sweep, part.box)
             for point in points:
                 values = dict(zip(names, point, strict=True))
-                yield target.array, tuple(a.evaluate(values) for a in target.affine if a is not None)
+                places = [
+                    range(extent) if loop is None or affine is None else (affine.evaluate(values),)
+                    for loop, affine, extent in zip(
+                        self.bound.nest.axis_loops[target.array], target.affine, self.whole[target.array].shape, strict=True
+                    )
+                ]
+                yield from ((target.array, index) for index in itertools.product(*places))
 
     def _box(self, sweep: int, box: Sequence[tuple[int, int]]) -> Iterator[Point]:
         for space in itertools.product(*(range(*r) for r in box)):

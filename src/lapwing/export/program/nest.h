@@ -15,11 +15,14 @@ typedef struct lw_nest_array {
     int64_t itemsize, axes, written;
 } lw_nest_array;
 
-/* kind is 'f' for floats and 'i' for integers; an exact sum takes many words, of which first_word is the first. */
+/* kind is 'f' for floats and 'i' for integers; an exact sum takes many words, of which first_word is the first.
+ * operation is "max", "min" or "+"; or ">", ">=", "<" or "<=", of an extremum whose argument is wanted. It leads others, which
+ * say so by its number (-1 in those without a leader): "at" is the value of a loop where it was found, in the loops' order, which
+ * is nobody's name, and "with" what else was kept. */
 typedef struct lw_nest_reduction {
-    const char *name, *operation; /* "max", "min" or "+" */
+    const char *name, *operation;
     char kind;
-    int64_t bits, exact, first_word;
+    int64_t bits, exact, first_word, leader;
 } lw_nest_reduction;
 
 typedef struct lw_nest {

@@ -87,11 +87,49 @@ inline __int128 wrapped(__int128 value, char kind, std::int64_t bits) {
     return kind == 'u' ? static_cast<__int128>(low >> (64 - bits)) : static_cast<std::int64_t>(low) >> (64 - bits);
 }
 
-// all: the accumulators of every rank, one rank's after the other's; initial: what sums began with.
-inline std::string merged(const lw_nest_reduction &reduction, const Words &all, std::int64_t words, lw_scalar initial) {
+// The words of one accumulator on every rank. all: those of all accumulators, one rank's after the other's.
+inline std::vector<const lw_scalar *> words_of(const lw_nest_reduction &reduction, const Words &all) {
     std::vector<const lw_scalar *> rows;
-    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(words)) {
+    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(lw_this_nest.words)) {
         rows.push_back(&all[at + static_cast<std::size_t>(reduction.first_word)]);
+    }
+    return rows;
+}
+
+// The rank that has the extremum of all ranks, and of equal ones that of the first iteration, or of the last.
+inline std::size_t rank_with_extremum(std::int64_t leader, const Words &all) {
+    const lw_nest_reduction &extremum = lw_this_nest.reduction[leader];
+    const std::vector<const lw_scalar *> values = words_of(extremum, all);
+    const bool least = extremum.operation[0] == '<', last = extremum.operation[1] == '=';
+    const auto place = [&](std::size_t rank) {
+        std::vector<std::int64_t> found;
+        for (std::int64_t k = 0; k < lw_this_nest.reductions; ++k) {
+            const lw_nest_reduction &loop = lw_this_nest.reduction[k];
+            if (loop.leader == leader && loop.operation == std::string("at")) found.push_back(words_of(loop, all)[rank]->i);
+        }
+        return found;
+    };
+    const auto is_less = [&](std::size_t a, std::size_t b) {
+        return extremum.kind == 'f' ? values[a]->f < values[b]->f : values[a]->i < values[b]->i;
+    };
+    const auto is_equal = [&](std::size_t a, std::size_t b) {
+        return extremum.kind == 'f' ? values[a]->f == values[b]->f : values[a]->i == values[b]->i;
+    };
+    std::size_t best = 0;
+    for (std::size_t rank = 1; rank < values.size(); ++rank) {
+        const bool is_better = least ? is_less(rank, best) : is_less(best, rank);
+        const bool counts = last ? place(rank) > place(best) : place(rank) < place(best);
+        if (is_better || (is_equal(rank, best) && counts)) best = rank;
+    }
+    return best;
+}
+
+// all: the accumulators of every rank, one rank's after the other's; initial: what sums began with.
+inline std::string merged(const lw_nest_reduction &reduction, const Words &all, lw_scalar initial) {
+    const std::vector<const lw_scalar *> rows = words_of(reduction, all);
+    if (reduction.leader >= 0) {
+        const lw_scalar *value = rows[rank_with_extremum(reduction.leader, all)];
+        return reduction.kind == 'f' ? decimal_of_bits(value->f, reduction.bits) : decimal(static_cast<__int128>(value->i));
     }
     if (reduction.exact) {
         const RoundedSum sum(rows, initial.f);

@@ -31,6 +31,8 @@ from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
 from lapwing.loopnest.source import unset_names
 
+MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
+
 
 @dataclass(frozen=True)
 class ArrayType:
@@ -51,7 +53,7 @@ class BoundNest:
 
     ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
     ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
-    index counts from the end, with their size. With a ``skew`` the domain is in skewed coordinates; the body always stands
+    index counts from the end, with their size; ``looked_up`` those whose index may be either. With a ``skew`` the domain is in skewed coordinates; the body always stands
     for the user's own indices. ``analysis`` has the dependences, in the user's coordinates, and the skewing that tiles need.
     """
 
@@ -61,6 +63,7 @@ class BoundNest:
     domain: Domain
     body: t.TypedBody = field(repr=False)
     wraps: Mapping[tuple[ir.Access, int], int] = field(repr=False)
+    looked_up: frozenset[tuple[ir.Access, int]] = field(repr=False)
     analysis: NestAnalysis = field(repr=False)
     skew: Skew | None = None
 
@@ -89,7 +92,7 @@ class BoundNest:
         """The index from the start, over coordinates of the domain with all symbols replaced; None for one that is looked up
         or runs over an inner loop."""
         affine = access.affine[axis]
-        if affine is None:
+        if affine is None or (access, axis) in self.looked_up:
             return None
         affine = affine.substitute(self.symbols)
         if not affine.names <= set(self.nest.loop_names):
@@ -168,7 +171,8 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     )
     body = lower(nest, around, refusals)
     refusals.raise_if_any()
-    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, analysis)
+    looked_up = frozenset(indices.looked_up)
+    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, looked_up, analysis)
 
 
 def values_outside_loops(
@@ -291,6 +295,12 @@ def _array_type(nest: ir.LoopNest, name: str, values: Mapping[str, Any], refusal
             nest.line,
             f"array {name} has dtype {dtype.name}; supported are {', '.join(SUPPORTED_DTYPES)}",
             conversion(name, dtype),
+        )
+    if len(value.shape) > MAX_AXES:
+        refusals.refuse(
+            nest.line,
+            f"array {name} has {len(value.shape)} axes",
+            f"at most {MAX_AXES} are supported; call the nest for each part of it, {name}[k], which is a view",
         )
     if name in nest.written and getattr(getattr(value, "flags", None), "writeable", True) is False:
         refusals.refuse(

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 
-Guards = tuple[Affine, ...]  # each is >= 0 where the access is evaluated
+
+@dataclass(frozen=True)
+class NotZero:
+    """An affine condition with a hole: ``i != 0``. Where the loops leave one side of it alone, it is a bound."""
+
+    affine: Affine
+
+
+Guards = tuple[Affine | NotZero, ...]  # what holds where an access is evaluated: an affine expression is >= 0
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,25 @@ def _visit_block(statements: Sequence[ir.Statement], where: _Where, found: list[
             case ir.If(test=test, then=then, otherwise=otherwise):
                 _visit_block(then, where.given(test, True), found)
                 _visit_block(otherwise, where.given(test, False), found)
+                if _jumps(then):  # only the other way leads to what follows
+                    where = where.given(test, False)
+                elif _jumps(otherwise):
+                    where = where.given(test, True)
             case ir.For(body=body):
                 _visit_block(body, where.inside(statement), found)
             case ir.While(test=test, body=body):
                 _visit_block(body, where.given(test, True), found)
+
+
+def _jumps(statements: Sequence[ir.Statement]) -> bool:
+    """Whether control never comes to the end of statements."""
+    for statement in statements:
+        match statement:
+            case ir.Break() | ir.Continue():
+                return True
+            case ir.If(then=then, otherwise=otherwise) if _jumps(then) and _jumps(otherwise):
+                return True
+    return False
 
 
 def guards_access(node: ir.Boolean, place: int) -> bool:
@@ -123,6 +146,8 @@ def _holds(test: ir.Expression, truth: bool) -> Guards:
                     return (a - b,)
                 case "==":
                     return (a - b, b - a)
+                case "!=":
+                    return (NotZero(a - b),)
     return ()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.binding.guards import Occurrence, occurrences
+from lapwing.loopnest.binding.guards import Guards, NotZero, Occurrence, occurrences
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.refusals import Refusals
 
@@ -17,8 +17,8 @@ Place = tuple[ir.Access, int]  # an index: its access and axis
 
 @dataclass
 class Indices:
-    """``wraps``: those that count from the end, with the axis's size. ``looked_up``: those that are affine and not known to be
-    inside: a sequential region checks them as it runs."""
+    """``wraps``: those that count from the end, with the axis's size. ``looked_up``: those that are affine and checked as they
+    are used: they count from the start in one place and from the end in another, or are not known to be inside."""
 
     wraps: dict[Place, int] = field(default_factory=dict)
     looked_up: set[Place] = field(default_factory=set)
@@ -100,8 +100,7 @@ class _Check:
         access, extent = occurrence.access, self.shapes[occurrence.access.array][axis]
         names = {loop.name for loop in domain.loops}
         fixed = domain.normalised(affine.substitute(self.integers))
-        guards = [g.substitute(self.integers) for g in occurrence.guards]
-        guards = [domain.normalised(g) for g in guards if g.names <= names]
+        guards = self._bounds_from(occurrence.guards, domain, names)
         if unknown := fixed.names - names:
             if unknown <= set(self.parameters):
                 self.refusals.note(
@@ -117,13 +116,11 @@ class _Check:
             return
         if reached[0] >= 0 and reached[1] < extent:
             self.from_start.add((access, axis))
-        elif (
-            -extent <= reached[0]
-            and reached[1] < 0
-            and (self.nest.is_sequential or access.array not in self.nest.written)
-        ):
+        elif -extent <= reached[0] and reached[1] < 0 and self._is_whole(access.array, axis):
             self.indices.wraps[access, axis] = extent
-        elif self.nest.is_sequential:
+        elif self.nest.is_sequential or (
+            -extent <= reached[0] and reached[1] < extent and self._is_whole(access.array, axis)
+        ):
             self.indices.looked_up.add((access, axis))
         else:
             worst = reached[0] if reached[0] < 0 else reached[1]
@@ -135,18 +132,29 @@ class _Check:
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
 
+    def _bounds_from(self, guards: Guards, domain: Domain, names: set[str]) -> list[Affine]:
+        """Guards as expressions over the domain that are not negative."""
+        bounds: list[Affine] = []
+        holes: list[Affine] = []
+        for guard in guards:
+            affine = (guard.affine if isinstance(guard, NotZero) else guard).substitute(self.integers)
+            if affine.names <= names:
+                (holes if isinstance(guard, NotZero) else bounds).append(domain.normalised(affine))
+        for hole in holes:
+            reached = domain.range_of(hole, bounds)
+            if reached is not None and reached[0] == 0:
+                bounds.append(hole - Affine(1))
+            elif reached is not None and reached[1] == 0:
+                bounds.append(-hole - Affine(1))
+        return bounds
+
+    def _is_whole(self, array: str, axis: int) -> bool:
+        """Whether every rank has all that there is along an axis, so that an index may count from its end."""
+        return array not in self.nest.written or self.nest.axis_loops[array][axis] is None
+
     def result(self) -> Indices:
         indices = self.indices
-        for access, axis in [place for place in indices.wraps if place in self.from_start]:
-            if self.nest.is_sequential:
-                indices.looked_up.add((access, axis))
-                continue
-            self.refusals.note(
-                access.line,
-                f"{access.text}: index {axis + 1} counts from the start in one place and from the end in another",
-                f"write an index from the end as {access.array}.shape[{axis}] minus something",
-                tiled_only=True,
-            )
+        indices.looked_up |= {place for place in indices.wraps if place in self.from_start}
         for place in indices.looked_up:
             indices.wraps.pop(place, None)
         return indices

@@ -1,13 +1,17 @@
 """Statements of the IR as typed ones: control flow, and which value a scalar has where its paths join.
 
 As in SSA form, each assignment to a scalar makes a new local. Where the arms of an ``if`` join, or a loop comes back to its
-head, a variable takes the place of those that differ (a φ): its type is the join of theirs, found for loops by iterating to a
-fixed point.
+head, a variable takes the place of those that differ and are read later (a φ): its type is the join of theirs, found for loops
+by iterating to a fixed point.
+
+A scalar that not every way gives a value to has none in a tiled nest. In a sequential region another variable says whether it
+has one, and reading it where it has none ends the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.loopnest import ir
@@ -17,16 +21,19 @@ from lapwing.loopnest.binding.promotion import (
     CARRIED_LIMIT,
     INT64_MAX,
     INT64_MIN,
+    PY_BOOL,
     PY_INT,
     Interval,
     ScalarType,
     scalar_type,
 )
+from lapwing.loopnest.liveness import liveness
 from lapwing.loopnest.refusals import Refusals, Stopped
 
-_PASSES = 8  # over a loop's body, until types no longer change: each pass adds a type at least, or gives up an interval
-
 Values = dict[str, Value | None]
+
+_NO_VALUE = Value(t.Literal("bool", False), frozenset())  # of a scalar that nothing has been assigned to
+_NO, _YES = (Value(t.Literal("bool", known), frozenset({PY_BOOL}), (0, 1)) for known in (False, True))
 
 
 def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> t.TypedBody:
@@ -40,9 +47,10 @@ def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> 
 @dataclass
 class _LoopFrame:
     """A loop whose body is being typed. heads: the variables it carries, by name; ends: the scalars' values wherever an iteration
-    ends."""
+    ends; unset: names without a value before the first."""
 
     heads: dict[str, Value]
+    unset: frozenset[str]
     ends: list[Values] = field(default_factory=list)
 
 
@@ -60,6 +68,7 @@ class _Lowering(ExpressionLowering):
         self.versions: dict[str, int] = {}
         self.accumulators: dict[str, t.Accumulator] = {}
         self.constants: dict[str, t.Typed] = {}  # what accumulators are set to
+        self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
         self.is_reached = True  # whether control comes to where we are
 
@@ -100,6 +109,7 @@ class _Lowering(ExpressionLowering):
                     raise
                 local = self._new_local(name, lowered.code.dtype)
                 self.values[name] = Value(local, lowered.types, lowered.interval)
+                self.values.pop(_flag(name), None)
                 found.append(t.TypedLocal(line, text, local, lowered.code))
             case ir.Accumulate():
                 found.append(self._accumulate(statement))
@@ -131,24 +141,52 @@ class _Lowering(ExpressionLowering):
                 paths.append(_Arm(self.values, arm))
         self.is_reached = bool(paths)
         declared: list[t.TypedStatement] = []
-        self.values = self._joined(statement, paths, declared) if paths else before
+        self.values = self._joined(statement, before, paths, declared) if paths else before
         found += declared
         found.append(t.TypedIf(line, text, test, tuple(arms[0]), tuple(arms[1])))
 
-    def _joined(self, statement: ir.Statement, arms: Sequence[_Arm], declared: list[t.TypedStatement]) -> Values:
-        """The scalars' values where arms join; one that not every arm has set has none."""
+    def _joined(
+        self, statement: ir.Statement, before: Values, arms: Sequence[_Arm], declared: list[t.TypedStatement]
+    ) -> Values:
+        """The values of scalars that are read later, where arms join."""
         values: Values = {}
-        for name in arms[0].values:
-            if not all(name in arm.values for arm in arms):
+        for name in dict.fromkeys(name for arm in arms for name in arm.values):
+            if _without_flag(name) not in self.live.after(statement):
                 continue
-            ways = [arm.values[name] for arm in arms]
-            if all(way is ways[0] for way in ways):
+            ways = [self._way(name, arm.values) for arm in arms]
+            if all(way is before.get(name) for way in ways):  # what an arm has set is known only inside it
                 values[name] = ways[0]
-                continue
-            values[name] = None
-            with self.refusals.recovering():
-                values[name] = self._phi(statement, name, ways, arms, declared)
+            elif way_is_sure := [way for way in ways if way is not _NO_VALUE]:
+                if len(way_is_sure) < len(ways) and not self.nest.is_sequential:
+                    continue
+                values[name] = None
+                with self.refusals.recovering():
+                    values[name] = self._phi(statement, name, ways, arms, declared)
+        if self.nest.is_sequential:
+            for name in [name for name in values if _flag(name) not in values]:
+                self._join_flags(statement, name, arms, values, declared)
         return values
+
+    def _way(self, name: str, values: Values) -> Value | None:
+        """What a scalar, or the flag of one, is on a way."""
+        if name in values:
+            return values[name]
+        if name == _without_flag(name):
+            return _NO_VALUE
+        return _YES if _without_flag(name) in values else _NO
+
+    def _join_flags(
+        self,
+        statement: ir.Statement,
+        name: str,
+        arms: Sequence[_Arm],
+        values: Values,
+        declared: list[t.TypedStatement],
+    ) -> None:
+        flag = _flag(name)
+        ways = [self._way(flag, arm.values) for arm in arms]
+        if name == _without_flag(name) and any(way is _NO for way in ways):
+            values[flag] = self._phi(statement, flag, ways, arms, declared)
 
     def _phi(
         self,
@@ -200,7 +238,8 @@ class _Lowering(ExpressionLowering):
         def loop(body: Sequence[t.TypedStatement]) -> t.TypedStatement:
             return t.TypedFor(line, text, index, bounds[0], bounds[1], step, tuple(body))
 
-        self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found)
+        begins = low[1] < high[0] if step > 0 else low[0] > high[1]
+        self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)
         if outer is None:
             del self.index_ranges[statement.index]
         else:
@@ -211,7 +250,8 @@ class _Lowering(ExpressionLowering):
             assert test is not None
             return t.TypedWhile(statement.line, statement.text, test, tuple(body))
 
-        self._loop(statement, statement.body, lambda: self._test(statement.test), loop, found)
+        begins = isinstance(statement.test, ir.Constant) and bool(statement.test.value)
+        self._loop(statement, statement.body, lambda: self._test(statement.test), loop, found, begins)
 
     def _loop(
         self,
@@ -220,17 +260,26 @@ class _Lowering(ExpressionLowering):
         head: Callable[[], t.Typed | None],
         loop: Callable[[t.Typed | None, Sequence[t.TypedStatement]], t.TypedStatement],
         found: list[t.TypedStatement],
+        begins: bool,
     ) -> None:
-        """A loop: scalars that it carries become variables, whose types its own body may widen."""
-        before = self.values
+        """A loop: scalars that it carries become variables, whose types its own body may widen. begins: whether it surely has an
+        iteration."""
         assigned = ir.assigned_names(body)
-        entry = {name: value for name, value in before.items() if value is not None and name in assigned}
-        versions, traps = dict(self.versions), len(self.traps)
+        # Those that were refused stay so.
+        kept = {n: value for n, value in self.values.items() if _without_flag(n) not in assigned or value is None}
+        carried = assigned & self.live.head(statement)
+        entry = self._at_entry(carried)
+        unset = frozenset() if self.nest.is_sequential else carried - set(self.values)
+        versions, accumulators = dict(self.versions), dict(self.accumulators)
+        traps, refused = len(self.traps), self.refusals.count()
         joins = dict(entry)
-        for attempt in range(_PASSES):
-            self.versions, self.traps = dict(versions), self.traps[:traps]
-            frame = _LoopFrame({name: self._head(name, value) for name, value in joins.items()})
-            self.values, self.is_reached = {**before, **frame.heads}, True
+        for attempt in itertools.count():  # types only widen, and there are few
+            self.versions, self.accumulators = dict(versions), dict(accumulators)
+            self.traps = self.traps[:traps]
+            self.refusals.forget_after(refused)
+            frame = _LoopFrame({name: self._head(name, value) for name, value in joins.items()}, unset)
+            set_at_head = {name: value for name, value in frame.heads.items() if name not in unset}
+            self.values, self.is_reached = {**kept, **set_at_head}, True
             self.loops.append(frame)
             test = head()
             typed = self._block(body)
@@ -248,7 +297,25 @@ class _Lowering(ExpressionLowering):
             found.append(t.TypedVariable(statement.line, statement.text, local))
             found.append(t.TypedAssign(statement.line, statement.text, local, start))
         found.append(loop(test, typed))
-        self.values, self.is_reached = {**before, **frame.heads}, True
+        refused_inside = dict.fromkeys(n for end in frame.ends for n, value in end.items() if value is None)
+        self.values, self.is_reached = {**kept, **set_at_head, **refused_inside}, True
+        for name in carried & set(frame.heads) if begins and frame.ends else ():
+            if all(self._way(_flag(name), end) is _YES for end in frame.ends):
+                self.values[name] = frame.heads[name]
+                self.values.pop(_flag(name), None)
+
+    def _at_entry(self, carried: Collection[str]) -> dict[str, Value]:
+        """What scalars that a loop carries are before it, with the flags of those that may have no value."""
+        entry: dict[str, Value] = {}
+        for name in sorted(carried):
+            value = self._way(name, self.values)
+            if value is None:
+                continue
+            entry[name] = value
+            flag = self._way(_flag(name), self.values)
+            if self.nest.is_sequential and flag is not None and flag is not _YES:
+                entry[_flag(name)] = flag
+        return entry
 
     def _head(self, name: str, value: Value) -> Value:
         return Value(self._new_local(name, value.code.dtype), value.types, value.interval)
@@ -258,25 +325,26 @@ class _Lowering(ExpressionLowering):
         frame.ends.append(self.values)
         found: list[t.TypedStatement] = []
         for name, head in frame.heads.items():
-            value, local = self.values.get(name), head.code
-            if value is None or value.code == local:
+            value, local = self._way(name, self.values), head.code
+            if value is None or value is _NO_VALUE or value.code == local:
                 continue
             assert isinstance(local, t.Local)
-            code = self._convert(value.code, local.dtype, statement.line)
-            if (
-                PY_INT in head.types
-                and head.interval == _CARRIED
-                and value.interval != _CARRIED
-                and code.dtype == "int64"
-            ):
-                message = f"{name} goes beyond 2**50 in this loop; Lapwing carries no larger Python integers"
-                code = t.Operation("int64", "carried", (code,), self._trap(statement.line, message))
+            code = self._carried(name, value, head, statement.line)
             found.append(t.TypedAssign(statement.line, statement.text, local, code))
         return found
 
+    def _carried(self, name: str, value: Value, head: Value, line: int) -> t.Typed:
+        """A value as the variable of a loop takes it. Python integers grow without limit, and these must not."""
+        code = self._convert(value.code, head.code.dtype, line)
+        if PY_INT not in value.types or head.interval != _CARRIED or _within(value.interval, _CARRIED):
+            return code
+        message = f"{name} goes beyond 2**50 in this loop; Lapwing carries no larger Python integers"
+        return t.Operation(code.dtype, "carried", (code,), self._trap(line, message))
+
     def _wider(self, statement: ir.Statement, name: str, value: Value, frame: _LoopFrame, attempt: int) -> Value:
         """What a scalar may be at the head of a loop, now that its body has been seen once more."""
-        ways = [way for values in frame.ends if (way := values.get(name)) is not None]
+        known = [self._way(name, values) for values in frame.ends]
+        ways = [way for way in known if way is not None and way is not _NO_VALUE]
         types = value.types.union(*(way.types for way in ways))
         interval = value.interval
         if interval != _CARRIED:
@@ -292,6 +360,17 @@ class _Lowering(ExpressionLowering):
         except Stopped:
             return value
         return Value(literal_of(dtype, 0), types, interval)
+
+    def _temporary(self, name: str, line: int) -> Value:
+        value = super()._temporary(name, line)
+        flag = self.values.get(_flag(name))
+        if flag is None:
+            return value
+        if not value.types:
+            self._refuse(line, f"{name} has no value here", f"set it before, as {name} = 0")
+        trap = self._trap(line, f"{name} has no value here; the plain loop raises UnboundLocalError")
+        code = t.Operation(value.code.dtype, "assigned", (value.code, flag.code), trap)
+        return Value(code, value.types, value.interval)
 
     # -- reductions, and what is given back ------------------------------------------------------------------------------
 
@@ -349,6 +428,8 @@ class _Lowering(ExpressionLowering):
         else:
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
+            if weak and dtype.startswith("int"):
+                dtype = "int64"  # whatever a temporary was narrowed to
         if known is not None and (known.dtype, known.weak) != (dtype, weak):
             before, here = ScalarType(known.dtype, known.weak), ScalarType(dtype, weak)
             self._refuse(
@@ -380,7 +461,21 @@ class _Lowering(ExpressionLowering):
         return dtypes.pop(), all(kind.weak for kind in types)
 
 
+_SET = "is set"
 _CARRIED: Interval = (-CARRIED_LIMIT, CARRIED_LIMIT)
+
+
+def _flag(name: str) -> str:
+    """The name of what says whether a scalar has a value: not one that Python allows."""
+    return f"{name} {_SET}"
+
+
+def _without_flag(name: str) -> str:
+    return name.removesuffix(f" {_SET}")
+
+
+def _within(interval: Interval | None, other: Interval) -> bool:
+    return interval is not None and other[0] <= interval[0] and interval[1] <= other[1]
 
 
 def _hull(interval: Interval, other: Interval | None) -> Interval:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -31,7 +32,8 @@ class Scope:
 
     surroundings: globals, closure variables and builtins. inner_indices: of the inner loops that we are in. assigned_in_body: by
     any statement of the innermost body. carries_scalars: whether scalars keep their value from one iteration of the nest's
-    loops to the next: it has none. refused: names that something refused gives a value to: what they mean is not known, and
+    loops to the next: it has none. assigned_in_loop: by any statement of an inner loop that we are in; what one of its iterations
+    assigns the next may read, under a condition, which must not hold in the first (is_conditional). refused: names that something refused gives a value to: what they mean is not known, and
     nothing is said about them.
     """
 
@@ -43,6 +45,8 @@ class Scope:
     temporaries: set[str] = field(default_factory=set)
     assigned_in_body: set[str] = field(default_factory=set)
     carries_scalars: bool = False
+    assigned_in_loop: frozenset[str] = frozenset()
+    is_conditional: bool = False
     refused: set[str] = field(default_factory=set)
 
     @property
@@ -92,7 +96,8 @@ class ExpressionParser:
                 operands = tuple(self.expressions(*values))
                 return ir.Boolean("and" if isinstance(op, ast.And) else "or", operands, line=line)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return ir.Conditional(*self.expressions(test, body, orelse), line=line)
+                with self.conditionally():
+                    return ir.Conditional(*self.expressions(test, body, orelse), line=line)
             case ast.Call():
                 return self._call(node)
             case ast.NamedExpr(target=target):
@@ -116,9 +121,16 @@ class ExpressionParser:
             raise Stopped
         if name in self.scope.loop_names:
             return ir.LoopIndex(name, line=line)
-        if name in self.scope.temporaries or (self.scope.carries_scalars and name in self.scope.assigned_in_body):
+        if name in self.scope.temporaries or self._is_carried(name):
             return ir.Temporary(name, line=line)
         if name in self.scope.assigned_in_body:
+            if name in self.scope.parameters:
+                self.refuse(
+                    node,
+                    f"{name} is an argument and is assigned in the loops",
+                    "arguments keep their value there: assign to its elements, or to another name; where arrays change places, "
+                    "write that loop in Python and call a nest of the inner ones from it",
+                )
             if name in self.scope.setup_names:
                 self.refuse(
                     node,
@@ -143,6 +155,21 @@ class ExpressionParser:
             "names are loop indices, arguments, temporaries, scalars set before the loops, and global numbers; "
             f"pass {name} as an argument that is a number",
         )
+
+    def _is_carried(self, name: str) -> bool:
+        """Whether a name may have a value although nothing above assigns to it."""
+        scope = self.scope
+        if scope.carries_scalars:
+            return name in scope.assigned_in_body
+        return scope.is_conditional and name in scope.assigned_in_loop and name not in scope.setup_names
+
+    @contextmanager
+    def conditionally(self) -> Iterator[None]:
+        """What is parsed in the block is not always done."""
+        before = self.scope.is_conditional
+        self.scope.is_conditional = True
+        yield
+        self.scope.is_conditional = before
 
     def _attribute(self, node: ast.Attribute) -> ir.Expression:
         value = self._constant(node)

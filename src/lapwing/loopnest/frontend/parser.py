@@ -168,7 +168,7 @@ class _Parser(FunctionParser):
             except Stopped:
                 self.loops_refused = True
             body = [s for s in statement.body if not does_nothing(s)]
-            statement = body[0]
+            statement = body[0] if body else statement
         return body
 
     def _loop(self, node: ast.For) -> None:

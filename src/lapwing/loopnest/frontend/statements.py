@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import NoReturn
 
 from lapwing.loopnest import ir
@@ -66,7 +68,8 @@ class StatementParser(ExpressionParser):
             return extremum
         text = f"if {self.source.text(node.test)}:"
         test = self._unless_refused(node.test)
-        then, otherwise = self.block(node.body, accumulators), self.block(node.orelse, accumulators)
+        with self.conditionally():
+            then, otherwise = self.block(node.body, accumulators), self.block(node.orelse, accumulators)
         if test is None:
             raise Stopped
         return [ir.If(node.lineno, text, test, then, otherwise)]
@@ -111,10 +114,9 @@ class StatementParser(ExpressionParser):
     def _while(self, node: ast.While, accumulators: tuple[str, ...]) -> list[ir.Statement]:
         if node.orelse:
             self._refuse_else(node, "while")
-        test = self._unless_refused(node.test)
-        self.inner_loops += 1
-        body = self.block(node.body, accumulators)
-        self.inner_loops -= 1
+        with self._inside(node):
+            test = self._unless_refused(node.test)
+            body = self.block(node.body, accumulators)
         if test is None:
             raise Stopped
         return [ir.While(node.lineno, f"while {self.source.text(node.test)}:", test, body)]
@@ -131,12 +133,46 @@ class StatementParser(ExpressionParser):
         bounds = self.expressions(start, stop)
         affine = self.affine(start), self.affine(stop)
         self.scope.inner_indices.append(name)
-        self.inner_loops += 1
-        body = self.block(node.body, accumulators)
-        self.inner_loops -= 1
+        with self._inside(node):
+            body = self.block(node.body, accumulators)
         self.scope.inner_indices.pop()
+        if name in self._read_after_their_loop:
+            body = (ir.SetTemporary(node.lineno, name, name, ir.LoopIndex(name, line=node.lineno)), *body)
+            self.scope.temporaries.add(name)
         text = f"for {name} in {self.source.text(node.iter)}:"
         return [ir.For(node.lineno, text, name, bounds[0], bounds[1], steps.constant, affine, body)]
+
+    @contextmanager
+    def _inside(self, loop: ast.For | ast.While) -> Iterator[None]:
+        scope = self.scope
+        before = scope.assigned_in_loop, scope.is_conditional
+        # Under a condition around the loop its first iteration is the first all the same.
+        known = scope.assigned_in_loop if scope.is_conditional else frozenset()
+        scope.assigned_in_loop, scope.is_conditional = known | assigned(loop.body), False
+        self.inner_loops += 1
+        yield
+        self.inner_loops -= 1
+        scope.assigned_in_loop, scope.is_conditional = before
+
+    @cached_property
+    def _read_after_their_loop(self) -> set[str]:
+        """Indices of loops that are read outside of them: the last value counts there."""
+        found: set[str] = set()
+
+        def visit(node: ast.AST, inside: frozenset[str]) -> None:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inside:
+                found.add(node.id)
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+                visit(node.iter, inside)
+                inside |= {node.target.id}
+                for statement in node.body:
+                    visit(statement, inside)
+                return
+            for child in ast.iter_child_nodes(node):
+                visit(child, inside)
+
+        visit(self.source.tree, frozenset())
+        return found
 
     def _unless_refused(self, node: ast.expr) -> ir.Expression | None:
         """An expression; None where it is refused, so that what follows is looked at before its parent stops."""
@@ -168,7 +204,7 @@ class StatementParser(ExpressionParser):
         call = node.iter
         if not (isinstance(call, ast.Call) and self.resolve(call.func) is range and not call.keywords):
             text = self.source.text(call)
-            advice = "loops go over range(stop), range(start, stop[, step])"
+            advice = "loops go over range(stop), range(start, stop[, step]); downwards over range(n - 1, -1, -1)"
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self.scope.parameters:
                 advice += f"; give the argument {call.func.id} another name"
             self.refuse(node, f"loop over {text}", advice)
@@ -180,9 +216,19 @@ class StatementParser(ExpressionParser):
 
     def _refuse_statement(self, node: ast.stmt) -> NoReturn:
         text = f"{self.source.text(node)} in the loops"
-        if isinstance(node, ast.Break | ast.Return | ast.Raise | ast.Assert):
+        if isinstance(node, ast.Break | ast.Return):
             self.refuse(
-                node, text, "every iteration runs: write x = a if condition else b; check results after the call"
+                node,
+                text,
+                "every iteration runs: put what is not always done under an if, and what is looked for in a reduction: "
+                "if x < best: best = x",
+            )
+        if isinstance(node, ast.Raise | ast.Assert):
+            self.refuse(
+                node,
+                text,
+                "loops raise nothing of their own: keep what shows that something is wrong in a reduction, worst = max(worst, x), "
+                "and look at it after the call",
             )
         self.refuse(
             node,
@@ -196,6 +242,14 @@ class StatementParser(ExpressionParser):
     ) -> list[ir.Statement]:
         """``a, b = b, a`` and ``a = b = x``: every value is computed before anything is assigned, as Python does."""
         single = [pair for target, value in pairs for pair in self._unpacked(node, target, value)]
+        given = [t.id for t, _ in single if isinstance(t, ast.Name) and t.id in self.scope.parameters]
+        if given and not self.scope.carries_scalars:
+            self.refuse(
+                node,
+                f"{', '.join(dict.fromkeys(given))} are assigned in the loops: {self.source.text(node)}",
+                "arguments keep their value there; where arrays change places, write that loop in Python and call a nest of the "
+                "inner ones from it",
+            )
         reduced = [(t, v) for t, v in single if isinstance(t, ast.Name) and t.id in accumulators]
         others = [pair for pair in single if pair not in reduced]
         names_reduced = [target.id for target, _ in reduced]

@@ -71,6 +71,8 @@ def _refuse_innermost(nest: ir.LoopNest, array: str, loops: tuple[str | None, ..
                     f"plus a constant; {way_out}",
                 )
                 return
+    if refusals:  # it may be indexed in what was refused
+        return
     refusals.note(
         store.line,
         f"{store.target.text} is written but not indexed by the innermost loop {innermost}",

@@ -1,0 +1,97 @@
+"""Random sequential regions in one process: the bits of plain Python, its types, and an error where it raises."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_arrays
+from hypothesis import assume
+from hypothesis import strategies as st
+from loading import load
+from random_regions import RegionCase, regions
+from randomness import first_seed, wanted
+from searching import search
+
+import lapwing as lw
+from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.errors import BuildError
+from lapwing.runtime.binding import native
+
+RAISED = (ArithmeticError, ValueError, IndexError, UnboundLocalError, RuntimeWarning)
+OF_ITS_OWN = ("2**50", "2**53", "does not fit")  # limits that Lapwing has and Python has not
+
+
+@pytest.fixture(autouse=True)
+def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        find_c_compiler(), find_cxx_compiler()
+    except BuildError as error:
+        pytest.skip(str(error))
+    flags = tuple("-O1" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
+    monkeypatch.setattr(native, "TILE_FLAGS", flags)
+
+
+def region_of(function: Any) -> lw.Nest:
+    nest = lw.Nest(function)
+    nest.source = dataclasses.replace(nest.source, sequential=True)
+    return nest
+
+
+def check_region(data: st.DataObject) -> None:
+    check_case(data.draw(regions(), label="region"))
+
+
+def check_case(case: RegionCase) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "region.py"
+        path.write_text(case.source)
+        function = load(path).region
+        nest = region_of(function)
+    expected, found = case.arguments(), case.arguments()
+    raised: Exception | None = None
+    right: Any = None
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", "invalid value encountered in cast")
+            right = function(**expected)
+    except RAISED as error:
+        raised = error
+    except TypeError:  # a complex number, or ~ of a float: refused, or never reached
+        assume(False)
+    try:
+        result = nest(**found)
+    except lw.RefusedError as error:
+        assert path.name in str(error)
+        check_arrays(found, case.arguments())
+        assume(False)
+    except lw.RunError as error:
+        own = any(limit in str(error) for limit in OF_ITS_OWN)
+        assert raised is not None or own, f"the plain loop does not raise, but: {error}"
+        check_arrays(found, case.arguments())
+        return
+    assert raised is None, f"the plain loop raises {raised!r}"
+    check_arrays(found, expected)
+    if not isinstance(right, tuple):
+        right, result = (right,), (result,)
+    for here, there in zip(result, right, strict=True):
+        assert here == there or (here != here and there != there), f"{result} for {right}"
+        assert np.signbit(here) == np.signbit(there) or here != here, f"{result} for {right}"
+        # Of a scalar that may be either the NumPy type is given back.
+        assert type(here) is type(there) or isinstance(here, np.generic), f"{result!r} for {right!r}"
+
+
+def test_regions_are_the_plain_loop() -> None:
+    search(check_region, wanted(20), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_regions_are_the_plain_loop_at_length() -> None:
+    search(check_region, wanted(3000), first_seed() + 1)
