@@ -152,7 +152,9 @@ class StructuredBuilder(Builder):
     def scalar(self) -> str:
         """An assignment to a scalar, new or known."""
         flavour = self.pick("float64", self.arrays[0].dtype)
-        value = self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2 * self.rich))
+        value = (
+            self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2 * self.rich))
+        )
         if self.temporaries and self.chance(60):
             return f"{self.pick(*self.temporaries)} {self.pick('=', '+=', '+=', '*=')} {value}"
         name = self.fresh("x")
@@ -274,7 +276,9 @@ class StructuredBuilder(Builder):
             lines.append(f"y{number} = {value}")
             value = f"y{number}"
         best = f"peak{number}"
-        start = self.pick("0.0", "-1e30", "1e30", "0.25") if array.dtype in FLOATS else self.pick("0", "-100", "100", "2")
+        start = (
+            self.pick("0.0", "-1e30", "1e30", "0.25") if array.dtype in FLOATS else self.pick("0", "-100", "100", "2")
+        )
         self.totals[best] = start
         operator = self.pick(">", "<", ">=", "<=")
         test = f"{value} {operator} {best}"
