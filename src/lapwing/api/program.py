@@ -10,7 +10,7 @@ from lapwing.api.planned import PlannedNest
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.run import ranks_of
-from lapwing.api.sweeps import SweepsCall
+from lapwing.api.sweeps import NoteSweeps, SweepsCall
 from lapwing.errors import RefusedError
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -49,17 +49,20 @@ class ProgramOfNests:
         """Run it; see Nest.__call__. Raises what the driver raises."""
         return self.call(nest, nest.arguments(*args, **kwargs), _call)
 
-    def call(self, nest: PlannedNest, arguments: Mapping[str, Any], make: MakeCall) -> Any:
-        """The same with arguments by name. make: makes the calls of regions, with their arguments by name."""
+    def call(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], make: MakeCall, note: NoteSweeps | None = None
+    ) -> Any:
+        """The same with arguments by name. make: makes the calls of regions, with their arguments by name; note: told of loops
+        whose regions have run through one pipeline."""
         self._check(nest, arguments)
         self._tell()
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         procedures = [_called(procedure, nest) for procedure in self.procedures]
         if ranks is not None:
-            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make)
+            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        sweeps = [loop.alone(nest) for loop in self.sweeps]
+        sweeps = [loop.alone(nest, note) for loop in self.sweeps]
         calls = regions if make is _call else [_by_name(region, make) for region in regions]
         returned = call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}

@@ -14,6 +14,7 @@ import numpy as np
 
 from lapwing.api.planned import PlannedNest
 from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
+from lapwing.api.sweeps import NoteSweeps
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -35,6 +36,7 @@ def run_on_ranks(
     arguments: Mapping[str, Any],
     comm: Any,
     make: MakeCall,
+    note: NoteSweeps | None,
 ) -> Any:
     """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. make: makes the calls of
     regions, with arguments by name. What the driver returns.
@@ -44,7 +46,7 @@ def run_on_ranks(
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
     calls = [_RegionCall(region, coherence, make) for region in regions]
-    tried = [loop.on_ranks(nest, coherence, comm) for loop in sweeps]
+    tried = [loop.on_ranks(nest, coherence, comm, note) for loop in sweeps]
     driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item)
     result: Any = None
     error: Exception | None = None

@@ -19,8 +19,10 @@ from lapwing.planner.phased import PhasedPlan, make_phased_plan
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import is_plain, share_memory
 from lapwing.runtime.mpi import communicator
-from lapwing.runtime.phased import run_phases_alone, run_phases_on_ranks
+from lapwing.runtime.phased import PhasedOutcome, run_phases_alone, run_phases_on_ranks
 from lapwing.runtime.tuning import place_of
+
+NoteSweeps = Callable[[str, PhasedOutcome], None]
 
 
 @dataclass(eq=False)
@@ -101,8 +103,8 @@ class SweepsCall:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def alone(self, wishes: PlannedNest) -> Callable[..., Any]:
-        """What the driver calls in one process."""
+    def alone(self, wishes: PlannedNest, note: NoteSweeps | None = None) -> Callable[..., Any]:
+        """What the driver calls in one process. note: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
@@ -111,13 +113,17 @@ class SweepsCall:
                 return (False, *(arguments[n] for n in self.sweeps.exchanged))
             for plan in plans:
                 arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
-                run_phases_alone(plan, arrays, communicator.announcer(True))
+                outcome = run_phases_alone(plan, arrays, communicator.announcer(True))
+                if note is not None:
+                    note(self.name, outcome)
             return (True, *self.exchanged(arguments, over))
 
         return call
 
-    def on_ranks(self, wishes: PlannedNest, coherence: Any, comm: Any) -> Callable[..., Any]:
-        """What the driver calls on every rank of comm."""
+    def on_ranks(
+        self, wishes: PlannedNest, coherence: Any, comm: Any, note: NoteSweeps | None = None
+    ) -> Callable[..., Any]:
+        """What the driver calls on every rank of comm. note: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
@@ -129,7 +135,10 @@ class SweepsCall:
                 sources = {a.name: parts[a.name] for a in plan.distribution.phased.arrays}
                 assert all(isinstance(s, np.ndarray | DistributedArray) for s in sources.values())
                 announce = communicator.announcer(comm.Get_rank() == 0)
-                run_phases_on_ranks(plan, sources, {}, comm, place_of(comm), announce, tuning=wishes.tuning)
+                place = place_of(comm)
+                outcome = run_phases_on_ranks(plan, sources, {}, comm, place, announce, tuning=wishes.tuning)
+                if note is not None:
+                    note(self.name, outcome)
             return (True, *self.exchanged(arguments, over))
 
         return call

@@ -54,6 +54,19 @@ class PhasedPlan:
         return self.distribution.grid
 
     @property
+    def tile(self) -> int:
+        """The height of the highest tiles."""
+        return max(tiling.tile for tiling in self.tilings)
+
+    def __str__(self) -> str:
+        phases = self.distribution.phased.phases
+        ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
+        lines = [f"{self.name}: {len(phases)} phases a sweep through one pipeline, on {ranks}"]
+        lines.append(f"  grid         {'x'.join(map(str, self.grid)) or 'one rank'}")
+        lines.append(f"  engine       {self.engine}")
+        return "\n".join([*lines, *(f"  because      {reason}" for reason in self.reasons)])
+
+    @property
     def faces(self) -> PhasedFaces:
         return PhasedFaces(self.distribution.phased, self.distribution, self.tilings, self.buffers)
 

@@ -19,9 +19,11 @@ from lapwing.api.run import run
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.launch.job import Emit, Job, Report, stopped_text
 from lapwing.loopnest.dependences import distance_vectors
+from lapwing.planner.phased import PhasedPlan
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.creation import whole_arrays
 from lapwing.runtime.mpi import communicator
+from lapwing.runtime.phased import PhasedOutcome
 from lapwing.runtime.tuning import Tuning, helper_cpus
 from lapwing.session.first_rank import from_first, on_first
 from lapwing.session.numbers import json_number
@@ -88,7 +90,7 @@ class OfRegion:
 
     calls: int = 0
     seconds: float = 0.0
-    plan: Plan | None = None
+    plan: Plan | PhasedPlan | None = None
 
 
 @dataclass
@@ -98,6 +100,13 @@ class RegionCalls:
     comm: Any | None
     report: Any
     found: dict[str, OfRegion] = field(default_factory=dict)
+
+    def note_sweeps(self, name: str, outcome: PhasedOutcome) -> None:
+        """A loop's regions have run through one pipeline."""
+        noted = self.found.setdefault(name, OfRegion())
+        noted.calls += 1
+        noted.seconds += outcome.seconds
+        noted.plan = outcome.plan
 
     def __call__(self, region: Nest, arguments: Mapping[str, Any]) -> Any:
         region = region.for_arguments(arguments)
@@ -124,7 +133,7 @@ def _timed(variant: Nest, arguments: dict[str, Any], calls: RegionCalls, comm: A
         communicator.join(comm)
     start = time.perf_counter()
     try:
-        returned = program.call(variant, arguments, calls)
+        returned = program.call(variant, arguments, calls, calls.note_sweeps)
     except LapwingError:
         raise
     except Exception as error:
@@ -199,6 +208,10 @@ class _Bench:
                     "dependences": [list(v) for v in distance_vectors(region.dependences)],
                 }
                 for region in self.nest.regions
+            ],
+            "sweeps": [
+                {"name": loop.name, "line": loop.statement.lineno, "phases": [phase.tree.name for phase in loop.phases]}
+                for loop in program.program.sweeps
             ],
             "interpreted": [loop.line for loop in program.program.interpreted],
             "runs": [self._run_document(position, variant) for position, variant in enumerate(variants)],

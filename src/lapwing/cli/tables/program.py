@@ -26,9 +26,17 @@ def show_program(document: Mapping[str, Any]) -> None:
         table.add_row(run["engine"], in_seconds(run["median"], DIGITS), verdict(run["identical"]))
     console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
     console.print(table)
-    console.print(_regions(document["regions"], runs[-1]))
+    console.print(_regions([*document["regions"], *_sweeps(document, runs[-1])], runs[-1]))
     for name, value in runs[-1]["results"].items():
         console.print(f"{name} = {value}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _sweeps(document: Mapping[str, Any], run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The loops whose regions have run through one pipeline, as regions."""
+    called = {region["name"] for region in run["regions"]}
+    return [
+        {**loop, "loops": [f"{len(loop['phases'])} phases"]} for loop in document["sweeps"] if loop["name"] in called
+    ]
 
 
 def _regions(regions: list[dict[str, Any]], run: Mapping[str, Any]) -> Table:
