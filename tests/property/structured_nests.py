@@ -219,8 +219,27 @@ class StructuredBuilder(Builder):
         return lines
 
     def inner_for(self, depth: int) -> list[str]:
+        plain = [(a, e) for a in self.arrays for e in a.reads if e.guard is None and a.local is None and a.dtype != "bool"]
+        if plain and self.chance(25):
+            return self.over_offsets(*self.pick(*plain))
         index, text = self.inner_range()
         return self.loop(depth, f"for {index.name} in range({text}):", [], index)
+
+    def over_offsets(self, array: Written, element: Element) -> list[str]:
+        """A loop over offsets, of which one reads an element that may be read."""
+        name, low = self.fresh("d"), self.integer(-2, 0)
+        offset = low + self.integer(0, 2)
+        first, rest = element.text.split("[")[1][:-1].split(", ")[0], element.text.split(", ")[1:]
+        moved = f"{array.name}[{', '.join([f'{first} + {name} - {offset}'.replace('- -', '+ '), *rest])}"
+        moved += "" if rest else "]"
+        x = self.fresh("x")
+        lines = [f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}", f"for {name} in range({low}, {low + 3}):"]
+        if self.chance(50):
+            lines += [f"    if {name} != {offset}:", "        continue", f"    {x} += {moved}"]
+        else:
+            lines += [f"    if {name} == {offset}:", f"        {x} += {moved}"]
+        self.temporaries.append(x)
+        return lines
 
     def inner_range(self) -> tuple[Inner, str]:
         name, step = self.fresh("m"), self.pick(1, 1, 1, -1, 2, -2, 3)

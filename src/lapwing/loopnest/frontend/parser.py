@@ -17,6 +17,7 @@ from lapwing.loopnest.frontend.statements import StatementParser, assigned, boun
 from lapwing.loopnest.frontend.uniform import with_axis_loops
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
+from lapwing.loopnest.unrolling import unrolled
 
 MAX_LOOPS = 8
 MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion limit is a few times that
@@ -116,6 +117,7 @@ class _Parser(StatementParser):
                 if name not in nest.parameters:
                     self.refuse(self.tree, f"{name} is written but is not an argument", "pass it as an argument")
         if not self.loops_refused:
+            nest = unrolled(nest)
             nest = with_axis_loops(nest, self.refusals)
         self.refusals.raise_if_any()
         return nest
