@@ -27,16 +27,24 @@ class Inner:
 
 
 @st.composite
-def structured_cases(draw: st.DrawFn, *, expressions: bool = True, imperfect: bool | None = None) -> Case:
-    """A random nest with arguments. expressions: False leaves out what a rank alone gets right or wrong."""
-    return StructuredBuilder(draw, None, expressions, None, imperfect).case()
+def structured_cases(
+    draw: st.DrawFn,
+    *,
+    skewed: bool | None = None,
+    expressions: bool = True,
+    imperfect: bool | None = None,
+    streaming: bool = False,
+) -> Case:
+    """A random nest with arguments. skewed, streaming: see ``cases``; expressions: False leaves out what a rank alone gets right or
+    wrong."""
+    return StructuredBuilder(draw, skewed, expressions, imperfect, streaming).case()
 
 
 class StructuredBuilder(Builder):
     def __init__(
-        self, draw: st.DrawFn, skewed: bool | None, expressions: bool, forward: bool | None, imperfect: bool | None
+        self, draw: st.DrawFn, skewed: bool | None, expressions: bool, imperfect: bool | None, streaming: bool
     ) -> None:
-        super().__init__(draw, skewed, expressions, forward)
+        super().__init__(draw, skewed, expressions, None, streaming)
         # Loops of arrays with an axis that is not cut are not skewed.
         self.imperfect = not self.skewed and (expressions and self.chance(20) if imperfect is None else imperfect)
         self.inner: list[Inner] = []
@@ -53,7 +61,7 @@ class StructuredBuilder(Builder):
         array = super().written_array(number)
         if self.skewed or not self.chance(30):
             return array
-        array.local = (self.pick(len(array.loops), 0), self.integer(1, 4))
+        array.local = (self.pick(len(array.loops), int(self.streaming)), self.integer(1, 4))
         for elements in (array.writes, array.reads):
             elements[:] = [self.with_axis(array, element) for element in elements]
         return array
@@ -111,7 +119,9 @@ class StructuredBuilder(Builder):
         self.unwritten = [(array, write) for array in self.arrays for write in array.writes]
         lines = self.block(DEPTH, False)
         if len(self.unwritten) == sum(len(array.writes) for array in self.arrays):
+            later, self.temporaries = self.temporaries, []
             lines = [*self.store(), *lines]  # a nest writes something
+            self.temporaries = later
         while self.unwritten and not self.jumped:
             lines += self.store() if self.chance(50) else self.condition_around(DEPTH - 2, False)
         return lines, self.totals
@@ -211,8 +221,27 @@ class StructuredBuilder(Builder):
         return lines
 
     def inner_for(self, depth: int) -> list[str]:
+        plain = [(a, e) for a in self.arrays for e in a.reads if e.guard is None and a.local is None and a.dtype != "bool"]
+        if plain and self.chance(25):
+            return self.over_offsets(*self.pick(*plain))
         index, text = self.inner_range()
         return self.loop(depth, f"for {index.name} in range({text}):", [], index)
+
+    def over_offsets(self, array: Written, element: Element) -> list[str]:
+        """A loop over offsets, of which one reads an element that may be read."""
+        name, low = self.fresh("d"), self.integer(-2, 0)
+        offset = low + self.integer(0, 2)
+        first, rest = element.text.split("[")[1][:-1].split(", ")[0], element.text.split(", ")[1:]
+        moved = f"{array.name}[{', '.join([f'{first} + {name} - {offset}'.replace('- -', '+ '), *rest])}"
+        moved += "" if rest else "]"
+        x = self.fresh("x")
+        lines = [f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}", f"for {name} in range({low}, {low + 3}):"]
+        if self.chance(50):
+            lines += [f"    if {name} != {offset}:", "        continue", f"    {x} += {moved}"]
+        else:
+            lines += [f"    if {name} == {offset}:", f"        {x} += {moved}"]
+        self.temporaries.append(x)
+        return lines
 
     def inner_range(self) -> tuple[Inner, str]:
         name, step = self.fresh("m"), self.pick(1, 1, 1, -1, 2, -2, 3)

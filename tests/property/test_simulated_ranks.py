@@ -29,7 +29,7 @@ def body_of(case: Case) -> Body:
     lines = textwrap.dedent(case.source).splitlines()
     heads = [k for k, line in enumerate(lines) if line.lstrip().startswith("for ")][: case.loops]
     loops, depth = [lines[k].split()[1] for k in heads], heads[-1]
-    unpacked = [f"    {a.name} = arrays[{a.name!r}]" for a in case.arrays]
+    unpacked = [f"    {a.name} = arrays.get({a.name!r})" for a in case.arrays]
     # In a loop of one iteration, since it may continue.
     indent = len(lines[depth]) - len(lines[depth].lstrip())
     statements = ["    for _ in (0,):", *(f"    {line[indent:]}" for line in lines[depth + 1 :])]

@@ -17,15 +17,20 @@ from lapwing.tiling.partition import Range, in_direction
 
 
 def streams_along(bound: BoundNest, name: str, mapping: int) -> bool:
-    """Whether an array's first axis, and no other, is indexed by the mapping loop plus a constant in every access."""
+    """Whether an array's first axis, and no other, is indexed by the mapping loop plus a constant in every access.
+
+    Axes that every rank has whole are indexed in any way.
+    """
     loop = bound.nest.space_loops[mapping].name
+    local = [k for k, its_loop in enumerate(bound.nest.axis_loops.get(name, ())) if its_loop is None]
     accesses = [access for access in bound.accesses if access.array == name]
     for access in accesses:
         axes = [bound.axis(access, axis) for axis in range(len(access.affine))]
         first = axes[0]
         if first is None or dict(first.terms) != {loop: bound.nest.space_loops[mapping].step}:
             return False
-        if any(affine is None or loop in dict(affine.terms) for affine in axes[1:]):
+        others = [affine for k, affine in enumerate(axes) if k > 0 and k not in local]
+        if any(loop in dict(affine.terms) for affine in others if affine is not None):
             return False
     return bool(accesses)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nest_worker import Leader, Manner, main, manners
 from on_disk import OnDisk, layouts, streaming_grids
 from random_nests import Case, Choice, cases, choices
+from structured_nests import structured_cases
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
@@ -56,7 +57,11 @@ class DiskLeader(Leader):
 
 
 def check(leader: Leader, data: st.DataObject) -> None:
-    case = data.draw(cases(skewed=data.draw(st.integers(0, 4), label="skewed") == 4, streaming=True), label="nest")
+    skewed = data.draw(st.integers(0, 4), label="skewed") == 4
+    if data.draw(st.integers(0, 2), label="structured") == 2:
+        case = data.draw(structured_cases(skewed=skewed, imperfect=False, streaming=True), label="nest")
+    else:
+        case = data.draw(cases(skewed=skewed, streaming=True), label="nest")
     cuts = data.draw(st.lists(ways(case, leader.comm.Get_size()), min_size=RUNS, max_size=RUNS), label="ways")
     try:
         leader.check(case, cuts)

@@ -16,6 +16,7 @@ from lapwing.loopnest.frontend.statements import assigned, does_nothing
 from lapwing.loopnest.frontend.uniform import with_axis_loops
 from lapwing.loopnest.refusals import Stopped
 from lapwing.loopnest.source import FunctionSource
+from lapwing.loopnest.unrolling import unrolled
 
 MAX_LOOPS = 8
 
@@ -100,6 +101,7 @@ class _Parser(FunctionParser):
                 if name not in nest.parameters:
                     self.refuse(self.tree, f"{name} is written but is not an argument", "pass it as an argument")
         if not self.loops_refused:
+            nest = unrolled(nest)
             nest = with_axis_loops(nest, self.refusals)
         self.refusals.raise_if_any()
         return nest
