@@ -22,7 +22,7 @@ from lapwing.loopnest.binding.phased_nest import PhasedNest
 NAMES = ("i", "j", "k")
 LONGEST = (0, 30, 11, 6)  # by the number of space loops
 FARTHEST = 2
-MARGIN = 4  # the farthest that an index lies from its loop's
+MARGIN = 5  # the farthest that an index lies from its loop's
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _Phase:
     axes: tuple[int, ...]  # of its loops, the outermost first
     steps: tuple[int, ...]  # by axis
     moved: tuple[int, ...]  # by axis: what its indices lie behind the elements' of an array in place
-    places: dict[str, tuple[int, ...]]  # of arrays that it writes, the constants added to its indices
+    places: dict[str, list[tuple[int, ...]]]  # of arrays that it writes, the constants added to its indices
     free: bool  # reads of what it writes may lie anywhere
 
 
@@ -113,7 +113,11 @@ def _phase(draw: st.DrawFn, number: int, arrays: Sequence[ArraySpec], staggered:
     steps = tuple(draw(st.sampled_from([1, 1, -1])) for _ in range(dims))
     moved = tuple(draw(st.sampled_from([0, 0, -1, 1])) for _ in range(dims))
     written = draw(st.lists(st.sampled_from(arrays), min_size=1, max_size=2, unique=True))
-    places = {a.name: tuple(m + s for m, s in zip(moved, staggered[a.name], strict=True)) for a in written}
+    places = {a.name: [tuple(m + s for m, s in zip(moved, staggered[a.name], strict=True))] for a in written}
+    if draw(st.sampled_from([False] * 6 + [True])):
+        # One array is written at two places.
+        (place,), axis = places[written[0].name], draw(st.integers(0, dims - 1))
+        places[written[0].name].append((*place[:axis], place[axis] + 1, *place[axis + 1 :]))
     free = draw(st.sampled_from([False] * 5 + [True]))
     phase = _Phase(number, tuple(axes), steps, moved, places, free)
     lines, ranges = [], draw(_ranges(phase, arrays[0].shape))
@@ -124,8 +128,8 @@ def _phase(draw: st.DrawFn, number: int, arrays: Sequence[ArraySpec], staggered:
         lines.append(f"{indent}for {NAMES[axis]} in {ranges[axis]}:")
     indent += "    "
     for array in written:
-        value = draw(_value(phase, arrays))
-        lines.append(f"{indent}{array.name}[{_subscripts(places[array.name])}] = {value}")
+        for place in places[array.name]:
+            lines.append(f"{indent}{array.name}[{_subscripts(place)}] = {draw(_value(phase, arrays))}")
     used = [a for a in arrays if any(f"{a.name}[" in line for line in lines)]
     head = f"def phase{number}({', '.join(a.name for a in used)}, first, last):"
     source = "\n".join(["@lw.nest", head, *lines, ""])
@@ -183,10 +187,9 @@ def _read(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
             return f"{array.name}[j, i]"
         return f"{array.name}[{_subscripts([draw(st.integers(-FARTHEST, FARTHEST)) for _ in range(dims)])}]"
     # Where tiles are to be legal, every read lies behind the write in the order of all loops, or ahead in all of them.
-    side = draw(st.sampled_from([-1, 1]))
-    apart = []
+    side, offsets = draw(st.sampled_from([-1, 1])), []
     for axis in range(dims):
-        far = draw(st.integers(0, FARTHEST))
-        apart.append(draw(st.sampled_from([-far, far])) if phase.free else side * far * phase.steps[axis])
-    offsets = [a + p for a, p in zip(apart, phase.places[array.name], strict=True)]
+        ahead = draw(st.booleans()) if phase.free else side * phase.steps[axis] > 0
+        places, far = [place[axis] for place in phase.places[array.name]], draw(st.integers(0, FARTHEST))
+        offsets.append(max(places) + far if ahead else min(places) - far)
     return f"{array.name}[{_subscripts(offsets)}]"
