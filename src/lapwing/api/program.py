@@ -55,9 +55,10 @@ class ProgramOfNests:
         """The same with arguments by name. make: makes the calls of regions, with their arguments by name; note: told of loops
         whose regions have run through one pipeline."""
         self._check(nest, arguments)
-        self._tell()
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
+        if ranks is None or ranks.Get_rank() == 0:
+            self._tell()
         procedures = [_called(procedure, nest) for procedure in self.procedures]
         if ranks is not None:
             return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)

@@ -20,6 +20,7 @@ LOOK, ITEM, LOCALS, SLICE = "look at", "item of", "locals of the driver", "slice
 NAMES = (LOOK, ITEM, LOCALS, SLICE)
 
 _SHAPES = frozenset({"shape", "ndim", "dtype", "size", "nbytes", "itemsize", "strides"})
+_PLAIN_CONTEXTS = frozenset({"errstate", "catch_warnings", "suppress", "nullcontext", "printoptions", "open"})
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size"})
 
 
@@ -71,7 +72,19 @@ class _Looking:
                     setattr(node, name, self.block(getattr(node, name)))
         for case in getattr(node, "cases", ()):
             case.body = self.block(case.body)
+            case.guard = None if case.guard is None else _watched(case.guard)
+        if isinstance(node, ast.With | ast.AsyncWith) and not all(map(_looks_at_nothing, node.items)):
+            at_end = ast.Try(node.body, [], [], [ast.Expr(_look(before))])
+            node.body = [_there(at_end, node)]
         return [_there(ast.Expr(_look(before)), node), node] if before else [node]
+
+
+def _looks_at_nothing(item: ast.withitem) -> bool:
+    """Whether the end of a with statement looks at no arrays, whatever happens in it."""
+    match item.context_expr:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in _PLAIN_CONTEXTS
+    return False
 
 
 def _watched(node: ast.expr) -> ast.expr:
