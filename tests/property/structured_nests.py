@@ -221,7 +221,9 @@ class StructuredBuilder(Builder):
         return lines
 
     def inner_for(self, depth: int) -> list[str]:
-        plain = [(a, e) for a in self.arrays for e in a.reads if e.guard is None and a.local is None and a.dtype != "bool"]
+        plain = [
+            (a, e) for a in self.arrays for e in a.reads if e.guard is None and a.local is None and a.dtype != "bool"
+        ]
         if plain and self.chance(25):
             return self.over_offsets(*self.pick(*plain))
         index, text = self.inner_range()
@@ -235,7 +237,10 @@ class StructuredBuilder(Builder):
         moved = f"{array.name}[{', '.join([f'{first} + {name} - {offset}'.replace('- -', '+ '), *rest])}"
         moved += "" if rest else "]"
         x = self.fresh("x")
-        lines = [f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}", f"for {name} in range({low}, {low + 3}):"]
+        lines = [
+            f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}",
+            f"for {name} in range({low}, {low + 3}):",
+        ]
         if self.chance(50):
             lines += [f"    if {name} != {offset}:", "        continue", f"    {x} += {moved}"]
         else:
