@@ -24,31 +24,6 @@ from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES
 
 
-def body_of(case: Case) -> Body:
-    """What the loops that are cut do, as a function of a point and a rank's arrays."""
-    lines = textwrap.dedent(case.source).splitlines()
-    heads = [k for k, line in enumerate(lines) if line.lstrip().startswith("for ")][: case.loops]
-    loops, depth = [lines[k].split()[1] for k in heads], heads[-1]
-    unpacked = [f"    {a.name} = arrays.get({a.name!r})" for a in case.arrays]
-    # In a loop of one iteration, since it may continue.
-    indent = len(lines[depth]) - len(lines[depth].lstrip())
-    statements = ["    for _ in (0,):", *(f"    {line[indent:]}" for line in lines[depth + 1 :])]
-    text = [f"def body(point, arrays, {', '.join(['np', 'math', *(n for n, _ in case.scalars)])}):"]
-    text += [f"    {', '.join(loops)}, = point", *unpacked, *statements]
-    names: dict[str, object] = {}
-    exec("\n".join(text), names)
-    function = names["body"]
-    scalars = [value for _, value in case.scalars]
-    return lambda point, arrays: function(point, arrays, np, math, *scalars)  # type: ignore[operator]
-
-
-@st.composite
-def orders(draw: st.DrawFn) -> Callable[[int], int]:
-    """Which of the ranks that can go on does: any, or always one end of them, as far as it may."""
-    randomly = draw(st.randoms(use_true_random=False)).randrange
-    return draw(st.sampled_from([randomly, lambda count: 0, lambda count: count - 1]))
-
-
 def check(data: st.DataObject) -> None:
     case = data.draw(cases(expressions=False), label="nest")
     ranks = data.draw(st.sampled_from([2, 3, 4, 6, 8]), label="ranks")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,12 +33,14 @@ Slabs = deque[list[object]]
 
 
 def body_of(case: Case) -> Body:
-    """The statements of the innermost loop as a function of a point and a rank's arrays."""
-    lines = case.source.splitlines()
-    loops = [line.split()[1] for line in lines if line.lstrip().startswith("for ")]
-    depth = max(k for k, line in enumerate(lines) if line.lstrip().startswith("for "))
-    statements = [f"    {line.strip()}" for line in lines[depth + 1 :]]
-    unpacked = [f"    {a.name} = arrays[{a.name!r}]" for a in case.arrays]
+    """What the loops that are cut do, as a function of a point and a rank's arrays."""
+    lines = textwrap.dedent(case.source).splitlines()
+    heads = [k for k, line in enumerate(lines) if line.lstrip().startswith("for ")][: case.loops]
+    loops, depth = [lines[k].split()[1] for k in heads], heads[-1]
+    unpacked = [f"    {a.name} = arrays.get({a.name!r})" for a in case.arrays]
+    # In a loop of one iteration, since it may continue.
+    indent = len(lines[depth]) - len(lines[depth].lstrip())
+    statements = ["    for _ in (0,):", *(f"    {line[indent:]}" for line in lines[depth + 1 :])]
     text = [f"def body(point, arrays, {', '.join(['np', 'math', *(n for n, _ in case.scalars)])}):"]
     text += [f"    {', '.join(loops)}, = point", *unpacked, *statements]
     names: dict[str, object] = {}
