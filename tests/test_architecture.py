@@ -164,6 +164,7 @@ OF_THEIR_OWN = {
     "property": "random nests, on every engine, against the plain loop",
     "property/nests": "such nests, and the programs that run them",
     "property/programs": "random programs of several nests",
+    "property/structured": "random nests with structured bodies, and sequential regions",
     "refusals": "what is refused of a nest, in which words, and that the advice helps",
     "overlap/corpus": "programs by the analysis they test",
     "overlap/harness": "compiling, running and comparing MPI programs",

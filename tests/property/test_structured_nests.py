@@ -15,7 +15,7 @@ from test_simulated_ranks import check_run, orders
 
 from lapwing.planner.plan import ENGINES
 
-WORKER = Path(__file__).with_name("structured_worker.py")
+WORKER = Path(__file__).parent / "structured" / "structured_worker.py"
 
 
 def check_simulated(data: st.DataObject) -> None:
