@@ -167,6 +167,7 @@ class Written:
     shape: tuple[int, ...] = ()
     local: tuple[int, int] | None = None
 
+
 @st.composite
 def cases(
     draw: st.DrawFn,

@@ -66,7 +66,8 @@ class _Builder:
         style = self.pick("tame", "tame", "tame", "special")
         shapes = {"a": (self.integer(1, 8),), "b": (self.integer(1, 8),), "h": (self.integer(1, 5), self.integer(1, 5))}
         self.arrays = {
-            name: ArraySpec(name, self.pick(*DTYPES), shape, style, self.integer(0, 999)) for name, shape in shapes.items()
+            name: ArraySpec(name, self.pick(*DTYPES), shape, style, self.integer(0, 999))
+            for name, shape in shapes.items()
         }
         scalars: dict[str, object] = {
             "n": self.integer(0, 6),
@@ -81,7 +82,12 @@ class _Builder:
         known = [*self.integers, *self.floats, *sorted(self.lasting)]
         returned = list(dict.fromkeys(self.pick(*known) for _ in range(self.pick(2, 1, 3))))
         names = [*shapes, *scalars]
-        text = ["import math", "import numpy as np", f"def region({', '.join(names)}):", *("    " + line for line in lines)]
+        text = [
+            "import math",
+            "import numpy as np",
+            f"def region({', '.join(names)}):",
+            *("    " + line for line in lines),
+        ]
         text.append(f"    return {', '.join(returned)}")
         return RegionCase("\n".join(text) + "\n", tuple(self.arrays.values()), tuple(scalars.items()))
 
@@ -100,7 +106,9 @@ class _Builder:
             ways += ["if", "if", "for", "for", "for", "while"]
         way = self.pick(*ways)
         if way == "store":
-            return [f"{self.element()} {self.pick('=', '=', '=', '+=', '-=', '*=')} {self.expression(self.integer(0, 2))}"]
+            return [
+                f"{self.element()} {self.pick('=', '=', '=', '+=', '-=', '*=')} {self.expression(self.integer(0, 2))}"
+            ]
         if way == "swap":
             name = self.pick("a", "b")
             first, second = self.element(name), self.element(name)
@@ -222,8 +230,9 @@ class _Builder:
             return self.pick(*self.floats) if kind == "scalar" else self.pick("0.5", "2.0", "1", "0", "-1.5")
         a, b = self.expression(depth - 1), self.expression(depth - 1)
         return self.pick(
-            f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"max({a}, {b})", f"min({a}, 3)", f"({a} if {self.condition(0)} else {b})",
-            f"0.5 * {a}", f"float({a})", f"math.sqrt(abs({a}))", f"({a}) / {b}", f"np.sqrt({a})", f"-({a})",
+            f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"max({a}, {b})", f"min({a}, 3)",
+            f"({a} if {self.condition(0)} else {b})", f"0.5 * {a}", f"float({a})", f"math.sqrt(abs({a}))",
+            f"({a}) / {b}", f"np.sqrt({a})", f"-({a})",
         )  # fmt: skip
 
     def condition(self, depth: int) -> str:

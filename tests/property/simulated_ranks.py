@@ -257,7 +257,10 @@ class Simulation:
                 places = [
                     range(extent) if loop is None or affine is None else (affine.evaluate(values),)
                     for loop, affine, extent in zip(
-                        self.bound.nest.axis_loops[target.array], target.affine, self.whole[target.array].shape, strict=True
+                        self.bound.nest.axis_loops[target.array],
+                        target.affine,
+                        self.whole[target.array].shape,
+                        strict=True,
                     )
                 ]
                 yield from ((target.array, index) for index in itertools.product(*places))

@@ -1,8 +1,8 @@
 """Random nests whose bodies are structured: conditions, inner loops, scalars of several paths, axes of no loop, arguments of
 extrema.
 
-Loops, arrays and accesses are those of ``random_nests``, which also says what dependences there are. In *imperfect* nests something
-stands between the loops, so that the inner ones are done as a whole.
+Loops, arrays and accesses are those of ``random_nests``, which also says what dependences there are. In *imperfect* nests
+something stands between the loops, so that the inner ones are done as a whole.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def structured_cases(
     imperfect: bool | None = None,
     streaming: bool = False,
 ) -> Case:
-    """A random nest with arguments. skewed, streaming: see ``cases``; expressions: False leaves out what a rank alone gets right or
-    wrong."""
+    """A random nest with arguments. skewed, streaming: see ``cases``; expressions: False leaves out what a rank alone gets right
+    or wrong."""
     return StructuredBuilder(draw, skewed, expressions, imperfect, streaming).case()
 
 
@@ -162,7 +162,9 @@ class StructuredBuilder(Builder):
     def scalar(self) -> str:
         """An assignment to a scalar, new or known."""
         flavour = self.pick("float64", self.arrays[0].dtype)
-        value = self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2 * self.rich))
+        value = (
+            self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2 * self.rich))
+        )
         if self.temporaries and self.chance(60):
             return f"{self.pick(*self.temporaries)} {self.pick('=', '+=', '+=', '*=')} {value}"
         name = self.fresh("x")
@@ -219,7 +221,9 @@ class StructuredBuilder(Builder):
         return lines
 
     def inner_for(self, depth: int) -> list[str]:
-        plain = [(a, e) for a in self.arrays for e in a.reads if e.guard is None and a.local is None and a.dtype != "bool"]
+        plain = [
+            (a, e) for a in self.arrays for e in a.reads if e.guard is None and a.local is None and a.dtype != "bool"
+        ]
         if plain and self.chance(25):
             return self.over_offsets(*self.pick(*plain))
         index, text = self.inner_range()
@@ -233,7 +237,10 @@ class StructuredBuilder(Builder):
         moved = f"{array.name}[{', '.join([f'{first} + {name} - {offset}'.replace('- -', '+ '), *rest])}"
         moved += "" if rest else "]"
         x = self.fresh("x")
-        lines = [f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}", f"for {name} in range({low}, {low + 3}):"]
+        lines = [
+            f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}",
+            f"for {name} in range({low}, {low + 3}):",
+        ]
         if self.chance(50):
             lines += [f"    if {name} != {offset}:", "        continue", f"    {x} += {moved}"]
         else:
@@ -302,8 +309,11 @@ class StructuredBuilder(Builder):
         if self.chance(50):
             lines.append(f"y{number} = {value}")
             value = f"y{number}"
+        value = f"({value})" if " " in value else value
         best = f"peak{number}"
-        start = self.pick("0.0", "-1e30", "1e30", "0.25") if array.dtype in FLOATS else self.pick("0", "-100", "100", "2")
+        start = (
+            self.pick("0.0", "-1e30", "1e30", "0.25") if array.dtype in FLOATS else self.pick("0", "-100", "100", "2")
+        )
         self.totals[best] = start
         operator = self.pick(">", "<", ">=", "<=")
         test = f"{value} {operator} {best}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from refusal_cases import GOOD, body, grid_of, loops, refuse, table
+from refusal_cases import GOOD, body, grid_of, loops, refuse
 
 # -- not a function with loops -----------------------------------------------------------------------------------------
 

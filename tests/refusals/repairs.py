@@ -181,7 +181,9 @@ REPAIRS: dict[str, Repair] = {
     "statement raise ValueError": body("worst = max(worst, u[i, j])", before="worst = 0.0", after="return worst"),
     "statement assert u[i, j] > 0": body("worst = max(worst, -u[i, j])", before="worst = -9.0", after="return worst"),
     "return in the body": body(
-        "if u[i, j] < best:\n    best = u[i, j]\n    where = i", before="best = 9.0\nwhere = -1", after="return best, where"
+        "if u[i, j] < best:\n    best = u[i, j]\n    where = i",
+        before="best = 9.0\nwhere = -1",
+        after="return best, where",
     ),
     "break out of the nest": row("if u[i] <= 6:\n            u[i] = 1.0"),
     "try": body("u[i, j] = 1.0"),
@@ -247,7 +249,9 @@ REPAIRS: dict[str, Repair] = {
     "write u[": row("u[i] = max(u[i], 1.0)"),
     "index is a float": body("u[i, j] = u[i, int(0.5 * u[i, j])]"),
     "index is half": body("u[i, j] = u[i + 1 // 2, j]"),
-    "every second": Repair(arguments=lambda: (grid_of(12, 12),), source=two_loops("u[i, j] = u[i, 2*j]").replace("u.shape[1]", "u.shape[1] // 2")),
+    "every second": Repair(
+        two_loops("u[i, j] = u[i, 2*j]").replace("u.shape[1]", "u.shape[1] // 2"), lambda: (grid_of(12, 12),)
+    ),
     "every second row": Repair(source=two_loops("u[i, j] = u[2*i][j]").replace("u.shape[0]", "u.shape[0] // 2")),
     "slice ": body("u[i, j] = u[i, j - 1]", "u, p=1"),
     "index after a call": body("u[i, j] = u[i][j]"),

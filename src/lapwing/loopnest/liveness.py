@@ -14,7 +14,9 @@ Names = frozenset[str]
 class Liveness:
     """Names that are live after a statement, and at the head of a loop, where each of its iterations begins and it ends."""
 
-    _after: dict[int, Names] = field(default_factory=dict)  # by the statement's identity: equal ones stand in several places
+    _after: dict[int, Names] = field(
+        default_factory=dict
+    )  # by the statement's identity: equal ones stand in several places
     _heads: dict[int, Names] = field(default_factory=dict)
 
     def after(self, statement: ir.Statement) -> Names:

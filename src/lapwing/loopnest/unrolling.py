@@ -1,8 +1,8 @@
 """Full unrolling of short inner loops over offsets, after which accesses are uniform.
 
-    for d in range(-1, 2):              s += u[i + -1, j]
-        s += u[i + d, j]        →       s += u[i + 0, j]
-                                        s += u[i + 1, j]
+for d in range(-1, 2):              s += u[i + -1, j]
+    s += u[i + d, j]        →       s += u[i + 0, j]
+                                    s += u[i + 1, j]
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class Scope:
     surroundings: globals, closure variables and builtins. inner_indices: of the inner loops that we are in. assigned_in_body: by
     any statement of the innermost body. carries_scalars: whether scalars keep their value from one iteration of the nest's
     loops to the next: it has none. assigned_in_loop: by any statement of an inner loop that we are in; what one of its iterations
-    assigns the next may read, under a condition, which must not hold in the first (is_conditional). refused: names that something refused gives a value to: what they mean is not known, and
-    nothing is said about them.
+    assigns the next may read, under a condition, which must not hold in the first (is_conditional). refused: names that something
+    refused gives a value to: what they mean is not known, and nothing is said about them.
     """
 
     parameters: tuple[str, ...]

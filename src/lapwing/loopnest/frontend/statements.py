@@ -227,8 +227,8 @@ class StatementParser(ExpressionParser):
             self.refuse(
                 node,
                 text,
-                "loops raise nothing of their own: keep what shows that something is wrong in a reduction, worst = max(worst, x), "
-                "and look at it after the call",
+                "loops raise nothing of their own: keep what shows that something is wrong in a reduction, "
+                "worst = max(worst, x), and look at it after the call",
             )
         self.refuse(
             node,
