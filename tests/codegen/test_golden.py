@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import shutil
 import subprocess
@@ -96,6 +97,47 @@ def columns(u, c):
             u[i, j] = 0.5 * u[i - 1, j] + c[j]
 
 
+@lw.nest
+def relaxed(u, q):
+    best, row, column = 0.0, -1, -1
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            if u[i, j] == 0.0:
+                continue
+            change = 0
+            for c in range(q.shape[2]):
+                q[i, j, c] = 0.5 * (q[i - 1, j, c] + q[i, j - 1, c - 1])
+                if q[i, j, c] > 1.0:
+                    break
+                change += q[i, j, c]
+            for d in range(-1, 1):
+                u[i, j] += 0.25 * u[i + d, j - 1]
+            if change > best:
+                best, row, column = change, i, j
+    return best, row, column
+
+
+def collatz(steps, most):
+    longest = 0
+    for k in range(1, steps.shape[0]):
+        x = k
+        count = 0
+        while x != 1 and count < most:
+            x = x // 2 if x % 2 == 0 else 3 * x + 1
+            count += 1
+        steps[k] = count
+        if count >= steps[longest]:
+            longest = k
+            last = x
+    return longest, last
+
+
+def region_of(function: Callable[..., Any]) -> lw.Nest:
+    nest = lw.Nest(function)
+    nest.source = dataclasses.replace(nest.source, sequential=True)
+    return nest
+
+
 def floats(*shape: int, dtype: Any = float) -> np.ndarray:
     return np.ones(shape, dtype)
 
@@ -109,6 +151,8 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "looked_up": (looked_up, (floats(5, 6), floats(4), floats(5, 6, dtype=np.int8))),
     "total": (total, (floats(5, 6),)),
     "columns": (columns, (floats(5, 6), floats(6))),
+    "relaxed": (relaxed, (floats(5, 6), floats(5, 6, 3))),
+    "collatz": (region_of(collatz), (floats(9, dtype=np.int32), 100)),
 }
 
 
@@ -131,7 +175,7 @@ def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
 FILES: dict[str, Callable[[], str]] = {
     **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items()},
     **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
-    **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle")},
+    **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
 }
 
 

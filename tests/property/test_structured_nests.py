@@ -1,4 +1,4 @@
-"""Random nests with structured bodies: on one rank, on simulated ones, and on 2 and 4 with all engines, the bits of the plain loop."""
+"""Random nests with structured bodies, on ranks and on simulated ones, with all engines: the very bits of the plain loop."""
 
 from __future__ import annotations
 

@@ -230,8 +230,7 @@ REPAIRS: dict[str, Repair] = {
     "index is a float": body("u[i, j] = u[i, int(0.5 * u[i, j])]"),
     "index is half": body("u[i, j] = u[i + 1 // 2, j]"),
     "every second": Repair(
-        arguments=lambda: (grid_of(12, 12),),
-        source=two_loops("u[i, j] = u[i, 2*j]").replace("u.shape[1]", "u.shape[1] // 2"),
+        two_loops("u[i, j] = u[i, 2*j]").replace("u.shape[1]", "u.shape[1] // 2"), lambda: (grid_of(12, 12),)
     ),
     "every second row": Repair(source=two_loops("u[i, j] = u[2*i][j]").replace("u.shape[0]", "u.shape[0] // 2")),
     "slice ": body("u[i, j] = u[i, j - 1]", "u, p=1"),

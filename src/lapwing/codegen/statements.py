@@ -159,8 +159,9 @@ class StatementWriter:
 
     def _structured(self, statement: t.TypedStatement, place: _Place) -> Iterator[str]:
         match statement:
-            case t.TypedVariable(local=local):
-                yield f"{C_TYPES[local.dtype]} {self._name(local)};"
+            case t.TypedVariable(local=local, value=value):
+                first = "" if value is None else f" = {stripped(self.printer.print(value))}"
+                yield f"{C_TYPES[local.dtype]} {self._name(local)}{first};"
             case t.TypedIf(test=test, then=then, otherwise=otherwise):
                 yield f"if ({stripped(self.printer.print(test))}) {{"
                 yield from self._inner_block(then, (*place, 0))

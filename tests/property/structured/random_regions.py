@@ -230,8 +230,9 @@ class _Builder:
             return self.pick(*self.floats) if kind == "scalar" else self.pick("0.5", "2.0", "1", "0", "-1.5")
         a, b = self.expression(depth - 1), self.expression(depth - 1)
         return self.pick(
-            f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"max({a}, {b})", f"min({a}, 3)", f"({a} if {self.condition(0)} else {b})",
-            f"0.5 * {a}", f"float({a})", f"math.sqrt(abs({a}))", f"({a}) / {b}", f"np.sqrt({a})", f"-({a})",
+            f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"max({a}, {b})", f"min({a}, 3)",
+            f"({a} if {self.condition(0)} else {b})", f"0.5 * {a}", f"float({a})", f"math.sqrt(abs({a}))",
+            f"({a}) / {b}", f"np.sqrt({a})", f"-({a})",
         )  # fmt: skip
 
     def condition(self, depth: int) -> str:

@@ -1,8 +1,8 @@
 """Random nests whose bodies are structured: conditions, inner loops, scalars of several paths, axes of no loop, arguments of
 extrema.
 
-Loops, arrays and accesses are those of ``random_nests``, which also says what dependences there are. In *imperfect* nests something
-stands between the loops, so that the inner ones are done as a whole.
+Loops, arrays and accesses are those of ``random_nests``, which also says what dependences there are. In *imperfect* nests
+something stands between the loops, so that the inner ones are done as a whole.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def structured_cases(
     imperfect: bool | None = None,
     streaming: bool = False,
 ) -> Case:
-    """A random nest with arguments. skewed, streaming: see ``cases``; expressions: False leaves out what a rank alone gets right or
-    wrong."""
+    """A random nest with arguments. skewed, streaming: see ``cases``; expressions: False leaves out what a rank alone gets right
+    or wrong."""
     return StructuredBuilder(draw, skewed, expressions, imperfect, streaming).case()
 
 
@@ -309,6 +309,7 @@ class StructuredBuilder(Builder):
         if self.chance(50):
             lines.append(f"y{number} = {value}")
             value = f"y{number}"
+        value = f"({value})" if " " in value else value
         best = f"peak{number}"
         start = (
             self.pick("0.0", "-1e30", "1e30", "0.25") if array.dtype in FLOATS else self.pick("0", "-100", "100", "2")

@@ -53,7 +53,7 @@ class BoundNest:
 
     ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
     ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
-    index counts from the end, with their size; ``looked_up`` those whose index may be either. With a ``skew`` the domain is in
+    index counts from the end, with their size; ``looked_up`` those whose index may do either. With a ``skew`` the domain is in
     skewed coordinates; the body always stands for the user's own indices. ``analysis`` has the dependences, in the user's
     coordinates, and the skewing that tiles need.
     """

@@ -294,15 +294,26 @@ class _Lowering(ExpressionLowering):
             local = value.code
             assert isinstance(local, t.Local)
             start = self._convert(entry[name].code, local.dtype, statement.line)
-            found.append(t.TypedVariable(statement.line, statement.text, local))
-            found.append(t.TypedAssign(statement.line, statement.text, local, start))
+            found.append(t.TypedVariable(statement.line, statement.text, local, start))
         found.append(loop(test, typed))
         refused_inside = dict.fromkeys(n for end in frame.ends for n, value in end.items() if value is None)
         self.values, self.is_reached = {**kept, **set_at_head, **refused_inside}, True
-        for name in carried & set(frame.heads) if begins and frame.ends else ():
-            if all(self._way(_flag(name), end) is _YES for end in frame.ends):
-                self.values[name] = frame.heads[name]
-                self.values.pop(_flag(name), None)
+        if begins and frame.ends:
+            self.values.update(self._after_iterations(frame, carried))
+
+    def _after_iterations(self, frame: _LoopFrame, carried: frozenset[str]) -> Values:
+        """Scalars after a loop that has had an iteration at least: what they were before it no longer counts."""
+        values: Values = {}
+        for name in carried & set(frame.heads):
+            ways = [end[name] for end in frame.ends if self._way(_flag(name), end) is _YES]
+            known = [way for way in ways if way is not None]
+            if len(known) < len(frame.ends):
+                continue
+            head = frame.heads[name]
+            types = known[0].types.union(*(way.types for way in known))
+            values[name] = Value(head.code, types, head.interval if PY_INT in types or PY_BOOL in types else None)
+            self.values.pop(_flag(name), None)
+        return values
 
     def _at_entry(self, carried: Collection[str]) -> dict[str, Value]:
         """What scalars that a loop carries are before it, with the flags of those that may have no value."""

@@ -127,11 +127,15 @@ class TypedAccumulate:
 
 @dataclass(frozen=True)
 class TypedVariable:
-    """Declares a local that ``TypedAssign`` gives its values: one that paths of control flow join in (a φ of SSA form)."""
+    """Declares a local that ``TypedAssign`` gives its values: one that paths of control flow join in (a φ of SSA form).
+
+    ``value``: of one that a loop carries, before the first iteration.
+    """
 
     line: int
     text: str
     local: Local
+    value: Typed | None = None
 
 
 @dataclass(frozen=True)
@@ -267,6 +271,8 @@ def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
             return (value,)
         case TypedAccumulate(value=value, position=position, payload=payload):
             return (value, *position, *(its for _, its in payload))
+        case TypedVariable(value=Typed() as value):
+            return (value,)
         case TypedIf(test=test) | TypedWhile(test=test):
             return (test,)
         case TypedFor(start=start, stop=stop):
