@@ -17,6 +17,7 @@ from lapwing.errors import LapwingError, RefusedError
 from lapwing.export.description import nest_source
 from lapwing.export.tables import program_bytes
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.typed import numpy_loops
 from lapwing.planner.plan import Plan
 from lapwing.runtime.binding import native
 from lapwing.tiling.faces import faces_of
@@ -63,6 +64,7 @@ def export(
     """
     check_directory(directory)
     check_not_empty(bound)
+    check_stands_alone(bound)
     texts = sources(bound, plan)
     texts["README.md"] = _filled("README.md", _readme_words(bound, plan))
     program = program_bytes(bound, plan, report)
@@ -88,6 +90,19 @@ def check_not_empty(bound: BoundNest) -> None:
             f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} has no iterations for these sizes: a program would have "
             "nothing to do."
         )
+
+
+def check_stands_alone(bound: BoundNest) -> None:
+    """Raises RefusedError for a nest that calls NumPy's own code, which is not there without Python."""
+    if not (loops := numpy_loops(bound.body)):
+        return
+    name = loops[0][0]
+    other = f"math.{name.replace('arc', 'a').replace('power', 'pow')}"
+    advice = "write math.sqrt(x * x + y * y)" if name == "hypot" else f"write {other}, of C's math library"
+    raise RefusedError(
+        f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} calls numpy.{name}, whose bits only NumPy's own code gives, and "
+        f"an exported program runs without it: {advice}"
+    )
 
 
 def check_directory(directory: Path) -> None:

@@ -30,9 +30,10 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     fits,
     holds_exactly,
     resolve,
+    resolve_function,
     scalar_type,
 )
-from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
+from lapwing.loopnest.functions import MATH_BINARY, MATH_TESTS, MATH_TO_INT, MATH_UNARY, NUMPY_EXACT, NUMPY_LOOPS
 from lapwing.loopnest.refusals import Refusals, Stopped
 
 _SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")
@@ -474,6 +475,10 @@ class ExpressionLowering:
         argument = arguments[0]
         if module == "math":
             return self._math(name, arguments, line)
+        if function == "round":
+            return self._rounded(argument, line)
+        if module == "numpy" and (name in NUMPY_LOOPS or name in NUMPY_EXACT):
+            return self._numpy_function(name, arguments, line)
         if name == "sqrt":
             return self._numpy_unary("sqrt", argument, line)
         if name in ("abs", "absolute"):
@@ -511,6 +516,9 @@ class ExpressionLowering:
                     self._check_exact_double(value.integers(kind), line)
         if name in MATH_TO_INT:
             return self._to_python_int(name, arguments[0], line)
+        if name in MATH_TESTS:
+            operand = self._convert(arguments[0].code, "float64", line)
+            return Value(t.Operation("bool", name, (operand,)), frozenset({PY_BOOL}), (0, 1))
         assert name in MATH_UNARY or name in MATH_BINARY
         operands = tuple(self._convert(v.code, "float64", line) for v in arguments)
         trap = None
@@ -527,6 +535,58 @@ class ExpressionLowering:
         operand = self._convert(value.code, "float64", line)
         code = t.Convert("int64", t.Operation("float64", f"math.{name}", (operand,)), trap)
         return Value(code, frozenset({PY_INT}), (-EXACT_IN_DOUBLE, EXACT_IN_DOUBLE))
+
+    def _rounded(self, value: Value, line: int) -> Value:
+        """round(x), which gives a Python int, the even one of two that are equally near."""
+        if any(k.is_bool for k in value.types):
+            self._refuse(line, f"round of {value.describe()}", "apply it to a number: write int(x)")
+        return self._to_python_int("rint", value, line)
+
+    def _numpy_function(self, name: str, arguments: list[Value], line: int) -> Value:
+        """A call of NumPy's: it makes NumPy numbers, of Python's own as well, and warns where math raises."""
+        if name.startswith("logical_"):
+            truths = tuple(_truth(v.code) for v in arguments)
+            operator = {"logical_and": "&", "logical_or": "|", "logical_not": "not"}[name]
+            return Value(t.Operation("bool", operator, truths), frozenset({NP_BOOL}))
+        selects = name == "where"
+        values = arguments[1:] if selects else arguments
+        compute, result = self._numpy_types(name, values, line)
+        operands = tuple(self._operand(v, compute, line) for v in values)
+        if selects:
+            operands = (_truth(arguments[0].code), *operands)
+        operator = {"mod": "%", "remainder": "%", "floor_divide": "//"}.get(name, f"numpy.{name}")
+        if name in MATH_TESTS:
+            operator = name
+            if not compute.startswith("float"):
+                return Value(t.Literal("bool", name == "isfinite"), frozenset({NP_BOOL}))
+        if name in ("floor", "ceil", "trunc", "rint") and not compute.startswith("float"):
+            return Value(operands[0], frozenset({ScalarType(result)}))
+        return Value(t.Operation(result, operator, operands), frozenset({ScalarType(result)}))
+
+    def _numpy_types(self, name: str, values: list[Value], line: int) -> tuple[str, str]:
+        """The dtypes NumPy computes in and gives, which must be the same for every type that the operands may have."""
+        found: set[tuple[str, str]] = set()
+        for kinds in itertools.product(*(v.types for v in values)):
+            described = ", ".join(map(str, kinds))
+            if name == "clip":  # what is clipped becomes an array first
+                kinds = (ScalarType(kinds[0].dtype), *kinds[1:])
+            try:
+                compute, result = resolve_function(name, *kinds)
+            except TypeError:
+                self._refuse(line, f"numpy.{name} of {described}", "it takes other numbers: write int(x) or float(x)")
+            if "float16" in (compute, result):
+                self._refuse(line, f"numpy.{name} of {described} gives float16", "convert to float32 first")
+            if compute not in _SIZES or (name in NUMPY_LOOPS and not compute.startswith("float")):
+                self._refuse(line, f"numpy.{name} of {described}", "convert the operands to floats, as float(x)")
+            for value, kind in zip(values, kinds, strict=True):
+                if kind == PY_INT and compute.startswith("float"):
+                    self._check_exact_double(value.integers(kind), line)
+                elif kind == PY_INT:
+                    self._check_fits(value.integers(kind), compute, line, f"numpy.{name} with {compute}")
+            found.add((compute, result))
+        if len(found) > 1:
+            self._mixed(next((v for v in values if v.only is None), values[0]), line)
+        return found.pop()
 
     def _numpy_unary(self, operator: str, value: Value, line: int) -> Value:
         dtypes = {resolve(operator, k) for k in value.types}

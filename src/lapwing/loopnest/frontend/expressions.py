@@ -14,7 +14,7 @@ import numpy as np
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.functions import SUPPORTED_TEXT, canonical_name, way_out
+from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_count, canonical_name, way_out
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 
@@ -234,7 +234,7 @@ class ExpressionParser:
             self._refuse_call(node, function)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, self.source.text(node), "calls take plain positional arguments")
-        expected = {"min": 2, "max": 2, "math.atan2": 2, "math.pow": 2, "math.fmod": 2, "math.copysign": 2}.get(name, 1)
+        expected = argument_count(name)
         if len(node.args) < expected or (len(node.args) > expected and name not in ("min", "max")):
             self.refuse(
                 node, self.source.text(node), f"{name} takes {expected} argument{'s' if expected > 1 else ''} here"
