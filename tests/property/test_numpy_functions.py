@@ -159,3 +159,50 @@ def test_both_arms_of_where_are_evaluated(tmp_path: Path) -> None:
     path.write_text(HEAD.format("o", 4) + "        o[i] = np.where(i > 0, 1 // i, 0)\n")
     with pytest.raises(lw.LapwingError, match="ZeroDivisionError"):
         load(path).nest(np.zeros(4))
+
+
+SHIFTED = ("int8", "int16", "int32", "int64", "uint8", "bool")
+
+
+@pytest.mark.parametrize("a", SHIFTED)
+def test_shifts(a: str, tmp_path: Path) -> None:
+    counts = np.array([-128, -1, 0, 1, 3, 7, 8, 9, 15, 16, 31, 32, 63, 64, 100], "int8")
+    data = {"a": np.repeat(ARRAYS[a], len(counts)), "b": np.tile(counts, len(ARRAYS[a]))}
+    texts = [
+        "a[i] << b[i]",
+        "a[i] >> b[i]",
+        "b[i] << 2",
+        "a[i] >> 1",
+        "1 << a[i]",
+        "a[i] << True",
+        "i >> 2",
+        "5 >> i",
+        "i << 3",
+    ]
+    texts += [
+        "(90 >> (i % 8)) & 1",
+        "(i - 9) >> 100",
+        "(i - 9) << 40",
+        "True << 3",
+        "a[i] in (1, 2, 0.0)",
+        "a[i] not in (-1, 1)",
+    ]
+    assert len(check(texts, data, tmp_path)) <= 2
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_membership(dtype: str, tmp_path: Path) -> None:
+    texts = [
+        "a[i] in (0, 1, -2.5)",
+        "a[i] not in (0.0,)",
+        "(i in (1, 2)) + 1",
+        "1.5 if a[i] in [1, 1.5] and i not in (3, 4) else 2.5",
+    ]
+    assert not check(texts, {"a": ARRAYS[dtype]}, tmp_path)
+
+
+def test_a_negative_count_stops_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "nest.py"
+    path.write_text(HEAD.format("o", 4) + "        o[i] = 5 >> (2 - i)\n")
+    with pytest.raises(lw.LapwingError, match="negative count"):
+        load(path).nest(np.zeros(4, "int64"))

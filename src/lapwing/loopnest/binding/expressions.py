@@ -123,6 +123,8 @@ class ExpressionLowering:
             case ir.Binary(operator="**", left=left, right=right):
                 a, b = self._operands(left, right)
                 return self._power(a, b, right, line)
+            case ir.Binary(operator="<<" | ">>" as operator, left=left, right=right):
+                return self._shift(operator, *self._operands(left, right), line)
             case ir.Binary(operator=operator, left=left, right=right):
                 a, b = self._operands(left, right)
                 return self._binary(operator, a, b, line)
@@ -291,6 +293,39 @@ class ExpressionLowering:
         result_dtype = "float64" if operator == "/" and not dtype.startswith("float") else dtype
         interval = python_interval if PY_INT in results else None
         return Value(t.Operation(result_dtype, operator, operands, trap), frozenset(results), interval)
+
+    def _shift(self, operator: str, a: Value, b: Value, line: int) -> Value:
+        """NumPy shifts everything out where the count is negative or too large; Python raises, or has more digits."""
+        if any(k.is_float for v in (a, b) for k in v.types):
+            self._refuse(line, f"{operator} of {a.describe()} and {b.describe()}", "use integers: write int(x)")
+        found = {
+            ("int64", PY_INT) if ka.weak and kb.weak else self._shifting(operator, ka, kb)
+            for ka, kb in itertools.product(a.types, b.types)
+        }
+        if len(found) > 1:
+            self._mixed(a if a.only is None else b, line)
+        ((compute, result),) = found
+        operands = (self._operand(a, compute, line), self._operand(b, compute, line))
+        for value in (a, b):
+            if not result.weak and value.only == PY_INT:
+                self._check_fits(value.integers(PY_INT), compute, line, f"{operator} with {compute}")
+        if not result.weak:
+            return Value(t.Operation(compute, operator, operands), frozenset({result}))
+        counts = max(0, b.extent[0]), max(0, b.extent[1])
+        if operator == "<<":
+            counts = counts[0], min(counts[1], 64)
+            corners = [x << count for x in a.extent for count in counts]
+            self._check_python_int((min(corners), max(corners)), line)
+        else:
+            corners = [x >> count for x in a.extent for count in counts]
+        trap = None
+        if b.extent[0] < 0:
+            trap = self._trap(line, "a shift by a negative count; the plain loop raises ValueError here")
+        return Value(t.Operation("int64", operator, operands, trap), frozenset({PY_INT}), (min(corners), max(corners)))
+
+    def _shifting(self, operator: str, a: ScalarType, b: ScalarType) -> tuple[str, ScalarType]:
+        compute, result = resolve(operator, a, b)
+        return compute, ScalarType(result)
 
     def _python_arithmetic(self, operator: str, a: ScalarType, b: ScalarType, line: int) -> tuple[str, ScalarType]:
         if operator in "&|^":

@@ -63,6 +63,7 @@ _CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # what np.c
 _UFUNCS: dict[str, np.ufunc] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "//": np.floor_divide, "%": np.remainder,
     "**": np.power, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
+    "<<": np.left_shift, ">>": np.right_shift,
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
     "sqrt": np.sqrt, "abs": np.absolute,
 }  # fmt: skip
