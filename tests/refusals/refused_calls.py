@@ -28,6 +28,12 @@ for call, way_out in (
     body(f"call {call}", f"u[i, j] = {call}  # <-", "call of ", way_out, heading="def helper(x):\n    return x\n")
 body("call with a keyword", "u[i, j] = max(u[i, j], 0.0, key=abs)  # <-", "key=abs", "plain positional arguments")
 body("call with a star", "u[i, j] = max(*t)  # <-", "max(*t)", "plain positional arguments", signature="u, t=(1, 2)")
+body(
+    "where changed in place",
+    "a = np.where(u[i, j] > 1, u[i, j], 1)\na += 1  # <-\nu[i, j] = a",
+    "numpy.where gives, an array",
+    "Write a = a + x",
+)
 body("max of one", "u[i, j] = max(u[i, j])  # <-", "max(u[i, j])", "takes 2 arguments")
 body("sqrt of two", "u[i, j] = math.sqrt(u[i, j], 2)  # <-", "math.sqrt(u[i, j], 2)", "takes 1 argument")
 body("float of nothing", "u[i, j] = float()  # <-", "float()", "takes 1 argument")

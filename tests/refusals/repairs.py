@@ -372,6 +372,7 @@ REPAIRS: dict[str, Repair] = {
     "call with a star": body("u[i, j] = max(a, b)", "u, a=1, b=2"),
     "call of an argument": body("u[i, j] = min(u[i, j], 1.0)", "u, least=3"),
     "call ": body("u[i, j] = math.sqrt(u[i, j])"),
+    "where changed in place": body("a = np.where(u[i, j] > 1, u[i, j], 1)\na = a + 1\nu[i, j] = a"),
     "max of one": body("u[i, j] = max(u[i, j], 0.0)"),
     "sqrt of two": body("u[i, j] = math.sqrt(u[i, j])"),
     "float of nothing": body("u[i, j] = float(0)"),

@@ -162,19 +162,26 @@ LW_FLOAT_EXTREMA(f32, float)
         const type raised = x < low ? low : x;                                                                         \
         return raised > high ? high : raised;                                                                          \
     }                                                                                                                  \
-    LW_INLINE type lw_numpy_sign_##suffix(type x) { return (type)((x > 0) - (x < 0)); }                                \
     LW_INLINE type lw_numpy_square_##suffix(type x) { return (type)(x * x); }                                          \
     LW_INLINE type lw_shift_left_##suffix(type x, type count) {                                                        \
         return (unsigned_type)count < sizeof x * 8 ? (type)((unsigned_type)x << count) : 0;                            \
-    }                                                                                                                  \
-    LW_INLINE type lw_shift_right_##suffix(type x, type count) {                                                       \
-        return (unsigned_type)count < sizeof x * 8 ? (type)(x >> count) : (type)(x < 0 ? -1 : 0);                      \
     }
 LW_INTEGER_FUNCTIONS(i64, int64_t, uint64_t)
 LW_INTEGER_FUNCTIONS(i32, int32_t, uint32_t)
 LW_INTEGER_FUNCTIONS(i16, int16_t, uint16_t)
 LW_INTEGER_FUNCTIONS(i8, int8_t, uint8_t)
 LW_INTEGER_FUNCTIONS(u8, uint8_t, uint8_t)
+#define LW_SIGNED_FUNCTIONS(suffix, type, unsigned_type)                                                               \
+    LW_INLINE type lw_numpy_sign_##suffix(type x) { return (type)((x > 0) - (x < 0)); }                                \
+    LW_INLINE type lw_shift_right_##suffix(type x, type count) {                                                       \
+        return (unsigned_type)count < sizeof x * 8 ? (type)(x >> count) : (type)(x < 0 ? -1 : 0);                      \
+    }
+LW_SIGNED_FUNCTIONS(i64, int64_t, uint64_t)
+LW_SIGNED_FUNCTIONS(i32, int32_t, uint32_t)
+LW_SIGNED_FUNCTIONS(i16, int16_t, uint16_t)
+LW_SIGNED_FUNCTIONS(i8, int8_t, uint8_t)
+LW_INLINE uint8_t lw_numpy_sign_u8(uint8_t x) { return x > 0; }
+LW_INLINE uint8_t lw_shift_right_u8(uint8_t x, uint8_t count) { return count < 8 ? (uint8_t)(x >> count) : 0; }
 LW_INLINE bool lw_numpy_clip_b(bool x, bool low, bool high) { return (x | low) & high; }
 
 /* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next operands

@@ -31,7 +31,11 @@ _SERIAL = "serial.cpp"  # of no use with an MPI
 
 
 def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
-    """The program's text by relative path; it depends on the nest's types and structure, never on sizes."""
+    """The program's text by relative path; it depends on the nest's types and structure, never on sizes.
+
+    Raises RefusedError for a nest that needs Python as it runs.
+    """
+    check_stands_alone(bound)
     texts = {
         f"src/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_RUNTIME.iterdir()) if _is_source(path)
     }
@@ -64,7 +68,6 @@ def export(
     """
     check_directory(directory)
     check_not_empty(bound)
-    check_stands_alone(bound)
     texts = sources(bound, plan)
     texts["README.md"] = _filled("README.md", _readme_words(bound, plan))
     program = program_bytes(bound, plan, report)

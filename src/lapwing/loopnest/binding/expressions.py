@@ -124,7 +124,8 @@ class ExpressionLowering:
                 a, b = self._operands(left, right)
                 return self._power(a, b, right, line)
             case ir.Binary(operator="<<" | ">>" as operator, left=left, right=right):
-                return self._shift(operator, *self._operands(left, right), line)
+                a, b = self._operands(left, right)
+                return self._shift(operator, a, b, line)
             case ir.Binary(operator=operator, left=left, right=right):
                 a, b = self._operands(left, right)
                 return self._binary(operator, a, b, line)

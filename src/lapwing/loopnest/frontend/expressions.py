@@ -36,7 +36,8 @@ class Scope:
     any statement of the innermost body. carries_scalars: whether scalars keep their value from one iteration of the nest's
     loops to the next: it has none. assigned_in_loop: by any statement of an inner loop that we are in; what one of its iterations
     assigns the next may read, under a condition, which must not hold in the first (is_conditional). refused: names that something
-    refused gives a value to: what they mean is not known, and nothing is said about them.
+    refused gives a value to: what they mean is not known, and nothing is said about them. changed: scalars that an augmented
+    assignment changes; from_where: those that may be what numpy.where gives, an array without axes, which it changes in place.
     """
 
     parameters: tuple[str, ...]
@@ -50,6 +51,8 @@ class Scope:
     assigned_in_loop: frozenset[str] = frozenset()
     is_conditional: bool = False
     refused: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    from_where: set[str] = field(default_factory=set)
 
     @property
     def loop_names(self) -> list[str]:
