@@ -7,11 +7,12 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest.inlining.inliner import Inlined, inlined
 from lapwing.loopnest.tuple_loops import unrolled
 
 
@@ -51,12 +52,27 @@ class FunctionSource:
         text = textwrap.dedent("".join(lines))
         return FunctionSource(function, file, first, tuple(text.splitlines()))
 
-    @cached_property
+    @property
     def tree(self) -> ast.FunctionDef:
-        """The syntax tree, with line numbers of the file. Raises RefusedError where there is none of a plain function."""
+        """The syntax tree, with line numbers of the file, and without calls of helpers in its loops.
+
+        Raises RefusedError where there is none of a plain function.
+        """
+        return self.inlined.tree
+
+    @cached_property
+    def inlined(self) -> Inlined:
+        """The syntax tree with helpers inlined as they are when first asked for. Raises RefusedError as ``tree`` does."""
+        return Inlined(self.outlined) if self.outlined is not None else inlined(self.written, self.function, _tree_of)
+
+    def read_again(self) -> FunctionSource:
+        """The same, with helpers inlined as they are by now."""
+        return replace(self)
+
+    @cached_property
+    def written(self) -> ast.FunctionDef:
+        """The syntax tree as it is written. Raises RefusedError as ``tree`` does."""
         name = self.function.__name__
-        if self.outlined is not None:
-            return self.outlined
         if hasattr(self.function, "__wrapped__"):
             raise RefusedError(
                 f"{self.file}: @lw.nest on {name}: found a function wrapped by another decorator, expected a plain one, "
@@ -81,7 +97,7 @@ class FunctionSource:
     def line(self) -> int:
         """The line of ``def``, where that is known."""
         try:
-            return self.tree.lineno
+            return (self.outlined or self.written).lineno
         except RefusedError:
             return self.first
 
@@ -96,6 +112,14 @@ class FunctionSource:
                 return bytes(encoded[begin:end]).decode()
         text = ast.unparse(node)
         return text if "\n" not in text else text.splitlines()[0] + " …"
+
+
+def _tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The syntax tree of a helper. Raises ValueError where there is none."""
+    try:
+        return FunctionSource.of(function).written
+    except RefusedError as refused:
+        raise ValueError(str(refused)) from None
 
 
 def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], like: Callable[..., Any]) -> Any:
