@@ -389,7 +389,8 @@ class _Inliner:
             made = self._made(node, helper.expression, label)
             return _Substituting({**meanings, **arguments}, {}).visit(made)  # type: ignore[no-any-return]
         values = dict(meanings)
-        renamed = {name: self._fresh(f"{label}_{name}") for name in sorted(helper.assigned)}
+        wanted = {name: name.removeprefix("the ").replace(" ", "_") for name in sorted(helper.assigned)}
+        renamed = {name: self._fresh(f"{label}_{its}") for name, its in wanted.items()}
         for name, value in arguments.items():
             if name not in helper.assigned and (self._stays(value) or (name in helper.indexed and self._is_row(value))):
                 values[name] = value
