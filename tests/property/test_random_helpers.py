@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 from pathlib import Path
 from types import ModuleType
@@ -59,7 +60,9 @@ class Writer:
     def expression(self, names: list[str], level: int) -> str:
         kind = self.random.random() if level else 1.0
         if kind < 0.4:
-            return f"({self.expression(names, level - 1)} {self.random.choice('+-*')} {self.expression(names, level - 1)})"
+            return (
+                f"({self.expression(names, level - 1)} {self.random.choice('+-*')} {self.expression(names, level - 1)})"
+            )
         if kind < 0.5:
             return f"({self.expression(names, level - 1)} if {self.condition(names)} else {self.expression(names, level - 1)})"
         if kind < 0.6:
@@ -110,24 +113,18 @@ def test_random_helpers(seed: int, tmp_path: Path) -> None:
         tree = FunctionSource.of(module.f).tree
         again: dict[str, Any] = dict(vars(module))
         tree.decorator_list = []
-        exec(compile(_text(tree), "inlined", "exec"), again)
+        exec(compile(ast.unparse(tree), "inlined", "exec"), again)
         expected = run(module.f)
         assert np.array_equal(run(again["f"]), expected, equal_nan=True), text
         try:
             nest = lw.nest(module.f)
             nest.check()
         except lw.RefusedError as refused:
-            assert "cannot be inlined" not in str(refused), text
+            assert "cannot be inlined" not in str(refused) or "it is too long" in str(refused), text
             continue
         assert np.array_equal(run(nest), expected, equal_nan=True), text
         ran += 1
     assert ran > PER_TEST // 2
-
-
-def _text(tree: Any) -> str:
-    import ast
-
-    return ast.unparse(tree)
 
 
 def run(function: Any) -> np.ndarray:
