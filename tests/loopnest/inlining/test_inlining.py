@@ -395,6 +395,23 @@ def test_refused(helper: Callable[..., Any], arguments: str, why: str, tmp_path:
         lw.nest(names["f"]).check()
 
 
+def test_a_helper_whose_text_has_changed_since(tmp_path: Any) -> None:
+    path = tmp_path / "theirs.py"
+    path.write_text("def helper(x):\n    return x + 1.0\n")
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    helper = names["helper"]
+    path.write_text("def helper(x):\n    return x + 2.0\n")
+
+    def f(u, v, n):
+        for i in range(n):
+            for j in range(n):
+                v[i, j] = helper(u[i, j])
+
+    with pytest.raises(lw.RefusedError, match="has changed since it was made"):
+        lw.nest(f).check()
+
+
 def test_what_is_refused_in_a_helper_names_it() -> None:
     def f(u, v, n):
         for i in range(n):

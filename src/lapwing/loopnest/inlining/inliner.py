@@ -55,7 +55,7 @@ class Inlined:
 
 def inlined(tree: ast.FunctionDef, function: Function, read: Callable[[Function], ast.FunctionDef]) -> Inlined:
     """The function with helpers inlined in its loops. read: gives the syntax tree of a function, and raises ValueError where
-    there is none. The tree that is given stays as it is."""
+    there is none, with the reason as a clause. The tree that is given stays as it is."""
     inliner = _Inliner(function, tree, read, (function.__code__,))
     if not any(inliner.function_called(node) for node in ast.walk(tree) if isinstance(node, ast.Call)):
         return Inlined(tree)
@@ -123,8 +123,8 @@ class _Inliner:
     def _read_helper(self, function: Function) -> Helper:
         try:
             tree = self.read(function)
-        except ValueError:
-            raise NotInlined("its source cannot be read, or another decorator is above it") from None
+        except ValueError as why:
+            raise NotInlined(str(why)) from None
         self.looked_at[function] = function, tree
         within = _Inliner(function, tree, self.read, (*self.inside, function.__code__))
         new = copy.deepcopy(tree)
