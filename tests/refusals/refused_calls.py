@@ -25,7 +25,13 @@ for call, way_out in (
     ("u[i, j].sqrt()", "Supported are min, max"),
     ("(lambda x: x)(1.0)", "Supported are min"),
 ):
-    body(f"call {call}", f"u[i, j] = {call}  # <-", "call of ", way_out, heading="def helper(x):\n    return x\n")
+    body(
+        f"call {call}",
+        f"u[i, j] = {call}  # <-",
+        "call of ",
+        way_out,
+        heading="def helper(x):\n    print(x)\n    return x\n",
+    )
 body("call with a keyword", "u[i, j] = max(u[i, j], 0.0, key=abs)  # <-", "key=abs", "plain positional arguments")
 body("call with a star", "u[i, j] = max(*t)  # <-", "max(*t)", "plain positional arguments", signature="u, t=(1, 2)")
 body(

@@ -258,6 +258,8 @@ class ExpressionParser:
 
     def _refuse_call(self, node: ast.Call, function: Any) -> NoReturn:
         found = f"call of {self.source.text(node.func)}"
+        if why := getattr(node, "why_called", None):
+            found += f": {why}"
         if function is not None:
             self.refuse(node, found, way_out(function, self.source.text(node)))
         if self.rests_on_refused(node.func):
@@ -410,6 +412,8 @@ class ExpressionParser:
         )
 
     def refuse(self, node: ast.AST, found: str, advice: str) -> NoReturn:
+        if helper := getattr(node, "helper", None):
+            found = f"in {helper}: {found}"
         self.refusals.refuse(getattr(node, "lineno", self.source.first), found, advice)
 
 
