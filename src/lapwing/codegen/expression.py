@@ -124,6 +124,9 @@ class Printer:
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
             case "abs":
                 return self._absolute(computing, operands[0])
+            case "integer power":
+                limit = literal("int64", CARRIED_LIMIT)
+                return f"lw_integer_power({', '.join(map(stripped, operands))}, {limit}, {node.trap}, trap)"
             case "carried":
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"

@@ -348,6 +348,22 @@ LW_INLINE bool lw_assigned(bool is_set, int64_t id, int64_t *trap) {
     return is_set;
 }
 
+/* A power of Python integers: an integer of at most the limit, with an exponent that is not negative. */
+LW_INLINE int64_t lw_integer_power(int64_t base, int64_t exponent, int64_t limit, int64_t id, int64_t *trap) {
+    lw_note(exponent < 0, id, trap);
+    if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
+    if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+    int64_t power = 1;
+    for (; exponent > 0; --exponent) {
+        int64_t next;
+        const bool beyond = __builtin_mul_overflow(power, base, &next) || next > limit || next < -limit;
+        lw_note(beyond, id, trap);
+        if (beyond) return power;
+        power = next;
+    }
+    return power;
+}
+
 /* An index into an axis: negative ones count from the end, as in Python. */
 LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *trap) {
     const int64_t wrapped = index < 0 ? index + extent : index;

@@ -423,6 +423,11 @@ class ExpressionLowering:
 
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
         if not any(k.is_float for k in a.types | b.types):
+            if self.nest.is_sequential and a.only == b.only == PY_INT and not isinstance(exponent, ir.Constant):
+                operands = (self._convert(a.code, "int64", line), self._convert(b.code, "int64", line))
+                message = "a power of integers that is no integer, or goes beyond 2**50; Lapwing has no larger ones"
+                code = t.Operation("int64", "integer power", operands, self._trap(line, message))
+                return Value(code, frozenset({PY_INT}), (-CARRIED_LIMIT, CARRIED_LIMIT))
             if not (isinstance(exponent, ir.Constant) and type(exponent.value) is int and 1 <= exponent.value <= 16):
                 self._refuse(
                     line,
