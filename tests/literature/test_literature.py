@@ -22,8 +22,7 @@ from lapwing.errors import BuildError
 from lapwing.planner.plan import ENGINES
 
 REFUSED_FOR = {
-    "Supported operators": "elementary",
-    "call of ": "ising bilateral obstacle perona_malik mandelbrot",
+    "call of ": "mandelbrot",
     "has dtype complex128": "schrodinger",
     "0.5j in the loops": "helmholtz",
 }

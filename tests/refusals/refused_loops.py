@@ -132,7 +132,7 @@ loops(
     sig="u, n",
 )
 loops("bound is a quotient", "i in range(u.shape[0] / 2)", "depends on u.shape[0] / 2", "not an integer")
-loops("bound is a float literal", "i in range(3.0)", "loop bound 3.0", "affine")
+loops("bound is a float literal", "i in range(3.0)", "a bound of loop i is Python float", "write int(x)")
 loops("starred bounds", "i in range(*s)", "loop bound *s", "affine", lambda: (grid_of(), (1, 5)), sig="u, s")
 loops("range of nothing", "i in range()", "range()", "one to three arguments")
 loops("range of four", "i in range(1, 2, 3, 4)", "range(1, 2, 3, 4)", "one to three arguments")

@@ -45,7 +45,6 @@ PARSED: dict[str, str] = {
     "temporaries of a loop": two_loops("while foo > 0:  # <-\n    a, b = 1.0, 2.0\nu[i, j] = a + b"),
     "a module imported in the body": two_loops("import cmath  # <-\nu[i, j] = cmath.pi + cmath.exp(1.0)"),
     "a function defined before": two_loops("u[i, j] = g(u[i, j])  # <-", before="def g(x):\n    return x"),
-    "a refused reduction": two_loops("best *= u[i, j]  # <-", before="best = 1.0", after="return best"),
     "before, inside and after": two_loops("u[i, j] = U[i, j]  # <-", before="import math", after="print(u)\nreturn u"),
     "an index that is no name": (
         "@lw.nest\ndef f(u, v):\n    for i in range(5):\n        for k, l in zip(u, v):  # <-\n            u[i, k] = v[l]\n"
@@ -57,7 +56,6 @@ PARSED: dict[str, str] = {
         "@lw.nest\ndef f(u, w):\n    for i in range(5):\n        s = foo  # <-\n        u[i, 0] = bar  # <-\n"
         "        for j in range(6):\n            u[i, j] = s + t  # <-\n"
     ),
-    "accesses that are not uniform": two_loops("u[i, j] = u[2*j, 0] + u[j, i]  # <-\nv[2*i, 2*j] = 1.0  # <-", "u, v"),
     "two written arrays": two_loops("u[j, 2*i] = 1.0  # <-\nv[j, 2*i] = 1.0  # <-", "u, v"),
     "the signature": two_loops("u[i, j] = U[i]  # <-", "u, *a, **b").replace(
         "def f(u, *a, **b):", "def f(u, *a, **b):  # <-<-"

@@ -27,6 +27,11 @@ def _value(number: int) -> isl.Val:
     return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(number))  # however large
 
 
+def _parameter(name: str) -> str:
+    """What isl calls a parameter: it takes no name that reads like a number."""
+    return f"n {name}"
+
+
 class Space:
     """Named parameters, and named axes: the coordinates of the points of a set, and after them what is bound in it."""
 
@@ -35,7 +40,7 @@ class Space:
         if not axes:
             self.space = self.space.params()
         for number, name in enumerate(parameters):
-            self.space = self.space.set_dim_name(_PARAMETER, number, name)
+            self.space = self.space.set_dim_name(_PARAMETER, number, _parameter(name))
         self._places = {name: (_PARAMETER, number) for number, name in enumerate(parameters)}
         self._places |= {name: (_AXIS, number) for number, name in enumerate(axes)}
         self._local = isl.LocalSpace.from_space(self.space)
@@ -102,9 +107,10 @@ def without_axes(points: isl.Set, first: int) -> isl.Set:
 
 def values_of(points: isl.Set, names: Sequence[str]) -> isl.Set:
     """For which values of these parameters there are points."""
+    kept = {_parameter(name) for name in names}
     values = points.params()
     for number in reversed(range(values.dim(_PARAMETER))):
-        if values.get_dim_name(_PARAMETER, number) not in names:
+        if values.get_dim_name(_PARAMETER, number) not in kept:
             values = values.project_out(_PARAMETER, number, 1)
     return values
 
