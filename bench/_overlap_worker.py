@@ -34,10 +34,11 @@ from lapwing.runtime.arrays.layout import Layout, owner_layout
 from lapwing.runtime.arrays.storage import Box, LocalArray, allocate, needed_box
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import rank_program
-from lapwing.runtime.execute import Measure, Runner
+from lapwing.runtime.execute import Measure, runner_of
 from lapwing.runtime.mpi import communicator
+from lapwing.runtime.runner import Runner
 from lapwing.runtime.tuning import Tuning
-from lapwing.tiling.faces import faces_of
+from lapwing.tiling.faces import Faces, faces_of
 from lapwing.trace.exposure import exposed_seconds
 
 PEER = Path(__file__).with_name("peer_pipeline.c")
@@ -176,9 +177,10 @@ class Site:
         name = self.pipelined.array
         boxes = [needed_box(bound, name, plan.partition.block(r)) for r in range(plan.ranks)]
         local = self.array(Contender("plain")).localise(boxes, owner_layout(bound, name, plan.partition, plan.ranks))
-        runner = Runner(bound, plan, self.rank, library, {name: replace(local, array=bound.array(name))})
+        runner = runner_of(bound, plan, self.rank, library, {name: replace(local, array=bound.array(name))})
         if alone:
-            runner.program = rank_program(runner.faces, self.rank, 1)
+            faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+            runner.program = rank_program(faces, self.rank, 1)
         return runner
 
     def plan_json(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from lapwing.planner.cuts import Cut
 from lapwing.planner.plan import SLICE_SECONDS, Plan
 from lapwing.runtime.arrays.storage import LocalArray, allocate, needed_box
 from lapwing.runtime.binding import native
-from lapwing.runtime.execute import Runner
+from lapwing.runtime.execute import runner_of
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.mpi.patience import patience_seconds
 from lapwing.runtime.neighbours import join_neighbours
@@ -118,13 +118,15 @@ class Site:
         key = (plan.partition, exported)
         if key not in self.arrays:
             self.arrays[key] = {a.name: self._filled(a, plan, exported) for a in self.bound.arrays}
-        runner = Runner(self.bound, plan, self.rank, library, self.arrays[key])
+        runner = runner_of(self.bound, plan, self.rank, library, self.arrays[key])
         if self.comm is None:
             runtime, options = native.serial_runtime(self.announce), native.Options(slice_seconds=1.0)
         else:
             runtime, options = native.mpi_runtime(self.announce), self._options(variant)
             if exported:
-                runner.neighbours = join_neighbours(runner.program, self.arrays[key], nest.loops.written, self.comm)
+                arrays = self.arrays[key]
+                written = nest.loops.written
+                runner.neighbours = join_neighbours(runner.program, arrays, written, [list(arrays)], self.comm)
 
         def once() -> float:
             if self.comm is not None:

@@ -63,7 +63,7 @@ def first_runs(nest: lw.Nest, arguments: Arguments, runs: list[dict[str, Any]], 
     """Build, warm up, and hold the results against the plain loop. Raises RunError where they differ."""
     reference = None
     if rank == 0:
-        reference = make_reference(nest.python, nest.bind(arguments), arguments, communicator.announcer(True))
+        reference = make_reference(nest.source, nest.bind(arguments), arguments, communicator.announcer(True))
     for run in runs:
         given = {name: v.copy() if isinstance(v, np.ndarray) else v for name, v in arguments.items()}
         outcome = once(nest, run, given)

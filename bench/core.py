@@ -101,7 +101,7 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
     problem = PROBLEMS[case.problem]
     arguments = problem.arguments(case.shape, case.sweeps)
     bound = problem.nest.bind(arguments)
-    reference = make_reference(problem.nest.python, bound, arguments, say)
+    reference = make_reference(problem.nest.source, bound, arguments, say)
     entrants = contenders(problem.nest, bound, arguments, say)
     identical: dict[str, bool] = {}
     for entrant in entrants:  # the first run of each, which also builds, is the one that is compared

@@ -42,8 +42,8 @@ LAB_VERSIONS = {TRANSFORMED: True, UNAIDED: False}
 
 @dataclass(frozen=True)
 class Expected:
-    """Gains in percent: published by P2 (source-to-source overlap on 16 InfiniBand nodes), and reached on SMPI
-    by hand with the same kinds of motion. ranks: how many a benchmark can run on. lab_class: of 1 to 10 s on two cores."""
+    """Gains in percent: published by P2 (source-to-source overlap on 16 InfiniBand nodes), and reached on SMPI by hand with the
+    same kinds of transformation. ranks: how many a benchmark can run on. lab_class: of 1 to 10 s on two cores."""
 
     published: str
     by_hand: dict[str, str]

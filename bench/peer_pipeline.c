@@ -40,10 +40,10 @@ typedef struct pipeline {
 
 static char failure[200];
 
-/* Adds the time since the last call to a phase. */
-static void lap(pipeline *p, lw_phase phase) {
+/* Adds the time since the last call to an activity. */
+static void lap(pipeline *p, lw_activity activity) {
     const double now = lw_clock();
-    p->times->phase[phase] += now - p->mark;
+    p->times->activity[activity] += now - p->mark;
     p->mark = now;
 }
 
@@ -64,28 +64,29 @@ static int64_t bytes_of(const pipeline *p, const lw_channel *channel, int64_t ti
 }
 
 static lw_box in_sweep(const pipeline *p, lw_box box, int64_t sweep) {
-    for (int64_t k = 0; k < p->program->sweep_depth; ++k) {
-        box.lo[k] = p->program->sweep_points[sweep * p->program->sweep_depth + k];
+    const lw_phase *phase = p->program->phase; /* the only one */
+    for (int64_t k = 0; k < phase->sweep_depth; ++k) {
+        box.lo[k] = phase->sweep_points[sweep * phase->sweep_depth + k];
         box.hi[k] = box.lo[k] + 1;
     }
     return box;
 }
 
 /* Calls pack or unpack for one sweep of a message. */
-static void copy_faces(pipeline *p, const neighbour *n, int64_t tile, int64_t sweep, lw_phase phase) {
+static void copy_faces(pipeline *p, const neighbour *n, int64_t tile, int64_t sweep, lw_activity activity) {
     const lw_message *message = message_of(p, n->channel, tile);
     char *at = n->buffer[tile % BUFFERS] + (sweep - first_sweep(p, tile)) * message->bytes;
     for (int64_t k = 0; k < message->parts; ++k) {
         const lw_part *part = p->program->parts + message->first_part + k;
         const lw_box box = in_sweep(p, part->box, sweep);
-        if (phase == LW_PACK) {
+        if (activity == LW_PACK) {
             p->module->pack(p->tile, (int32_t)part->face, &box, at);
         } else {
             p->module->unpack(p->tile, (int32_t)part->face, &box, at);
         }
         at += part->bytes;
     }
-    lap(p, phase);
+    lap(p, activity);
 }
 
 static void compute(pipeline *p, int64_t tile) {

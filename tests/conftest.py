@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--refresh-golden",
         action="store_true",
-        help="write the files of tests/golden anew instead of comparing with them",
+        help="write all files in folders called golden anew instead of comparing with them",
     )
     parser.addoption("--minutes", type=float, help="begin no test later than this: the rest counts as skipped")
 

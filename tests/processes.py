@@ -1,8 +1,11 @@
-"""Starting processes that a test interrupts."""
+"""Starting processes on behalf of a test."""
 
 from __future__ import annotations
 
 import signal
+from pathlib import Path
+
+WITH_HELPERS = {"PYTHONPATH": str(Path(__file__).parent)}  # for programs that import what tests share
 
 
 def default_signals() -> None:

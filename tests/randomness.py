@@ -9,9 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-
-IN_WORKERS = {"PYTHONPATH": str(Path(__file__).parent)}  # what programs need that search on behalf of a test
 
 THOROUGHLY = {"LAPWING_ALL_ROUNDS": "1"}  # what programs need that go through all rounds
 

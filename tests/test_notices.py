@@ -11,7 +11,7 @@ import pytest
 
 import lapwing as lw
 from lapwing import notices
-from lapwing.runtime import execute
+from lapwing.runtime import runner
 
 
 class Terminal(io.StringIO):
@@ -142,7 +142,7 @@ def test_the_line_goes_also_when_the_call_is_interrupted(monkeypatch: pytest.Mon
             super().__call__(fraction)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(execute, "ProgressLine", Interrupted)
+    monkeypatch.setattr(runner, "ProgressLine", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         call_for_some_tenths_of_a_second()
     assert shown.getvalue().endswith("\r")

@@ -21,7 +21,7 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime.execute import Measure
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import place_of
-from lapwing.trace.events import PHASES
+from lapwing.trace.events import ACTIVITIES
 
 _EVENTS = 50_000  # a rank
 
@@ -61,8 +61,8 @@ def planned(nest: lw.Nest, arguments: dict[str, Any], places: tuple[int, int, in
 
 
 def until_loaded(ranks: Any) -> float | None:
-    """Seconds until the last rank has written its first slab: P3's phases of synchronisation and load."""
-    writes = [rank.events["end"][rank.events["phase"] == PHASES.index("write")] for rank in ranks]
+    """Seconds until the last rank has written its first slab: P3's activities of synchronisation and load."""
+    writes = [rank.events["end"][rank.events["activity"] == ACTIVITIES.index("write")] for rank in ranks]
     if not all(len(ends) for ends in writes):
         return None
     return float(max(ends.min() for ends in writes) - min(rank.begin for rank in ranks))

@@ -16,12 +16,14 @@ class LapwingError(Exception):
 class Refusal:
     """One thing that is not accepted: the whole message about it, and where it stands.
 
-    ``file`` and ``line`` are None where no line of a file is at fault, as with a grid that does not fit.
+    ``file`` and ``line`` are None where no line of a file is at fault, as with a grid that does not fit. ``tiled_only``: whether
+    it keeps loops from being cut into tiles, and not from being done in their own order on one rank.
     """
 
     text: str
     file: str | None = None
     line: int | None = None
+    tiled_only: bool = False
 
     def __str__(self) -> str:
         return self.text

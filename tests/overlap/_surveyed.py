@@ -8,7 +8,7 @@ from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.analysis.memory.scalar_values import Values
-from lapwing.overlap.analysis.messages.completions import Started
+from lapwing.overlap.analysis.messages.completions import Completions
 from lapwing.overlap.analysis.messages.matching import Matching
 from lapwing.overlap.analysis.messages.producer_consumer import Nearest, Region, Regions, Stretch, Stretches
 from lapwing.overlap.analysis.messages.sites import Site, sites_of
@@ -19,6 +19,91 @@ from lapwing.overlap.languages.fortran.reading import read_text
 from lapwing.overlap.report.outcome import Communication, Options
 from lapwing.overlap.survey import survey
 from lapwing.overlap.transforms.context import Context
+
+# P2, figure 1.
+FIGURE_1 = """\
+subroutine exchange(dum, g, rank, north, south, jst, jend, k, nx)
+  use mpi
+  integer rank, north, south, jst, jend, j, k, nx, ierror
+  double precision dum(5, 100), g(5, 100, 100, 100)
+  if (rank == 0) then
+    do j = jst, jend
+      dum(1, j) = g(1, nx, j, k)
+      g(2, nx, j, k) = 0
+    end do
+    call MPI_SEND(dum(1, jst), 5*(jend-jst+1), MPI_DOUBLE_PRECISION, south, 1, MPI_COMM_WORLD, ierror)
+  else
+    call MPI_RECV(dum(1, jst), 5*(jend-jst+1), MPI_DOUBLE_PRECISION, north, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierror)
+    do j = jst, jend
+      g(3, nx, j, k) = 1
+    end do
+  end if
+  g(1, 1, 1, 1) = dum(1, jst)
+end subroutine
+"""
+
+PIPELINE = """\
+#include <mpi.h>
+static double u[100], v[100];
+void steps(int n, MPI_Comm comm)
+{
+  u[0] = 0;
+  for (int t = 0; t < n; t++) {
+    v[t] = u[3];
+    MPI_Sendrecv_replace(u, n, MPI_DOUBLE, 1, 0, 1, 0, comm, MPI_STATUS_IGNORE);
+    for (int i = 0; i < n; i++)
+      v[i] = v[i] / 2;
+    u[t] = v[t];
+  }
+}
+"""
+
+ACROSS = """\
+module fields
+  double precision :: u(100), w(100)
+end module
+subroutine fill(a, n)
+  integer n, i
+  double precision a(n)
+  do i = 1, n
+    a(i) = i
+  end do
+end subroutine
+subroutine use_it(b, n)
+  integer n, i
+  double precision b(n), s
+  s = 0
+  do i = 1, n
+    s = s + b(i)
+  end do
+  print *, s
+end subroutine
+subroutine other(n)
+  use fields
+  integer n, i
+  do i = 1, n
+    w(i) = i
+  end do
+end subroutine
+subroutine send(c, n)
+  use mpi
+  integer n, ierr
+  double precision c(n)
+  call MPI_BCAST(c, n, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierr)
+end subroutine
+program main
+  use fields
+  double precision :: x(100)
+  integer n
+  n = 100
+  call fill(x, n)
+  call fill(w, n)
+  call send(x, n)
+  call other(n)
+  call use_it(w, n)
+  call use_it(x, n)
+end program
+"""
 
 
 def read(text: str, name: str) -> Program:
@@ -33,11 +118,11 @@ class Surveyed:
         self.text = text
         self.program = read(text, name)
         graph = CallGraph.of(self.program)
-        touches = ModRef(self.program, graph, Aliases.of(self.program, graph))
+        mod_ref = ModRef(self.program, graph, Aliases.of(self.program, graph))
         self.sites = list(sites_of(self.program, graph))
-        started = Started(self.sites, touches)
-        self.regions = Regions(self.program, touches, self.sites, started)
-        self.matching = Matching(self.sites, Values(touches))
+        completions = Completions(self.sites, mod_ref)
+        self.regions = Regions(self.program, mod_ref, self.sites, completions)
+        self.matching = Matching(self.sites, Values(mod_ref))
 
     def line(self, piece: str) -> int:
         lines = self.text.splitlines()

@@ -31,10 +31,10 @@ class Transformed:
         return next(c for c in self.outcome.communications if c.place.line == number)
 
     def made(self, piece: str) -> list[str]:
-        return [action.motion for action in self.at(piece).actions]
+        return [action.transformation for action in self.at(piece).actions]
 
-    def refused(self, piece: str, motion: str = "nonblocking") -> list[str]:
-        return [f"{r.obligation}: {r.found}" for r in self.at(piece).refusals if r.motion == motion]
+    def refused(self, piece: str, transformation: str = "nonblocking") -> list[str]:
+        return [f"{r.obligation}: {r.found}" for r in self.at(piece).refusals if r.transformation == transformation]
 
     def assert_behaves_as_before(self, thorough: bool, ranks: int = 2) -> None:
         required(language_of(self.before))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.long)], ids=["once", "thorough"])

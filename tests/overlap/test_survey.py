@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _surveyed import read, surveyed
-from test_regions import ACROSS, FIGURE_1, PIPELINE
+from _surveyed import ACROSS, FIGURE_1, PIPELINE, read, surveyed
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.ir.program import Program
@@ -67,11 +66,20 @@ def test_notes_become_actions_and_refusals_of_their_call() -> None:
     context.refuse(receive.span, "start-earlier", "it is so", "it is not", "")
     found = surveyed(program, context)
     (action,) = found[10].actions
-    assert (action.motion, action.description, action.place) == ("nonblocking", "a copy is sent", found[10].place)
+    assert (action.transformation, action.description, action.place) == (
+        "nonblocking",
+        "a copy is sent",
+        found[10].place,
+    )
     one, two = found[12].refusals
-    assert (one.motion, one.obligation, one.found, one.advice) == ("nonblocking", "it is so", "it is not", "make it so")
+    assert (one.transformation, one.obligation, one.found, one.advice) == (
+        "nonblocking",
+        "it is so",
+        "it is not",
+        "make it so",
+    )
     assert one.place == found[10].place
-    assert (two.motion, two.place) == ("start-earlier", None)
+    assert (two.transformation, two.place) == ("start-earlier", None)
     assert found[10].refusals == found[12].actions == ()
     assert found[10].note is found[12].note is None
 
@@ -123,12 +131,12 @@ def test_used_at_once() -> None:
     assert found.note.startswith("used at once by line 12")
 
 
-def test_turns_of_the_loop_that_uses_it_may_be_independent() -> None:
+def test_iterations_of_the_loop_that_uses_it_may_be_independent() -> None:
     loop = "u[0] = 1;\nSHARE;\nfor (int i = 0; i < n; i++)\n  n += u[i];"
     found = of(C.replace("BODY", loop), "SHARE;", "a.c")
     assert found.note is not None
     assert found.note.startswith(
-        "no computation between producer (line 8) and consumer (line 11), but for turns of the loop of line 10 that may"
+        "no computation between producer (line 8) and consumer (line 11), but for iterations of the loop of line 10 that may"
     )
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from randomness import wanted
-from test_random_nests import DELAYS, Variant, check_worker
+from starting import DELAYS, Variant, run_worker
 
-WORKER = Path(__file__).with_name("disk_worker.py")
 # Shares of the nests.
 SHARES = {1: 40, 2: 40, 3: 30, 4: 20, 6: 10}
 SHORT, LONG = 9, 3000
@@ -19,7 +18,7 @@ LEAST = 0.4  # of the runs that were tried come to their end; the others are ref
 
 
 def check(variant: Variant, directory: Path) -> None:
-    report = check_worker(WORKER, variant, directory)
+    report = run_worker("disk_worker.py", variant, directory)
     if not report["complete"]:
         return
     refused = {reason: count for reason, count in report.items() if reason.startswith("refused: ")}

@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import textwrap
-from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 import pytest
-from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
-from loading import load
-from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
+from random_nests import ArraySpec, Case, Choice, cases, choices, fitting_grids
 from randomness import first_seed, wanted
 from searching import search
-from simulated_ranks import Body, Simulation
+from simulated_ranks import orders
+from simulated_runs import check_run
 
-from lapwing.errors import RefusedError
-from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES
-
-
-def body_of(case: Case) -> Body:
-    """What the loops that are cut do, as a function of a point and a rank's arrays."""
-    lines = textwrap.dedent(case.source).splitlines()
-    heads = [k for k, line in enumerate(lines) if line.lstrip().startswith("for ")][: case.loops]
-    loops, depth = [lines[k].split()[1] for k in heads], heads[-1]
-    unpacked = [f"    {a.name} = arrays.get({a.name!r})" for a in case.arrays]
-    # In a loop of one iteration, since it may continue.
-    indent = len(lines[depth]) - len(lines[depth].lstrip())
-    statements = ["    for _ in (0,):", *(f"    {line[indent:]}" for line in lines[depth + 1 :])]
-    text = [f"def body(point, arrays, {', '.join(['np', 'math', *(n for n, _ in case.scalars)])}):"]
-    text += [f"    {', '.join(loops)}, = point", *unpacked, *statements]
-    names: dict[str, object] = {}
-    exec("\n".join(text), names)
-    function = names["body"]
-    scalars = [value for _, value in case.scalars]
-    return lambda point, arrays: function(point, arrays, np, math, *scalars)  # type: ignore[operator]
-
-
-@st.composite
-def orders(draw: st.DrawFn) -> Callable[[int], int]:
-    """Which of the ranks that can go on does: any, or always one end of them, as far as it may."""
-    randomly = draw(st.randoms(use_true_random=False)).randrange
-    return draw(st.sampled_from([randomly, lambda count: 0, lambda count: count - 1]))
 
 
 def check(data: st.DataObject) -> None:
@@ -76,30 +44,6 @@ def check_apart(data: st.DataObject) -> None:
     engine, tile = data.draw(st.sampled_from(["onesided", "helper"]), label="engine"), data.draw(st.integers(1, 3))
     grid = data.draw(st.sampled_from([None, *fitting_grids(case, ranks)]), label="grid")
     check_run(case, ranks, Choice(engine, tile, grid), data.draw(orders(), label="order"))
-
-
-def check_run(case: Case, ranks: int, choice: Choice, order: Callable[[int], int]) -> Simulation | None:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(case.source)
-        nest = load(path).nest
-    expected, arrays = case.arguments(), case.arguments()
-    bound = nest.bind(arrays)
-    with np.errstate(all="ignore"):
-        nest.python(**expected)
-        if bound.domain.is_empty:
-            return None
-        try:
-            plan = make_plan(bound, nest.dependences, ranks, Wishes(choice.engine, choice.tile, choice.grid))
-        except RefusedError as error:
-            check_refused_grid(case, ranks, choice, error)
-            return None
-        simulation = Simulation(bound, plan, arrays, body_of(case))  # type: ignore[arg-type]
-        simulation.check_pairs()
-        simulation.run(order)
-    simulation.collect()
-    check_arrays(arrays, expected)
-    return simulation
 
 
 def test_an_array_that_reaches_farther_is_not_late() -> None:

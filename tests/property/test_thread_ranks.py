@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 from limits import scaled
 from needs import LIBURING
-from randomness import IN_WORKERS, first_seed, wanted
+from processes import WITH_HELPERS
+from randomness import first_seed, wanted
 
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 from lapwing.runtime.binding import native
 
-WORKER = Path(__file__).with_name("thread_worker.py")
+WORKER = Path(__file__).parent / "nests" / "thread_worker.py"
 RACE = 66  # the exit status ThreadSanitizer gives a process
 SECONDS = 280
 SEARCHES = 4  # for what a broken protocol does wrong
@@ -55,14 +56,11 @@ MUTATIONS = {
     ),
     "no room asked for": ("onesided.hpp", "if (!made.empty() && (looks_away()", "if (false && (looks_away()"),
     "one slot more than there is": ("link.hpp", ">= number + 1 - ring.depth()", ">= number - ring.depth()"),
-    "one content more than there is room for": (
-        "link.hpp", ">= content + 1 - channel.messages", ">= content - channel.messages"
-    ),
-    "given up at the first use": ("ring.hpp", "&lw_message::last_step", "&lw_message::step"),
-    "given up a step early": ("ring.hpp", "static_cast<std::size_t>(step) + 1]",
-        "std::min(read_before_step_.size() - 1, static_cast<std::size_t>(step) + 2)]",),
-    "old values of the first sweep not counted": (
-        "link.hpp", "number + channel.lag * channel.messages", "number"
+    "room a step early": ("link.hpp", ">= ring.free_after(number)", ">= ring.free_after(number) - 1"),
+    "given up a step early": ("ring.hpp", "at.step + 1; }", "at.step + 2; }"),
+    "old values given up a sweep early": (
+        "ring.hpp", "number / channel_->messages * channel_->peer_steps",
+        "(number / channel_->messages - channel_->lag) * channel_->peer_steps",
     ),
     "slot given back in mid-batch": (
         "onesided.hpp", "link->is_direct() || !link->ring.closes_batch(written_in)", "link->is_direct()"
@@ -76,7 +74,7 @@ MUTATIONS = {
     "helper: sent without release": (
         "helper.hpp", "++sent, std::memory_order_release", "++sent, std::memory_order_relaxed"
     ),
-    "helper: lags two steps behind": ("helper.hpp", ">= step - 1", ">= step - 2"),
+    "helper: lags two steps behind": ("helper.hpp", "(rewrites ? 0 : 1)", "(rewrites ? 0 : 2)"),
     "helper: unpacks where steps are not apart": ("helper.hpp", "program_.apart", "true"),
     "helper: no room asked for": (
         "helper.hpp", "if (!transport_.has_room(at)) return false;\n        awaited_", "awaited_"
@@ -185,7 +183,7 @@ def run(
     directory: Path, examples: int, kind: str, place: str, seconds: int, seed: int | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(WORKER), str(directory), str(examples), str(seed or first_seed()), kind, place]
-    own = {**(environment(directory) if kind == "sanitized" else os.environ), **IN_WORKERS}
+    own = {**(environment(directory) if kind == "sanitized" else os.environ), **WITH_HELPERS}
     return subprocess.run(
         command, env={**own, **more}, capture_output=True, text=True, timeout=scaled(seconds), check=False
     )  # fmt: skip

@@ -143,13 +143,6 @@ loops("over an array", "i in u", "loop over u", "range(stop)")
 loops("over a list", "i in [1, 2, 3]", "loop over [1, 2, 3]", "range(stop)")
 loops("reversed", "i in reversed(range(5))", "loop over reversed(range(5))", "downwards over range(n - 1, -1, -1)")
 loops("numpy.arange", "i in np.arange(5)", "loop over np.arange(5)", "range(stop)")
-loops(
-    "index is an argument",
-    "i in range(5)",
-    "loop index i already means something else",
-    "a name of its own",
-    sig="u, i=1",
-)
 refuse(
     "an argument called range",
     """
@@ -160,18 +153,6 @@ refuse(
     """,
     "loop over range(5)",
     "give the argument range another name",
-)
-refuse(
-    "index used twice",
-    """
-    @lw.nest
-    def f(u):
-        for i in range(5):
-            for i in range(6):  # <-
-                u[i] = 1.0
-    """,
-    "loop index i already means",
-    "a name of its own",
 )
 for described, value in (
     ("str", "5"),

@@ -44,11 +44,9 @@ PARSED: dict[str, str] = {
     "a temporary set in an if": two_loops("if u[i, j] > foo:  # <-\n    a = 1.0\nu[i, j] = a"),
     "temporaries of a loop": two_loops("while foo > 0:  # <-\n    a, b = 1.0, 2.0\nu[i, j] = a + b"),
     "a module imported in the body": two_loops("import cmath  # <-\nu[i, j] = cmath.pi + cmath.exp(1.0)"),
-    "a function defined before": two_loops("u[i, j] = g(u[i, j])", before="def g(x):  # <-\n    return x"),
+    "a function defined before": two_loops("u[i, j] = g(u[i, j])  # <-", before="def g(x):\n    return x"),
     "a refused reduction": two_loops("best *= u[i, j]  # <-", before="best = 1.0", after="return best"),
-    "before, inside and after": two_loops(
-        "u[i, j] = U[i, j]  # <-", before="import math  # <-", after="print(u)  # <-\nreturn u  # <-"
-    ),
+    "before, inside and after": two_loops("u[i, j] = U[i, j]  # <-", before="import math", after="print(u)\nreturn u"),
     "an index that is no name": (
         "@lw.nest\ndef f(u, v):\n    for i in range(5):\n        for k, l in zip(u, v):  # <-\n            u[i, k] = v[l]\n"
     ),

@@ -32,7 +32,7 @@ def test_refused_with_place_finding_and_way_out(case: Refusal, tmp_path: Path) -
     message = str(refusal.value)
     if not options.get("nowhere"):
         lines = (HEADING + case.source).splitlines()
-        mark = "def f(" if options.get("def_line") else "# <-"
+        mark = "def f(" if options.get("def_line") else "for i in" if options.get("loop_line") else "# <-"
         marked = next(number for number, line in enumerate(lines, 1) if mark in line)
         assert message.startswith(f"{path}:{marked}: "), message
     assert case.found in message

@@ -1,12 +1,14 @@
-"""Affine integer expressions: a constant plus integer multiples of names.
+"""Affine integer forms: a constant plus integer multiples of names.
 
-Names are loop indices or symbols whose value is known when the nest is called (parameters, ``u.shape[0]``).
+Names are a nest's loop indices and the symbols whose value is known when it is called (parameters, ``u.shape[0]``), or an
+existing program's terms (``sections``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -20,32 +22,58 @@ class Affine:
     def of(name: str) -> Affine:
         return Affine(0, ((name, 1),))
 
-    def __add__(self, other: Affine) -> Affine:
-        sums = dict(self.terms)
-        for name, coefficient in other.terms:
-            sums[name] = sums.get(name, 0) + coefficient
-        return Affine(self.constant + other.constant, _sorted_terms(sums))
+    def __add__(self, other: Affine | int) -> Affine:
+        return self._plus(other, 1)
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self._plus(other, -1)
 
     def __neg__(self) -> Affine:
-        return self.scaled(-1)
+        return self * -1
 
-    def __sub__(self, other: Affine) -> Affine:
-        return self + (-other)
+    def __mul__(self, factor: int) -> Affine:
+        return Affine(self.constant * factor, tuple((n, c * factor) for n, c in self.terms) if factor else ())
 
-    def scaled(self, factor: int) -> Affine:
-        return Affine(self.constant * factor, _sorted_terms({n: c * factor for n, c in self.terms}))
+    def _plus(self, other: Affine | int, factor: int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.constant + factor * other, self.terms) if other else self
+        constant = self.constant + factor * other.constant
+        if not other.terms:
+            return self if constant == self.constant else Affine(constant, self.terms)
+        sums = dict(self.terms)
+        for name, coefficient in other.terms:
+            sums[name] = sums.get(name, 0) + factor * coefficient
+        return Affine(constant, _sorted_terms(sums))
 
     def coefficient(self, name: str) -> int:
         return dict(self.terms).get(name, 0)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         return frozenset(name for name, _ in self.terms)
 
-    def substitute(self, values: Mapping[str, int]) -> Affine:
+    @property
+    def is_name(self) -> bool:
+        """Whether it is one name and nothing else."""
+        return self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
+
+    def substitute(self, values: Mapping[str, Affine] | Mapping[str, int]) -> Affine:
         """Replace every name that has a value; the rest stay."""
-        constant = self.constant + sum(c * values[n] for n, c in self.terms if n in values)
-        return Affine(constant, tuple((n, c) for n, c in self.terms if n not in values))
+        if values.keys().isdisjoint(self.names):
+            return self
+        constant = self.constant
+        sums: dict[str, int] = {}
+        for name, coefficient in self.terms:
+            value = values.get(name)
+            if value is None:
+                sums[name] = sums.get(name, 0) + coefficient
+            elif isinstance(value, Affine):
+                constant += coefficient * value.constant
+                for inner, factor in value.terms:
+                    sums[inner] = sums.get(inner, 0) + coefficient * factor
+            else:
+                constant += coefficient * value
+        return Affine(constant, _sorted_terms(sums))
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         return self.constant + sum(c * values[n] for n, c in self.terms)
@@ -72,5 +100,10 @@ class Affine:
         return text
 
 
-def _sorted_terms(terms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, value) for name, value in terms.items() if value))
+# A comparison says that a form is = 0 or >= 0; a condition is a disjunction of conjunctions of comparisons.
+Comparison = tuple[Affine, str]
+Condition = tuple[tuple[Comparison, ...], ...]
+
+
+def _sorted_terms(sums: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, value) for name, value in sums.items() if value))

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lapwing.affine.affine import Affine, Condition
 from lapwing.affine.integer_sets import never
-from lapwing.affine.sections import Condition, Linear, Product, Range, Section, Subscript
+from lapwing.affine.sections import Product, Range, Section, Subscript
 
 _Monomial = tuple[str, ...]  # terms in order, as often as they are factors
 _MOST_LENGTHS = 3  # that are tried
@@ -28,7 +29,7 @@ class Shape:
     """``lengths``: of a row, and of a plane in rows, and so on, all but the last; ``first``: the subscript of the first element.
     Neither need be so: any shape is right if elements are proved to lie within their rows."""
 
-    lengths: tuple[Linear, ...]
+    lengths: tuple[Affine, ...]
     first: int
 
 
@@ -39,8 +40,8 @@ class _Polynomial:
         self.sums = {monomial: number for monomial, number in sums.items() if number}
 
     @staticmethod
-    def of(linear: Linear) -> _Polynomial:
-        return _Polynomial({**{(name,): factor for name, factor in linear.terms}, _NOTHING: linear.constant})
+    def of(form: Affine) -> _Polynomial:
+        return _Polynomial({**{(name,): factor for name, factor in form.terms}, _NOTHING: form.constant})
 
     @property
     def degree(self) -> int:
@@ -59,18 +60,18 @@ class _Polynomial:
             sums[monomial] = sums.get(monomial, 0) + a * b
         return _Polynomial(sums)
 
-    def linear(self) -> Linear | None:
+    def affine(self) -> Affine | None:
         """The same where nothing is multiplied."""
         if self.degree > _LINEAR:
             return None
         terms = tuple(sorted((monomial[0], number) for monomial, number in self.sums.items() if monomial))
-        return Linear(terms, self.sums.get(_NOTHING, 0))
+        return Affine(self.sums.get(_NOTHING, 0), terms)
 
 
-def _expanded(linear: Linear, products: Mapping[str, Product]) -> _Polynomial:
+def _expanded(form: Affine, products: Mapping[str, Product]) -> _Polynomial:
     """The same with all products of terms multiplied out."""
-    found = _Polynomial({_NOTHING: linear.constant})
-    for name, factor in linear.terms:
+    found = _Polynomial({_NOTHING: form.constant})
+    for name, factor in form.terms:
         if name in products:
             one, other = (_expanded(f, products) for f in products[name].factors)
             found = found.plus(one.times(other), factor)
@@ -102,14 +103,14 @@ def shapes(one: Section, other: Section) -> Iterator[Shape]:
 
 
 @lru_cache(maxsize=10_000)
-def _lengths(section: Section) -> tuple[Linear, ...]:
+def _lengths(section: Section) -> tuple[Affine, ...]:
     """What something is multiplied by, where it is the same all through the section."""
     products, bound = _products(section), frozenset(section.bound)
     found = [
         factor
         for product in products.values()
         for factor in reversed(product.factors)
-        if factor.terms and factor.names().isdisjoint(bound) and factor.names().isdisjoint(products)
+        if factor.terms and factor.names.isdisjoint(bound) and factor.names.isdisjoint(products)
     ]
     return tuple(dict.fromkeys(found))
 
@@ -118,7 +119,7 @@ def _lengths(section: Section) -> tuple[Linear, ...]:
 def _degree(section: Section) -> int:
     products = _products(section)
     (subscript,) = section.subscripts
-    ends = (subscript,) if isinstance(subscript, Linear) else (subscript.lower, subscript.upper) if subscript else ()
+    ends = (subscript,) if isinstance(subscript, Affine) else (subscript.lower, subscript.upper) if subscript else ()
     return max((_expanded(end, products).degree for end in ends if end is not None), default=0)
 
 
@@ -131,7 +132,7 @@ def delinearised(section: Section, shape: Shape) -> Section | None:
     may lie outside their rows."""
     (subscript,) = section.subscripts
     products = _products(section)
-    if isinstance(subscript, Linear):
+    if isinstance(subscript, Affine):
         subscripts = _element(section, _expanded(subscript, products), shape)
     elif isinstance(subscript, Range) and subscript.lower is not None and subscript.upper is not None:
         lower, upper = _expanded(subscript.lower, products), _expanded(subscript.upper, products)
@@ -162,14 +163,14 @@ def _run(section: Section, lower: _Polynomial, upper: _Polynomial, shape: Shape)
     found: list[Subscript] = []
     whole = True  # rows so far
     for length in shape.lengths:
-        several = count.linear() if whole else Linear.number(1)
+        several = count.affine() if whole else Affine(1)
         # Of rows of a negative length, a negative number is something, too.
         known = several is not None and (not found or not whole or _is_some(section, several))
         divided = _place_in_row(section, rest, length, several) if known else None
         if divided is not None:
             assert several is not None
             rest, own = divided
-            found.append(Range(own, own.plus(several).plus(Linear.number(1), -1)) if whole else own)
+            found.append(Range(own, own + several - 1) if whole else own)
             whole = False
             continue
         at_start, left = _divided(rest, length), _divided(count, length)
@@ -180,13 +181,13 @@ def _run(section: Section, lower: _Polynomial, upper: _Polynomial, shape: Shape)
     row = _row(section, rest)
     if not whole:
         return [*found, row]
-    rows = count.linear()
+    rows = count.affine()
     if row is None or rows is None or rows.terms or rows.constant < 1:
         return [*found, Range(None, None)]  # of how many rows nobody knows whether there are any
-    return [*found, Range(row, row.plus(Linear.number(rows.constant - 1)))]
+    return [*found, Range(row, row + (rows.constant - 1))]
 
 
-def _row(section: Section, number: _Polynomial) -> Linear | None:
+def _row(section: Section, number: _Polynomial) -> Affine | None:
     """The number of a row as a subscript; a product that stays the same all through the section is a term like any other."""
     bound = frozenset(section.bound)
     if any(len(monomial) > _LINEAR and not bound.isdisjoint(monomial) for monomial in number.sums):
@@ -194,48 +195,48 @@ def _row(section: Section, number: _Polynomial) -> Linear | None:
     named = {
         monomial if len(monomial) <= _LINEAR else (" * ".join(monomial),): n for monomial, n in number.sums.items()
     }
-    return _Polynomial(named).linear()
+    return _Polynomial(named).affine()
 
 
 def _place_in_row(
-    section: Section, place: _Polynomial, length: Linear, count: Linear | None = None
-) -> tuple[_Polynomial, Linear] | None:
+    section: Section, place: _Polynomial, length: Affine, count: Affine | None = None
+) -> tuple[_Polynomial, Affine] | None:
     """The row's number and the place in it, where ``count`` (one) elements from there on are certain to lie in the row."""
-    more = Linear.number(0) if count is None else count.plus(Linear.number(1), -1)
+    more = Affine() if count is None else count - 1
     for row, left in _quotients(place, length):
-        own = left.linear()
+        own = left.affine()
         if own is None:
             continue
         for away in _rows_away(own, length):
-            here = own.plus(length, -away)
-            if _lies_within(section.conditions, here, here.plus(more), length):
+            here = own - length * away
+            if _lies_within(section.conditions, here, here + more, length):
                 return row.plus(_Polynomial({_NOTHING: away})), here
     return None
 
 
-def _rows_away(place: Linear, length: Linear) -> Iterable[int]:
+def _rows_away(place: Affine, length: Affine) -> Iterable[int]:
     """How many rows from the one it is spelled in a place may lie in."""
     name, factor = length.terms[0]
-    spelled = dict(place.terms).get(name, 0) // factor
+    spelled = place.coefficient(name) // factor
     return dict.fromkeys(near + step for near in (0, spelled) for step in (0, -1, 1))
 
 
-def _is_some(section: Section, count: Linear) -> bool:
+def _is_some(section: Section, count: Affine) -> bool:
     """Whether it is certainly more than none."""
-    return never((*section.conditions, (((count.times(-1), ">="),),)))
+    return never((*section.conditions, (((-count, ">="),),)))
 
 
 @lru_cache(maxsize=100_000)
-def _lies_within(conditions: tuple[Condition, ...], first: Linear, last: Linear, length: Linear) -> bool:
+def _lies_within(conditions: tuple[Condition, ...], first: Affine, last: Affine, length: Affine) -> bool:
     """Whether 0 ≤ first and last < length where the conditions hold; if first > last, nothing has to lie anywhere."""
-    some: Condition = (((last.plus(first, -1), ">="),),)
-    below = Linear.number(-1).plus(first, -1)
-    beyond = last.plus(length, -1)
+    some: Condition = (((last - first, ">="),),)
+    below = Affine(-1) - first
+    beyond = last - length
     outside: Condition = (((below, ">="),), ((beyond, ">="),))
     return never((*conditions, some, outside))
 
 
-def _divided(number: _Polynomial, length: Linear) -> _Polynomial | None:
+def _divided(number: _Polynomial, length: Affine) -> _Polynomial | None:
     """How many times the length it is, if it is exactly so many times."""
     name, factor = length.terms[0]
     for quotient, left in _quotients(number, length):
@@ -245,13 +246,13 @@ def _divided(number: _Polynomial, length: Linear) -> _Polynomial | None:
     return None
 
 
-def _quotients(number: _Polynomial, length: Linear) -> Iterable[tuple[_Polynomial, _Polynomial]]:
+def _quotients(number: _Polynomial, length: Affine) -> Iterable[tuple[_Polynomial, _Polynomial]]:
     """``number`` = quotient · length + rest: for each term of the length one way to take it out of the number's products."""
     for name, factor in length.terms:
         if abs(factor) != 1:
             continue
         # length = factor · name + others, and so name = factor · (length - others).
-        others = _Polynomial.of(length.plus(Linear.term(name), -factor))
+        others = _Polynomial.of(length - Affine.of(name) * factor)
         quotient, rest = _Polynomial({}), number
         while True:
             found = next((m for m in rest.sums if len(m) > _LINEAR and name in m), None)

@@ -1,66 +1,63 @@
-"""Can two sections meet? isl answers."""
+"""Whether two sections have elements in common, and whether one covers the other: isl answers."""
 
 from __future__ import annotations
 
 import itertools
 from functools import lru_cache
 
-import islpy as isl
-
+from lapwing.affine.affine import Affine, Comparison, Condition
 from lapwing.affine.delinearisation import delinearised, is_flat, shapes
-from lapwing.affine.integer_sets import Space, names_in
-from lapwing.affine.sections import Chosen, Comparison, Condition, Linear, Range, Section, is_term
-
-_AXIS = isl.dim_type.set
+from lapwing.affine.integer_sets import Set, Space, names_in, values_of, without_axes
+from lapwing.affine.sections import Chosen, Range, Section
 
 
 @lru_cache(maxsize=100_000)
-def _isl_set(section: Section) -> isl.Set:
+def _elements(section: Section) -> Set:
     axes = [f"axis {number}" for number in range(len(section.subscripts))]
     simple: list[Comparison] = []
-    for axis, subscript in zip(map(Linear.term, axes), section.subscripts, strict=True):
-        if isinstance(subscript, Linear):
-            simple.append((axis.plus(subscript, -1), "="))
+    for axis, subscript in zip(map(Affine.of, axes), section.subscripts, strict=True):
+        if isinstance(subscript, Affine):
+            simple.append((axis - subscript, "="))
         elif isinstance(subscript, Range):
-            simple += [(axis.plus(subscript.lower, -1), ">=")] if subscript.lower is not None else []
-            simple += [(subscript.upper.plus(axis, -1), ">=")] if subscript.upper is not None else []
+            simple += [(axis - subscript.lower, ">=")] if subscript.lower is not None else []
+            simple += [(subscript.upper - axis, ">=")] if subscript.upper is not None else []
     several = [condition for condition in section.conditions if len(condition) != 1]
     simple += [comparison for condition in section.conditions if len(condition) == 1 for comparison in condition[0]]
     bound = list(dict.fromkeys(section.bound))
-    points = Space(section.names(), [*axes, *bound]).where([(tuple(simple),), *several])
-    return points.project_out(_AXIS, len(axes), len(bound))
+    points = Space(sorted(section.names), [*axes, *bound]).where([(tuple(simple),), *several])
+    return without_axes(points, len(axes))
 
 
 @lru_cache(maxsize=100_000)
-def _values_where(condition: Condition) -> isl.Set:
+def _values_where(condition: Condition) -> Set:
     """The values of terms of which the condition is true, as a set of parameters."""
-    return Space(names_in(condition), ()).where([condition])
+    return Space(sorted(names_in(condition)), ()).where([condition])
 
 
 @lru_cache(maxsize=200_000)
-def _common(one: Section, other: Section, context: Condition) -> isl.Set:
+def _common(one: Section, other: Section, context: Condition) -> Set:
     """The elements of both, for values of the terms that the context allows."""
     if {lookup.array for lookup in one.lookups} & {lookup.array for lookup in other.lookups}:
         both = _common_where_lookups_agree(one, other)
     else:
-        both = _isl_set(one) & _isl_set(other)
+        both = _elements(one) & _elements(other)
     return both.intersect_params(_values_where(context)) if context else both
 
 
-def _common_where_lookups_agree(one: Section, other: Section) -> isl.Set:
+def _common_where_lookups_agree(one: Section, other: Section) -> Set:
     """The elements of both, where equal subscripts mean that an array's elements are equal."""
     mine, its = _unbound(one, "p"), _unbound(other, "q")
-    both = _isl_set(mine) & _isl_set(its)
+    both = _elements(mine) & _elements(its)
     same = {  # where the two meet
         b.terms[0][0]: a
         for a, b in zip(mine.subscripts, its.subscripts, strict=True)
-        if isinstance(a, Linear) and isinstance(b, Linear) and is_term(a) and is_term(b)
+        if isinstance(a, Affine) and isinstance(b, Affine) and a.is_name and b.is_name
     }
     for left, right in itertools.product(mine.lookups, its.lookups):
         if left.array != right.array or left.term == right.term:
             continue
         if left.subscripts == tuple(s.substitute(same) for s in right.subscripts):
-            equal = Linear.term(left.term).plus(Linear.term(right.term), -1), "="
+            equal = Affine.of(left.term) - Affine.of(right.term), "="
             both = both.intersect_params(_values_where(((equal,),)))
     return both
 
@@ -68,7 +65,7 @@ def _common_where_lookups_agree(one: Section, other: Section) -> isl.Set:
 @lru_cache(maxsize=100_000)
 def _unbound(section: Section, prefix: str) -> Section:
     """The section for some value of what is bound in it."""
-    own = {name: Linear.term(f"{prefix}{number}") for number, name in enumerate(section.bound)}
+    own = {name: Affine.of(f"{prefix}{number}") for number, name in enumerate(section.bound)}
     return Section(section.subscripts, (), section.conditions, section.origins).substitute(own)
 
 
@@ -78,13 +75,9 @@ def _intersects(one: Section, other: Section, context: Condition) -> bool:
 
 
 @lru_cache(maxsize=200_000)
-def _values_where_they_intersect(one: Section, other: Section, context: Condition, names: tuple[str, ...]) -> isl.Set:
+def _values_where_they_intersect(one: Section, other: Section, context: Condition, names: tuple[str, ...]) -> Set:
     """For which values of these terms some element may be in both."""
-    values = _common(one, other, context).params()
-    for number in reversed(range(values.dim(isl.dim_type.param))):
-        if values.get_dim_name(isl.dim_type.param, number) not in names:
-            values = values.project_out(isl.dim_type.param, number, 1)
-    return values
+    return values_of(_common(one, other, context), names)
 
 
 def may_intersect(one: Section, other: Section, context: Condition = (), chosen: Chosen = ()) -> bool:
@@ -94,8 +87,8 @@ def may_intersect(one: Section, other: Section, context: Condition = (), chosen:
         return True
     # Most pairs are settled by constants without isl. What is bound in both is worth another in each.
     if any(
-        isinstance(a, Linear)
-        and isinstance(b, Linear)
+        isinstance(a, Affine)
+        and isinstance(b, Affine)
         and a.terms == b.terms
         and a.constant != b.constant
         and not any(name in one.bound or name in other.bound for name, _ in a.terms)
@@ -120,11 +113,11 @@ def _may_intersect_in_rows(one: Section, other: Section, context: Condition, cho
 
 
 def _may_intersect(one: Section, other: Section, context: Condition, chosen: Chosen) -> bool:
-    mentioned = [name for name, _ in chosen if name in one.names() or name in other.names()]
+    mentioned = [name for name, _ in chosen if name in one.names or name in other.names]
     if not mentioned:
         return _intersects(one, other, context)
     values = _values_where_they_intersect(one, other, context, tuple(mentioned))
-    point = tuple((Linear(((name, 1),), -value), "=") for name, value in chosen if name in mentioned)
+    point = tuple((Affine.of(name) - value, "=") for name, value in chosen if name in mentioned)
     return not (values & _values_where((point,))).is_empty()
 
 
@@ -132,4 +125,4 @@ def covers(outer: Section, inner: Section) -> bool:
     """Whether every element of ``inner`` is certainly in ``outer``. Unknown subscripts of ``outer`` cover nothing."""
     if len(outer.subscripts) != len(inner.subscripts) or None in outer.subscripts:
         return False
-    return bool(_isl_set(inner).is_subset(_isl_set(outer)))
+    return bool(_elements(inner).is_subset(_elements(outer)))

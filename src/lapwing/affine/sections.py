@@ -1,8 +1,12 @@
 """Sections: which elements of an array a statement touches, as integer sets with symbolic bounds.
 
-A subscript is a linear expression in *terms*. A term is a name for the value that a variable, or any expression that is not
-linear, has where the analysed region begins; loop variables and values that are not known are bound inside the section.
-What is asked of two sections is in meeting.py.
+A subscript is an affine form in *terms*. A term is a name for the value that a variable, or any expression that is not affine,
+has where the analysed region begins; loop variables and values that are not known are bound inside the section. What is asked
+of two sections is in ``intersection``.
+
+Sections are those of existing programs. A nest needs none: its sizes are numbers once it is bound, so that what a tile touches
+is a box of numbers (``tiling/faces``), what is asked of an access is the least and the greatest index (``Domain.range_of``), and
+its dependences are distances between iterations, which the set of elements has forgotten.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+
+from lapwing.affine.affine import Affine, Condition
 
 _fresh = itertools.count()
 
@@ -20,63 +25,6 @@ def fresh_term() -> str:
     return f"x{next(_fresh)}"
 
 
-@dataclass  # not frozen, which nothing needs, and which makes what is made most often several times as slowly
-class Linear:
-    """Σ coefficient · term + constant; terms in order, without zeros."""
-
-    terms: tuple[tuple[str, int], ...]
-    constant: int
-
-    @staticmethod
-    @lru_cache(maxsize=10_000)
-    def number(value: int) -> Linear:
-        return Linear((), value)
-
-    @staticmethod
-    @lru_cache(maxsize=100_000)
-    def term(name: str) -> Linear:
-        return Linear(((name, 1),), 0)
-
-    def plus(self, other: Linear, factor: int = 1) -> Linear:
-        constant = self.constant + factor * other.constant
-        if not other.terms:
-            return self if constant == self.constant else Linear(self.terms, constant)
-        sums = dict(self.terms)
-        for name, coefficient in other.terms:
-            sums[name] = sums.get(name, 0) + factor * coefficient
-        return Linear(tuple(sorted((n, c) for n, c in sums.items() if c != 0)), constant)
-
-    def times(self, factor: int) -> Linear:
-        return Linear.number(0).plus(self, factor)
-
-    def substitute(self, values: Mapping[str, Linear]) -> Linear:
-        if values.keys().isdisjoint(self.names()):
-            return self
-        result = Linear.number(self.constant)
-        for name, coefficient in self.terms:
-            result = result.plus(values.get(name) or Linear.term(name), coefficient)
-        return result
-
-    def names(self) -> frozenset[str]:
-        found: frozenset[str] | None = self.__dict__.get("_names")
-        if found is None:
-            found = self.__dict__["_names"] = frozenset(name for name, _ in self.terms)
-        return found
-
-    def __hash__(self) -> int:
-        # Asked for far more often than anything else; functools.cached_property takes a lock each time.
-        found: int | None = self.__dict__.get("_hash")
-        if found is None:
-            found = self.__dict__["_hash"] = hash((self.terms, self.constant))
-        return found
-
-    def __str__(self) -> str:
-        return " + ".join([*(f"{c}*{n}" for n, c in self.terms), f"({self.constant})"])
-
-
-# A comparison says that a Linear is = 0 or ≥ 0; a condition is a disjunction of conjunctions of comparisons.
-Comparison = tuple[Linear, str]
-Condition = tuple[tuple[Comparison, ...], ...]
 # Terms and the values that they have.
 Chosen = tuple[tuple[str, int], ...]
 
@@ -85,11 +33,11 @@ Chosen = tuple[tuple[str, int], ...]
 class Range:
     """Subscripts ``lower`` to ``upper``, both included; None: from or to the array's end."""
 
-    lower: Linear | None
-    upper: Linear | None
+    lower: Affine | None
+    upper: Affine | None
 
 
-Subscript = Linear | Range | None  # None: nothing is known
+Subscript = Affine | Range | None  # None: nothing is known
 
 
 @dataclass(frozen=True)
@@ -98,12 +46,12 @@ class Lookup:
 
     term: str
     array: str  # its key
-    subscripts: tuple[Linear, ...]
+    subscripts: tuple[Affine, ...]
 
-    def linears(self) -> tuple[Linear, ...]:
+    def forms(self) -> tuple[Affine, ...]:
         return self.subscripts
 
-    def substitute(self, values: Mapping[str, Linear]) -> Lookup | None:
+    def substitute(self, values: Mapping[str, Affine]) -> Lookup | None:
         """The same of the term that stands in its place now; None if that is no term."""
         term = _renamed(self.term, values)
         return None if term is None else Lookup(term, self.array, tuple(s.substitute(values) for s in self.subscripts))
@@ -114,19 +62,19 @@ class Product:
     """A term that is the product of two values."""
 
     term: str
-    factors: tuple[Linear, Linear]
+    factors: tuple[Affine, Affine]
 
-    def linears(self) -> tuple[Linear, ...]:
+    def forms(self) -> tuple[Affine, ...]:
         return self.factors
 
-    def linear(self) -> Linear | None:
+    def affine(self) -> Affine | None:
         """What it is worth where one of the two is a number."""
         one, other = self.factors
         if one.terms and other.terms:
             return None
-        return one.times(other.constant) if not other.terms else other.times(one.constant)
+        return one * other.constant if not other.terms else other * one.constant
 
-    def substitute(self, values: Mapping[str, Linear]) -> Product | None:
+    def substitute(self, values: Mapping[str, Affine]) -> Product | None:
         """The same of the term that stands in its place now; None if that is no term."""
         one, other = self.factors
         term = _renamed(self.term, values)
@@ -136,17 +84,12 @@ class Product:
 Origin = Lookup | Product  # what a term is that is no variable's value
 
 
-def is_term(linear: Linear) -> bool:
-    """Whether it is one term and nothing else."""
-    return linear.constant == 0 and len(linear.terms) == 1 and linear.terms[0][1] == 1
+def _renamed(name: str, values: Mapping[str, Affine]) -> str | None:
+    term = values.get(name, Affine.of(name))
+    return term.terms[0][0] if term.is_name else None
 
 
-def _renamed(name: str, values: Mapping[str, Linear]) -> str | None:
-    term = values.get(name, Linear.term(name))
-    return term.terms[0][0] if is_term(term) else None
-
-
-@dataclass  # not frozen, as Linear
+@dataclass  # not frozen, which nothing needs, and which makes what is made most often several times as slowly
 class Section:
     """The elements ``subscripts`` takes on while the ``bound`` terms run over what ``conditions`` allow. ``origins``: of those
     among its terms, bound or not, that have one."""
@@ -156,11 +99,12 @@ class Section:
     conditions: tuple[Condition, ...] = ()
     origins: tuple[Origin, ...] = ()
 
+    @property
     def names(self) -> frozenset[str]:
         """The terms that are not bound inside."""
         found: frozenset[str] | None = self.__dict__.get("_names")
         if found is None:
-            every = frozenset[str]().union(*[linear.names() for linear in self._linears()])
+            every = frozenset[str]().union(*[form.names for form in self._forms()])
             found = self.__dict__["_names"] = every - frozenset(self.bound)
         return found
 
@@ -170,15 +114,15 @@ class Section:
             found = self.__dict__["_hash"] = hash((self.subscripts, self.bound, self.conditions, self.origins))
         return found
 
-    def _linears(self) -> list[Linear]:
-        found: list[Linear] = []
+    def _forms(self) -> list[Affine]:
+        found: list[Affine] = []
         for subscript in self.subscripts:
-            if isinstance(subscript, Linear):
+            if isinstance(subscript, Affine):
                 found.append(subscript)
             elif isinstance(subscript, Range):
                 found += [end for end in (subscript.lower, subscript.upper) if end is not None]
-        found += [linear for condition in self.conditions for conjunction in condition for linear, _ in conjunction]
-        found += [linear for origin in self.origins for linear in origin.linears()]
+        found += [form for condition in self.conditions for conjunction in condition for form, _ in conjunction]
+        found += [form for origin in self.origins for form in origin.forms()]
         return found
 
     @property
@@ -186,7 +130,7 @@ class Section:
         """The section without its subscripts that are numbers: the same of the many that differ in nothing else."""
         found: Section | None = self.__dict__.get("_coarse")
         if found is None:
-            numbers = [isinstance(s, Linear) and not s.terms for s in self.subscripts]
+            numbers = [isinstance(s, Affine) and not s.terms for s in self.subscripts]
             found = self
             if any(numbers) and not all(numbers):
                 known = zip(self.subscripts, numbers, strict=True)
@@ -195,25 +139,25 @@ class Section:
             self.__dict__["_coarse"] = found
         return found
 
-    def substitute(self, values: Mapping[str, Linear], unknown: Set[str] = frozenset()) -> Section:
+    def substitute(self, values: Mapping[str, Affine], unknown: Set[str] = frozenset()) -> Section:
         """The section with terms replaced by what they are worth; those ``unknown`` may be anything."""
-        renamed = {name: Linear.term(fresh_term()) for name in unknown & self.names()}
-        values = {name: values[name] for name in self.names() if name in values} | renamed
+        renamed = {name: Affine.of(fresh_term()) for name in unknown & self.names}
+        values = {name: values[name] for name in self.names if name in values} | renamed
         if not values:
             return self
         found = Section(
             tuple(_substitute(s, values) for s in self.subscripts),
-            (*self.bound, *(linear.terms[0][0] for linear in renamed.values())),
+            (*self.bound, *(form.terms[0][0] for form in renamed.values())),
             tuple(
-                tuple(tuple((linear.substitute(values), op) for linear, op in part) for part in condition)
+                tuple(tuple((form.substitute(values), op) for form, op in part) for part in condition)
                 for condition in self.conditions
             ),
             tuple(new for origin in self.origins if (new := origin.substitute(values)) is not None),
         )
-        known = {o.term: value for o in found.origins if isinstance(o, Product) and (value := o.linear()) is not None}
+        known = {o.term: value for o in found.origins if isinstance(o, Product) and (value := o.affine()) is not None}
         return found._with_known(known) if known else found
 
-    def _with_known(self, products: Mapping[str, Linear]) -> Section:
+    def _with_known(self, products: Mapping[str, Affine]) -> Section:
         """The section with these values in place of products."""
         bound = tuple(name for name in self.bound if name not in products)
         origins = tuple(origin for origin in self.origins if origin.term not in products)
@@ -234,13 +178,13 @@ class Section:
         kept = tuple(o for o in self.origins if not (isinstance(o, Lookup) and o.array in arrays))
         return self if len(kept) == len(self.origins) else Section(self.subscripts, self.bound, self.conditions, kept)
 
-    def shifted(self, offsets: tuple[Linear, ...]) -> Section:
+    def shifted(self, offsets: tuple[Affine, ...]) -> Section:
         shifted = tuple(_shift(s, o) for s, o in zip(self.subscripts, offsets, strict=True))
         return Section(shifted, self.bound, self.conditions, self.origins)
 
 
-def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript:
-    if isinstance(subscript, Linear):
+def _substitute(subscript: Subscript, values: Mapping[str, Affine]) -> Subscript:
+    if isinstance(subscript, Affine):
         return subscript.substitute(values)
     if isinstance(subscript, Range):
         return Range(
@@ -250,12 +194,12 @@ def _substitute(subscript: Subscript, values: Mapping[str, Linear]) -> Subscript
     return None
 
 
-def _shift(subscript: Subscript, offset: Linear) -> Subscript:
-    if isinstance(subscript, Linear):
-        return subscript.plus(offset)
+def _shift(subscript: Subscript, offset: Affine) -> Subscript:
+    if isinstance(subscript, Affine):
+        return subscript + offset
     if isinstance(subscript, Range):
         return Range(
-            None if subscript.lower is None else subscript.lower.plus(offset),
-            None if subscript.upper is None else subscript.upper.plus(offset),
+            None if subscript.lower is None else subscript.lower + offset,
+            None if subscript.upper is None else subscript.upper + offset,
         )
     return None

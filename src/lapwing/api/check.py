@@ -10,10 +10,9 @@ Python loop, added exactly; every other value is Python's own.
 from __future__ import annotations
 
 import ast
+import copy
 import ctypes
-import inspect
 import math
-import textwrap
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -31,6 +30,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.rounding import nearest
+from lapwing.loopnest.source import FunctionSource, with_ends
 from lapwing.runtime.arrays.storage import allocate, attach
 from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Reductions, Workspace
@@ -57,31 +57,49 @@ class Reference:
 
 
 def make_reference(
-    function: Callable[..., Any], bound: BoundNest, arguments: Mapping[str, Any], announce: native.Announce
+    source: FunctionSource, bound: BoundNest, arguments: Mapping[str, Any], announce: native.Announce
 ) -> Reference:
     """Run the plain loop on copies of the arguments.
 
     Raises RunError where the compiled plain loop disagrees with Python, and BuildError where it cannot be compiled.
     """
-    if bound.domain.box_volume <= PYTHON_ITERATIONS:
-        return _run_python(function, bound, arguments, None)
-    library = native.build_plain(plain_source(bound), announce, f"the plain loop of {bound.nest.name}")
-    values = {**global_values(function), **arguments}
-    limit = _corner(bound)
-    by_python = _run_python(function, bound, arguments, limit)
-    by_c = _run_compiled(library, bound, values, limit)
-    if (by_python.raises is None) != (by_c.raises is None):
-        wrong = [f"Python {by_python.raises or 'finishes'}, it {by_c.raises or 'finishes'}"]
-    else:
-        wrong = differences(by_python, by_c.arrays, by_c.results)
-    if wrong:
-        raise RunError(
-            f"{bound.nest.where(bound.nest.line)}: the compiled plain loop differs from the Python function "
-            f"on the first {limit} iterations of every loop: {'; '.join(wrong)}. "
-            "This compiler cannot be trusted to check; nothing was run."
-        )
-    del by_python, by_c
-    return _run_compiled(library, bound, values, _UNLIMITED)
+    return PlainLoop(source, bound, announce)(arguments, bound.domain.box_volume <= PYTHON_ITERATIONS)
+
+
+class PlainLoop:
+    """The plain loop of a bound nest: in Python, or in C, which is held against Python once, on the arguments at hand."""
+
+    def __init__(self, source: FunctionSource, bound: BoundNest, announce: native.Announce) -> None:
+        self._source, self._bound, self._announce = source, bound, announce
+        self._library: Any = None
+
+    def __call__(self, arguments: Mapping[str, Any], in_python: bool) -> Reference:
+        """Run it on copies of the arguments. Raises as make_reference does."""
+        bound = self._bound
+        if in_python:
+            return _run_python(self._source, bound, arguments, None)
+        values = {**global_values(self._source.function), **arguments}
+        if self._library is None:
+            self._library = self._checked_library(arguments, values)
+        return _run_compiled(self._library, bound, values, _UNLIMITED)
+
+    def _checked_library(self, arguments: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+        bound = self._bound
+        library = native.build_plain(plain_source(bound), self._announce, f"the plain loop of {bound.nest.name}")
+        limit = _corner(bound)
+        by_python = _run_python(self._source, bound, arguments, limit)
+        by_c = _run_compiled(library, bound, values, limit)
+        if (by_python.raises is None) != (by_c.raises is None):
+            wrong = [f"Python {by_python.raises or 'finishes'}, it {by_c.raises or 'finishes'}"]
+        else:
+            wrong = differences(by_python, by_c.arrays, by_c.results)
+        if wrong:
+            raise RunError(
+                f"{bound.nest.where(bound.nest.line)}: the compiled plain loop differs from the Python function "
+                f"on the first {limit} iterations of every loop: {'; '.join(wrong)}. "
+                "This compiler cannot be trusted to check; nothing was run."
+            )
+        return library
 
 
 def differences(reference: Reference, arrays: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
@@ -103,21 +121,18 @@ def number_differences(reference: Reference, results: Mapping[str, Any]) -> list
     return [
         f"{name} is {results[name]!r}, expected {value!r}"
         for name, value in reference.results.items()
-        if not _same_number(value, results[name])
+        if not same_number(value, results[name])
     ]
 
 
 # -- in Python -------------------------------------------------------------------------------------------------------
 
 
-def _run_python(
-    function: Callable[..., Any], bound: BoundNest, arguments: Mapping[str, Any], limit: int | None
-) -> Reference:
+def _run_python(source: FunctionSource, bound: BoundNest, arguments: Mapping[str, Any], limit: int | None) -> Reference:
     """The Python function on copies of the arguments, each range cut to ``limit`` iterations."""
     copies = {**arguments, **_copies(bound, arguments)}
     sums = [a for a in bound.body.accumulators if a.exact_sum]
-    if limit is not None or sums:
-        function = _variant(function, bound.nest, sums, limit)
+    function = _variant(source, bound.nest, sums, limit) if limit is not None or sums else source.function
     names, how = bound.nest.returns, "the Python function"
     raises: str | None = None
     returned: Any = None
@@ -164,12 +179,10 @@ class _Terms:
 
 
 def _variant(
-    function: Callable[..., Any], nest: ir.LoopNest, sums: list[t.Accumulator], limit: int | None
+    source: FunctionSource, nest: ir.LoopNest, sums: list[t.Accumulator], limit: int | None
 ) -> Callable[..., Any]:
     """The same function with float sums as ``_Terms`` and each of the nest's own loops stopped after ``limit`` iterations."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    definition = tree.body[0]
-    assert isinstance(definition, ast.FunctionDef)
+    function, definition = source.function, copy.deepcopy(source.tree)
     # Only the body is wanted: decorators, defaults and annotations could run code again.
     definition.decorator_list, definition.returns = [], None
     arguments = definition.args
@@ -189,8 +202,8 @@ def _variant(
         names[key] = lambda accumulator=accumulator: _Terms(accumulator)
         start = ast.Assign([ast.Name(accumulator.name, ast.Store())], ast.Call(ast.Name(key, ast.Load()), [], []))
         definition.body.insert(first_loop, start)
-    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
-    exec(compile(ast.fix_missing_locations(tree), function.__code__.co_filename, "exec"), names)
+    tree = ast.fix_missing_locations(ast.Module([with_ends(definition)], []))
+    exec(compile(tree, function.__code__.co_filename, "exec"), names)
     variant: Callable[..., Any] = names[definition.name]
     return variant
 
@@ -275,7 +288,7 @@ def _unequal(expected: Array, found: Array) -> npt.NDArray[np.bool]:
     return result
 
 
-def _same_number(expected: Any, found: Any) -> bool:
+def same_number(expected: Any, found: Any) -> bool:
     floats = isinstance(expected, float | np.floating) or isinstance(found, float | np.floating)
     if floats and math.isnan(expected) and math.isnan(found):
         return True

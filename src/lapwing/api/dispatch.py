@@ -21,6 +21,7 @@ from lapwing.api.planned import PlannedNest
 from lapwing.api.run import bound_alone, check_aliases, run
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest, set_up, values_outside_loops
+from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
 from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside, names_in, set_again
 from lapwing.loopnest.outside import Outside
 from lapwing.memo import Memo
@@ -56,7 +57,8 @@ class Dispatcher:
         self._positions = {name: position for position, name in enumerate(names)}
         free = free_scalars(nest.loops)
         self._free = tuple(name for name in names if name in free)
-        self._kinds = tuple(_kind_of_free if name in free else _kind for name in names)
+        of_free = _kind_of_free_number if nest.loops.is_generic else _kind_of_free
+        self._kinds = tuple(of_free if name in free else _kind for name in names)
         self._remembered: Memo[_BoundCall] = Memo()
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -138,6 +140,14 @@ def _kind_of_free(value: Any) -> Any:
     return kind if kind is float or issubclass(kind, np.floating) else _kind(value)
 
 
+def _kind_of_free_number(value: Any) -> Any:
+    """The same where integers are free, too, but for those that are too large."""
+    kind = type(value)
+    if (kind is int or issubclass(kind, np.integer)) and abs(int(value)) <= CARRIED_LIMIT:
+        return kind
+    return _kind_of_free(value)
+
+
 class _BoundCall:
     """A nest bound and planned for calls that are alike, and its runs that are not under way."""
 
@@ -169,7 +179,10 @@ class _BoundCall:
             self._check_aliases(arrays, addresses)
         prepared = self._taken(values)
         for position, value in scalars:
-            prepared.scalars[position].f = value
+            if isinstance(value, int | np.integer):
+                prepared.scalars[position].i = value
+            else:
+                prepared.scalars[position].f = value
         results = prepared.run(arrays, addresses)
         self._calls.note_run(prepared.seconds)
         self._idle.append(prepared)
@@ -239,7 +252,10 @@ class _FreeScalars:
 
     def __init__(self, bound: BoundNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
         self._nest = bound.nest
-        floats = [name for name in free if isinstance(values[positions[name]], float | np.floating)]
+        kinds = (float, np.floating, int, np.integer) if bound.nest.is_generic else (float, np.floating)
+        floats = [
+            n for n in free if isinstance(values[positions[n]], kinds) and not isinstance(values[positions[n]], bool)
+        ]
         native = {name: k for k, name in enumerate(bound.parameters)}
         self._floats = [positions[name] for name in floats]
         self._last: tuple[list[Any], list[tuple[int, float]]] = ([None] * len(floats), [])

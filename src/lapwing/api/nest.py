@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lapwing.api.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.html import table
+from lapwing.loopnest.setup import needs_driver
+from lapwing.loopnest.source import FunctionSource
 from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.units import parsed_size
 
 if TYPE_CHECKING:
     from lapwing.api.dispatch import Dispatcher
+    from lapwing.api.program import ProgramOfNests
+    from lapwing.loopnest.analysis import NestAnalysis
+    from lapwing.loopnest.outside import Meanings
+    from lapwing.loopnest.program.regions import Region
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
+
+MOST_BINDINGS = 4  # of a sequential region to the integers of its calls, before it is made for any
 
 
 class Nest(PlannedNest):
@@ -24,17 +33,23 @@ class Nest(PlannedNest):
     ``nest.python`` is that function, the definition of what is right. Calling the nest runs it: in this process, or on
     all ranks of an MPI run. ``nest.dependences`` are its dependences, ``nest.plan(...)`` says how it would run.
 
-    A function that is no supported nest is refused when it is used as one, not before: making the nest raises nothing, and
+    A function of several nests, or with other statements around them, is a *program*: Python runs those, and ``nest.regions`` are
+    the nests. It is called and planned in the same way.
+
+    A function that is neither is refused when it is used as one, not before: making the nest raises nothing, and
     ``nest.python`` can be called.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+    def __init__(self, function: Callable[..., Any], source: FunctionSource | None = None) -> None:
+        super().__init__(function, source)
+        self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
+        self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:
-        return f"<nest {self.name} ({self.where}){', refused' if self.refusals else ''}>"
+        kind = "nest" if self.refusals or self.program is None else "program"
+        return f"<{kind} {self.name} ({self.where}){', refused' if self.refusals else ''}>"
 
     def __reduce__(self) -> str:
         """Copied and pickled as functions are: by name."""
@@ -45,6 +60,11 @@ class Nest(PlannedNest):
         rows = [("where", self.where)]
         if self.refusals:
             return table(f"nest {self.name}, refused", [*rows, *(("refused", str(r)) for r in self.refusals)])
+        if self.program is not None:
+            for region in self.regions:
+                loops = " › ".join(loop.name for loop in region.loops.loops)
+                rows.append((region.name, f"{region.where}: loops {loops}"))
+            return table(f"program {self.name}", rows)
         rows.append(("loops", " › ".join(loop.name for loop in self.loops.loops)))
         rows.append(("writes", ", ".join(self.loops.written) or "nothing"))
         if self.loops.returns:
@@ -63,7 +83,134 @@ class Nest(PlannedNest):
 
     def _forget(self) -> None:
         super()._forget()
+        self._program = None
         self.__dict__.pop("_dispatcher", None)
+        self.__dict__.pop("_sequential_region", None)
+        self.__dict__.pop("_generic_region", None)
+
+    @property
+    def program(self) -> ProgramOfNests | None:
+        """The function's regions and driver, where it is more than one nest; None where it is one.
+
+        Raises RefusedError as ``loops`` does.
+        """
+        origin = self._origin
+        if origin._parsed is not None and origin._parsed[1].hold:
+            return None
+        if origin._program is not None and origin._program[1].hold:
+            return origin._program[0]
+        return origin._read()
+
+    def _read(self) -> ProgramOfNests | None:
+        """Parse the function, as one nest where that is possible."""
+        try:
+            if not needs_driver(self._parse().nest):
+                return None
+            alone = RefusedError(f"{self.where}: {self.name} does more before its loops than a nest can")
+        except RefusedError as error:
+            alone = error
+        from lapwing.api.program import ProgramOfNests
+        from lapwing.api.sweeps import SweepsCall
+        from lapwing.loopnest.outside import Meanings
+        from lapwing.loopnest.program.program import make_program
+
+        try:
+            program = make_program(self.source, alone)
+        except RefusedError:
+            if self._parsed is not None:
+                return None  # binding says what is wrong
+            raise
+        self._forget()
+        self._parsed = None
+        found = ProgramOfNests(
+            program,
+            tuple(_region(region) for region in program.regions),
+            tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
+            tuple(SweepsCall(s, tuple(Nest(phase.function, phase) for phase in s.phases)) for s in program.sweeps),
+        )
+        self._program = found, Meanings(self.source)
+        return found
+
+    def check(self) -> None:
+        _ = self.program
+
+    @property
+    def _analysis(self) -> NestAnalysis:
+        """Of the function as a loop nest. Raises RefusedError for a program of several, too."""
+        if (program := self.program) is None:
+            parsed = self._origin._parsed
+            assert parsed is not None
+            return parsed[0]
+        raise RefusedError(
+            f"{self.where}: {self.name} is {program.program}, and this takes a nest alone. Put the loops of one nest into a "
+            "function of their own, with nothing around them."
+        )
+
+    @property
+    def regions(self) -> tuple[Nest, ...]:
+        """The nests that are compiled, in the order of the text, each a nest of its own; of a nest alone itself.
+
+        A region's arguments are what its loops read, in the order of ``region.loops.parameters``.
+        """
+        program = self.program
+        return (self,) if program is None else tuple(region.like(self) for region in program.nests)
+
+    @property
+    def dependences(self) -> tuple[Any, ...]:
+        """As of NestFunction; of a program those of its regions, one after the other. ``nest.regions`` has them apart."""
+        if self.program is None:
+            return super().dependences
+        return tuple(dependence for region in self.regions for dependence in region.dependences)
+
+    def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
+        """The Plan for these arguments on a number of ranks; nothing is run. Printing it explains it.
+
+        Of a program it is a ProgramPlan: its lines and regions, with the plan of each whose arguments follow from these.
+        Raises RefusedError for anything that would be refused by a run.
+        """
+        program = self.program
+        if program is None:
+            try:
+                plan = super().plan(*args, ranks=ranks, **kwargs)
+            except RefusedError as refused:
+                return self.in_order_instead(refused).plan(*args, ranks=ranks, **kwargs)
+            return replace(plan, reasons=(*self.why_in_order, *plan.reasons)) if self.why_in_order else plan
+        return program.plan(self, self.arguments(*args, **kwargs), ranks)
+
+    def for_arguments(self, arguments: Mapping[str, Any]) -> Nest:
+        """The nest as these arguments let it run: this one, or its loops in their own order on one rank.
+
+        Raises RefusedError where neither is possible.
+        """
+        try:
+            self.bind(arguments)
+            _ = self.skew  # refuses what cannot be tiled
+        except RefusedError as refused:
+            return self.in_order_instead(refused)
+        return self
+
+    def in_order_instead(self, refused: RefusedError) -> Nest:
+        """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else.
+
+        Raises the error itself where that is not so.
+        """
+        if self.source.sequential or not all(refusal.tiled_only for refusal in refused.refusals):
+            raise refused
+        region = self._origin._sequential_region
+        if region.refusals:
+            raise refused
+        found = region.like(self)
+        found.why_in_order = tuple(map(str, refused.refusals))
+        return found
+
+    @functools.cached_property
+    def _generic_region(self) -> Nest:
+        """A sequential region that is called with ever other integers, as one that is made for any."""
+        return Nest(self.python, replace(self.source, generic=True))
+
+    @functools.cached_property
+    def _sequential_region(self) -> Nest:
+        return Nest(self.python, replace(self.source, sequential=True))
 
     def problem(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Decorator: the function returns the arguments of one run; ``lapwing run FILE -p KEY=VALUE`` sets its parameters."""
@@ -126,6 +273,10 @@ class Nest(PlannedNest):
         other.resume = resume if resume is not None else self.resume
         return other
 
+    def like(self, other: Nest) -> Nest:
+        """The same nest with another's choices."""
+        return self.using(**other.choices)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.
 
@@ -134,20 +285,42 @@ class Nest(PlannedNest):
         first leaves an argument to that one. A DistributedArray stays distributed.
         Raises, on every rank the same, RefusedError before anything runs, also where ranks pass different arguments;
         BuildError; or RunError. Arrays are as they were then.
+
+        A program returns what its function returns, and raises what that raises, too; arrays are then as they were before the
+        region that failed.
         """
-        loops = self.loops
-        results = self._origin._dispatcher(self, args, kwargs)
-        if not loops.returns:
-            return None
-        values = tuple(results[name] for name in loops.returns)
-        return values if loops.returns_tuple else values[0]
+        origin = self._origin
+        parsed = origin._parsed
+        if parsed is None or not parsed[1].hold:
+            if (program := self.program) is not None:
+                return program(self, args, kwargs)
+            parsed = origin._parsed
+            assert parsed is not None
+        if (
+            self.source.sequential
+            and not self.source.generic
+            and self.source.outlined
+            and len(origin._bound) > MOST_BINDINGS
+        ):
+            return origin._generic_region.like(self)(*args, **kwargs)
+        try:
+            return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
+        except RefusedError as refused:
+            return self.in_order_instead(refused)(*args, **kwargs)
 
 
 def nest(function: Callable[..., Any]) -> Nest:
-    """Make a loop nest of a plain Python function.
+    """Make a loop nest, or a program of several, of a plain Python function.
 
     The function is parsed, never executed, and not before it is used as a nest: what is not supported is refused then, by
     file and line. Raises RefusedError for what is not a plain function at all, such as a class.
     """
     end_all_on_error()
     return Nest(function)
+
+
+def _region(region: Region) -> Nest:
+    source = region.outlined.source
+    found = Nest(source.function, source)
+    found.why_in_order = tuple(map(str, region.why))
+    return found

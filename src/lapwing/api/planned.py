@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lapwing.loopnest.binding.function import NestFunction
+from lapwing.loopnest.source import FunctionSource
 from lapwing.memo import Memo
 
 if TYPE_CHECKING:
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from lapwing.tiling.partition import Partition
 
 
+_CHOICES = ("engine", "tile", "grid", "tuning", "comm", "memory", "pass_sweeps", "ring", "resume")
+
+
 class PlannedNest(NestFunction):
     """The choices are those of Nest.using."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+    def __init__(self, function: Callable[..., Any], source: FunctionSource | None = None) -> None:
+        super().__init__(function, source)
         self.engine: Engine | None = None
         self.tile: int | None = None
         self.grid: tuple[int, ...] | None = None
@@ -31,6 +35,11 @@ class PlannedNest(NestFunction):
         self.ring = 3
         self.resume = False
         self._planned: Memo[PlannedCalls] = Memo()
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What was chosen by hand, by name."""
+        return {name: getattr(self, name) for name in _CHOICES}
 
     def _forget(self) -> None:
         super()._forget()

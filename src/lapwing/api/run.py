@@ -32,7 +32,7 @@ from lapwing.planner.plan import Plan
 from lapwing.runtime.alone import run_alone, run_alone_on_disk
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.layout import partition_of, write_offsets
-from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain, share_memory
 from lapwing.runtime.execute import Measure, Outcome, Report, idle_outcome, outcome_of, run_on_ranks
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import place_of
@@ -57,7 +57,7 @@ def run(
 
     Raises RefusedError, BuildError or RunError, on every rank the same.
     """
-    ranks = _ranks_of(nest, arguments, nest.comm if comm is None else comm)
+    ranks = ranks_of(nest, arguments, nest.comm if comm is None else comm)
     if ranks is None:
         arguments = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         bound = bound_alone(nest, arguments)
@@ -85,16 +85,16 @@ def run(
     return _run_collectively(nest, arguments, ranks, report, measure, plan, ending)
 
 
-def _ranks_of(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> Any | None:
+def ranks_of(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> Any | None:
     """Lapwing's own communicator of the ranks a call is for: as wished, else those of its arrays; None for this one alone."""
     if comm is None and not any(isinstance(v, DistributedArray) for v in arguments.values()):
-        return communicator.ranks_for(None, nest.loops.name)
+        return communicator.ranks_for(None, nest.name)
     arrays = {name: v for name, v in arguments.items() if isinstance(v, DistributedArray)}
-    chosen = next(iter(arrays.values())).comm if comm is None else communicator.ranks_for(comm, nest.loops.name)
+    chosen = next(iter(arrays.values())).comm if comm is None else communicator.ranks_for(comm, nest.name)
     for name, array in arrays.items():
         if array.comm != chosen:
             raise RefusedError(
-                f"{nest.loops.where(nest.loops.line)}: {nest.loops.name}: array {name} is distributed over "
+                f"{nest.where}: {nest.name}: array {name} is distributed over "
                 f"{communicator.described(array.comm)}, but the call is for {communicator.described(chosen)}. "
                 "Give arrays and calls the same comm=."
             )
@@ -119,7 +119,7 @@ def _run_collectively(
 ) -> Outcome:
     values = {**global_values(nest.python), **arguments}
     call = _call(nest, arguments, values)
-    ways_out = _ways_out(nest)
+    ways_out = ways_out_of(nest)
     holders = agree_on(call, ways_out, comm)
     rank, node, place = comm.Get_rank(), communicator.ranks_of_node(comm), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
@@ -193,19 +193,23 @@ def _call(nest: PlannedNest, arguments: Mapping[str, Any], values: Mapping[str, 
     names = [n for n, v in values.items() if n not in arguments and (n in loops.arrays or scalar_type(v) is not None)]
     given = {name: values.get(name) for name in (*loops.parameters, *sorted(names))}
     texts = {n: v.identity if isinstance(v, DistributedArray | StoredArray) else described(v) for n, v in given.items()}
-    choices = {"engine": nest.engine, "tile": nest.tile, "grid": nest.grid, "tuning": nest.tuning}
-    choices |= {"memory": nest.memory, "pass_sweeps": nest.pass_sweeps, "ring": nest.ring}
     return Call(
         loops.name,
         loops.where(loops.line),
-        tuple((name, repr(choice)) for name, choice in choices.items()),
+        agreed_choices(nest),
         tuple(texts.items()),
         frozenset(n for n, v in given.items() if n in loops.arrays and is_plain(v)),
     )
 
 
-def _ways_out(nest: PlannedNest) -> str:
-    name = nest.loops.name
+def agreed_choices(nest: PlannedNest) -> tuple[tuple[str, str], ...]:
+    """The choices made by hand that are the same on all ranks, for Call."""
+    return tuple((name, repr(choice)) for name, choice in nest.choices.items() if name not in ("comm", "resume"))
+
+
+def ways_out_of(nest: PlannedNest) -> str:
+    """What to do where ranks pass different arguments."""
+    name = nest.name
     return (
         "Pass the same on every rank; or None on all ranks but rank 0, whose value counts then; or, for an array that stays on "
         f"the ranks, a lw.DistributedArray; or run on each rank by itself: {name}.using(comm=lw.SELF)."
@@ -228,7 +232,7 @@ def agree_on_problem(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any)
     Collective. arguments: {} on other ranks. Raises RefusedError, on every rank the same.
     """
     values = {**global_values(nest.python), **arguments}
-    call, ways_out = _call(nest, arguments, values), _ways_out(nest)
+    call, ways_out = _call(nest, arguments, values), ways_out_of(nest)
     holders = agree_on(call, ways_out, comm)
     check_same_elements(call, {n: values[n] for n in call.copies}, holders, ways_out, comm)
 
@@ -309,14 +313,6 @@ def _may_overlap_itself(values: npt.NDArray[Any]) -> bool:
     return False
 
 
-def _share_memory(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    """Whether two arrays have elements in common; arrays too intricate to tell count as sharing."""
-    try:
-        return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]  # any limit is accepted
-    except np.exceptions.TooHardError:
-        return True
-
-
 def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
     """Written arrays must not share memory with others: the plain loop would see writes through both names.
 
@@ -330,7 +326,7 @@ def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
     for pair in itertools.combinations(plain, 2):
         # The one that is written first, so that the other is what may be copied.
         (name, one), (other, values) = sorted(pair, key=lambda named: named[0] not in bound.nest.written)
-        if name in bound.nest.written and _share_memory(one, values):
+        if name in bound.nest.written and share_memory(one, values):
             found = f"arrays {name} and {other} share memory, and {name} is written"
             refusals.note(bound.nest.line, found, f"pass {other}.copy()")
     refusals.raise_if_any()

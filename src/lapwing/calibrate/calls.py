@@ -46,7 +46,7 @@ class CallTimer:
         loops, depth = len(bound.nest.loops), bound.nest.sweep_depth
         # As in runtime.program: what the slicer looks at.
         grain = MOST_LANES if depth == loops - 2 else 1
-        self._program = native.Program(loops=loops, sweep_depth=depth, slice_grain=grain, slice_loop=depth)
+        self._phase = native.Phase(loops=loops, sweep_depth=depth, slice_grain=grain, slice_loop=depth, slices_rows=1)
         self._workspace = workspace
         self._module = native.module_of(workspace.library)
         self._buffer = np.ones(1 << 16, np.uint8)
@@ -63,7 +63,7 @@ class CallTimer:
             self._buffer = np.ones(2 * most, np.uint8)
         self._workspace.reset()
         self._library.lw_time_calls(
-            ctypes.byref(self._program), ctypes.byref(self._module), ctypes.byref(self._workspace.tile), table,
+            ctypes.byref(self._phase), ctypes.byref(self._module), ctypes.byref(self._workspace.tile), table,
             len(calls), slice_seconds, self._buffer.ctypes.data, seconds.ctypes.data,
         )  # fmt: skip
         return seconds

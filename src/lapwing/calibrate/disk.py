@@ -1,4 +1,4 @@
-"""What a disk takes for requests of a size: alone, and with several under way; reading, writing, and both.
+"""What a disk takes for requests of a size: alone, and with several in flight; reading, writing, and both.
 
 A file of its own is made in the directory and removed again. The page cache is left out (O_DIRECT) where the file system
 allows that.
@@ -87,7 +87,7 @@ def check_directory(directory: Path) -> None:
 
 @dataclass(frozen=True)
 class _File:
-    """An open file without a name, and buffers for requests: one for each that may be under way."""
+    """An open file without a name, and buffers for requests: one for each that may be in flight."""
 
     fd: int
     direct: bool
@@ -130,7 +130,7 @@ def _go_direct(fd: int) -> bool:
 
 
 def _seconds_a_request(file: _File, pool: ThreadPoolExecutor, mode: str, size: int, slot: float) -> float:
-    """Seconds of one request by itself, or the disk's share of one of several under way; requests lie anywhere."""
+    """Seconds of one request by itself, or the disk's share of one of several in flight; requests lie anywhere."""
     threads = 1 if mode.endswith("alone") else QUEUE_DEPTH
     places = np.random.default_rng(size).permutation(_FILE_BYTES // size) * size
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import cache
 from pathlib import Path
 
 from lapwing.codegen.toolchain import cpu_identity
@@ -19,6 +20,7 @@ def here(with_mpi: bool) -> Fingerprint:
     return Fingerprint(_cpu(), _mpi() if with_mpi else "")
 
 
+@cache
 def _cpu() -> str:
     """The model, the number of CPUs, and a digest of the instruction sets: "AMD EPYC, 2 CPUs, 3f2a77"."""
     digest = hashlib.sha256(cpu_identity().encode()).hexdigest()[:6]

@@ -30,12 +30,12 @@ from lapwing.runtime.neighbours import Neighbours, any_share_memory, join_neighb
 from lapwing.runtime.tuning import Tuning, helper_cpu, may_spin, place_of
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
-from lapwing.trace.events import EVENT, PHASES
+from lapwing.trace.events import ACTIVITIES, EVENT
 
 _SOURCE = Path(__file__).parent / "cpp" / "spin.c"
 _HEADER = native.SOURCES / "lapwing.h"
 _EVENTS = 8192
-_COMPUTE, _POST, _WAIT = (PHASES.index(name) for name in ("compute", "post", "wait"))
+_COMPUTE, _POST, _WAIT = (ACTIVITIES.index(name) for name in ("compute", "post", "wait"))
 _ROWS = 1024  # of a rank: what slices are made of
 
 
@@ -89,7 +89,7 @@ class Rig:
         arrays = {a.name: _stand_in(bound, a.name, engine == "onesided" and self._shares_memory) for a in bound.arrays}
         neighbours: Neighbours | None = None
         if engine == "onesided" and ranks > 1:
-            neighbours = join_neighbours(program, arrays, bound.nest.written, self.comm)
+            neighbours = join_neighbours(program, arrays, bound.nest.written, [list(arrays)], self.comm)
         scalars = (native.Scalar * 1)(native.Scalar(f=seconds_per_point))
         table = (native.Array * 1)(*(native.array_at(a.origin, a.strides, a.array.shape) for a in arrays.values()))
         tile = native.Tile(table, scalars, scalars, 0)
@@ -127,14 +127,14 @@ class Rig:
 def times_of(events: npt.NDArray[Any], setup: float = 0.0) -> Times:
     """From the events (trace.events.EVENT) of the computing thread."""
     events = events[events["thread"] == 0]
-    phases, seconds = events["phase"], events["seconds"]
-    begins = events["begin"][phases == _COMPUTE]
-    waits = phases == _WAIT
+    activities, seconds = events["activity"], events["seconds"]
+    begins = events["begin"][activities == _COMPUTE]
+    waits = activities == _WAIT
     # Waits lie between computations: each belongs to the one before it.
     after = np.searchsorted(begins, events["begin"][waits], side="right") - 1
     inside = (after >= 0) & (after < len(begins) - 1)
     waited = np.bincount(after[inside], seconds[waits][inside], minlength=max(0, len(begins) - 1))
-    posted = np.flatnonzero(waits[1:] & (phases[:-1] == _POST)) + 1
+    posted = np.flatnonzero(waits[1:] & (activities[:-1] == _POST)) + 1
     periods = np.diff(begins)
     return Times(periods, periods - waited[: len(periods)], seconds[posted], setup)
 

@@ -73,12 +73,12 @@ def _line(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     return Path(file), int(line)
 
 
-def _motions(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    from lapwing.overlap.report.outcome import MOTIONS
+def _transformations(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    from lapwing.overlap.report.outcome import TRANSFORMATIONS
 
     for value in values:
-        if value not in MOTIONS:
-            raise click.BadParameter(f"{value!r}: expected one of {', '.join(MOTIONS)}.", ctx, parameter)
+        if value not in TRANSFORMATIONS:
+            raise click.BadParameter(f"{value!r}: expected one of {', '.join(TRANSFORMATIONS)}.", ctx, parameter)
     return values
 
 
@@ -154,13 +154,21 @@ def _path(**settings: bool) -> click.Path:
 @click.option(
     "--reassociate",
     is_flag=True,
-    help="Overlap floating-point reductions, too, and divide loops with sums: last digits may change.",
+    help="Overlap floating-point reductions, too, and split loops with sums: last digits may change.",
 )
 @click.option(
-    "--only", callback=_motions, multiple=True, metavar="MOTION", help="Make this motion only; may be repeated."
+    "--only",
+    callback=_transformations,
+    multiple=True,
+    metavar="TRANSFORMATION",
+    help="Make this transformation only; may be repeated.",
 )
 @click.option(
-    "--skip", callback=_motions, multiple=True, metavar="MOTION", help="Do without this motion; may be repeated."
+    "--skip",
+    callback=_transformations,
+    multiple=True,
+    metavar="TRANSFORMATION",
+    help="Do without this transformation; may be repeated.",
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=_path())
 def command(
@@ -186,8 +194,8 @@ def command(
 ) -> int:
     from lapwing.cli.actions.overlap import Wishes, overlap
     from lapwing.overlap.driver import Request
-    from lapwing.overlap.report.outcome import MOTIONS, Options
-    from lapwing.overlap.source.selection import find_sources
+    from lapwing.overlap.languages.selection import find_sources
+    from lapwing.overlap.report.outcome import TRANSFORMATIONS, Options
 
     outputs = {"--diff": diff, "-o": folder is not None, "--in-place": in_place, "--explain": explain is not None}
     chosen = [name for name, wanted in outputs.items() if wanted]
@@ -198,14 +206,16 @@ def command(
     printed += [name for name, path in documents.items() if path == STANDARD_OUTPUT]
     if len(printed) > 1:
         raise click.UsageError(f"{' and '.join(printed)} would both be on standard output: name one.")
-    motions = (frozenset(only) or frozenset(MOTIONS)) - frozenset(skip)
-    if not motions:
-        raise click.UsageError("--only and --skip leave no motion to make.")
+    transformations = (frozenset(only) or frozenset(TRANSFORMATIONS)) - frozenset(skip)
+    if not transformations:
+        raise click.UsageError("--only and --skip leave no transformation to make.")
     if compile_commands is not None and compile_commands.is_dir():
         compile_commands = compile_commands / "compile_commands.json"
     found = find_sources(sources, folder)
     wanted = Options(
-        progress_calls=not no_progress_calls, reassociate=reassociate, motions=motions if only or skip else None
+        progress_calls=not no_progress_calls,
+        reassociate=reassociate,
+        transformations=transformations if only or skip else None,
     )
     both = sorted({name.partition("(")[0] for name, _ in defines}.intersection(undefines))
     if both:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lapwing.cli import options
 
 if TYPE_CHECKING:
+    from lapwing.api.nest import Nest
     from lapwing.planner.plan import Plan
 
 _HELP = """Show how the nest NEST of the Python file FILE would run: tiles, process grid, engine, and the reasons.
@@ -76,6 +78,10 @@ def command(
         ring=ring,
     )
     arguments = problem_arguments(nest, settings)
+    if nest.program is not None:
+        _plan_program(nest, arguments, ranks, grid, machine, json_path)
+        return
+    nest = nest.for_arguments(arguments)
     bound = nest.bind(arguments)
     progress = ProgressBar()
     decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments, progress.say)
@@ -108,6 +114,40 @@ def command(
         click.echo("\ndependences, and the accesses that cause them:")
     for dependence in plan.dependences:
         click.echo(f"  {dependence}")
+
+
+def _plan_program(
+    nest: Nest,
+    arguments: Mapping[str, Any],
+    ranks: int,
+    grid: options.Grid | None,
+    machine: str | None,
+    json_path: Path | None,
+) -> None:
+    """A program: its regions, each with its plan where its arguments are known without a run."""
+    from lapwing.api.decide import Decider
+    from lapwing.files import write_json
+    from lapwing.launch.progress import ProgressBar
+
+    if grid == "all":
+        raise click.BadParameter("all: of a program, expected one grid or none.", param_hint="--grid")
+    program = nest.program
+    assert program is not None
+    progress = ProgressBar()
+
+    def planned(region: Nest, values: Mapping[str, Any]) -> Plan:
+        region = region.for_arguments(values)
+        bound = region.bind(values)
+        decide = Decider.for_machine(bound, region.dependences, ranks, machine, values, progress.say)
+        return replace(decide, measures=False)(region.wishes())  # of arrays there are only shapes
+
+    try:
+        plan = program.plan(nest, arguments, ranks, planned)
+    finally:
+        progress.close()
+    click.echo(str(plan))
+    if json_path is not None:
+        write_json(json_path, plan.to_json())
 
 
 def _show_grids(plans: Sequence[Plan], chosen: Plan) -> None:

@@ -144,6 +144,7 @@ def command(
 
 
 def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None) -> int:
+    from lapwing.cli.tables.program import show_program
     from lapwing.cli.tables.run import show
     from lapwing.files import check_writable, write_json
     from lapwing.scratch import remove_abandoned
@@ -161,7 +162,10 @@ def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None)
         remove_abandoned(scratch)  # of ranks that were ended
     if json_path is not None:
         write_json(json_path, report.document)
-    show(report.document)
+    if "regions" in report.document:
+        show_program(report.document)
+    else:
+        show(report.document)
     for text in said:
         click.echo(text)
     if job.timeline is not None:
@@ -180,8 +184,13 @@ def _report(job: Job, ranks: int, hosts: Path | Lab | None, said: list[str]) -> 
     environment = dict(os.environ)
     nest = load_nest(job.target)
     problem_settings(nest, job.settings)
-    _ = nest.skew  # refuses what cannot be tiled
-    options.check_grid_fits(nest, job.grid)
+    if nest.program is not None:
+        from lapwing.session.programs import check_options
+
+        check_options(job, nest)
+    else:
+        _ = nest.skew  # refuses what cannot be tiled
+        options.check_grid_fits(nest, job.grid)
     progress = ProgressBar()
 
     def emit(kind: str, value: Any) -> None:

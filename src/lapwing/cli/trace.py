@@ -21,9 +21,9 @@ The columns, in seconds summed over the ranks:
   exposed        inside calls in which the rank could do nothing else: blocking calls, waits, tests and probes
   late partner   of exposed: the other side had not started its part yet (send, receive, or the last rank
                  or root of a collective)
-  transfer       of exposed: both sides were there and the message or collective was under way
+  transfer       of exposed: both sides were there and the message or collective was in flight
   awaited        exposed time, there or elsewhere, of the operations that were started here
-  overlapped     the rank computed while operations started here were under way: what was hidden at most
+  overlapped     the rank computed while operations started here were in flight: what was hidden at most
   could overlap  of exposed: at most this could hide behind computation the rank does until it comes to the call again,
                  if data dependences allow. Waiting that only makes up for other ranks' larger share of computation
                  is not counted

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
-from lapwing.codegen.bounds import LoopBounds, tile_bounds
+from lapwing.affine.scanning import LoopBounds
+from lapwing.codegen.bounds import tile_bounds
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.module import ModuleWriter
 from lapwing.codegen.text import element, indented, mentions, wrapped

@@ -56,8 +56,11 @@ def _common(bound: BoundNest, plan: Plan, program: RankProgram) -> Iterator[byte
     c = program.c
     engine = native.ENGINE_CODES[plan.engine]
     slices = _bits(plan.slice_seconds)
-    yield _list([engine, c.loops, c.sweep_depth, c.sweeps, c.batch, c.slice_grain, c.slice_loop, slices])
-    points = np.ctypeslib.as_array(c.sweep_points, (c.sweeps, c.sweep_depth)) if c.sweep_depth else None
+    phase = c.phase[0]
+    yield _list(
+        [engine, phase.loops, phase.sweep_depth, c.sweeps, c.batch, phase.slice_grain, phase.slice_loop, slices]
+    )
+    points = np.ctypeslib.as_array(phase.sweep_points, (c.sweeps, phase.sweep_depth)) if phase.sweep_depth else None
     yield _table(np.zeros((c.sweeps, 1), np.int64) if points is None else points)
     for array in bound.arrays:
         yield _list(array.shape)

@@ -246,7 +246,7 @@ class _Listener:
             said = re.match(r"lapwing: (rank \d+): (.*)", text)
             if said:
                 self.ending.said.setdefault(said[2], said[1])
-                # MPI_Abort waits for messages that are under way, and the launcher for machines, both without end.
+                # MPI_Abort waits for messages that are in flight, and the launcher for machines, both without end.
                 self.ending.deadline = self.ending.deadline or time.monotonic() + _LAST_GASPS
             else:
                 self.progress.write(text + "\n")

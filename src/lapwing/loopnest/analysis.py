@@ -24,6 +24,8 @@ class NestAnalysis:
         """Flow, anti and output dependences. Raises RefusedError where a distance inside a sweep is not constant."""
         from lapwing.loopnest.dependences import find_dependences
 
+        if self.nest.is_sequential:
+            return ()
         return find_dependences(self.nest)
 
     @cached_property

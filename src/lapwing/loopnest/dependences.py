@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import islpy as isl
-
 from lapwing.affine.affine import Affine
+from lapwing.affine.integer_sets import Map, Space, alike_along, distances, first_point, flow, some_point, zero_along
 from lapwing.loopnest import ir
 from lapwing.loopnest.refusals import Refusals
 
@@ -52,10 +51,10 @@ def find_dependences(nest: ir.LoopNest) -> tuple[Dependence, ...]:
     reads = [(k, access) for k, access in ir.body_reads(nest.body, local) if access.array in nest.written]
     for k, read in reads:
         found.update(dict.fromkeys(analysis.flow(k, read)))
-    for k, read in reads:
-        found.update(dict.fromkeys(analysis.overwritten("anti", k, read)))
-    for k, write in analysis.stores:
-        found.update(dict.fromkeys(analysis.overwritten("output", k, write)))
+    for _, read in reads:
+        found.update(dict.fromkeys(analysis.overwritten("anti", read)))
+    for _, write in analysis.stores:
+        found.update(dict.fromkeys(analysis.overwritten("output", write)))
     analysis.refusals.raise_if_any()
     return tuple(found)
 
@@ -71,116 +70,68 @@ def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[D
 
 
 class _Analysis:
-    """Relations of one nest, written in isl's own notation."""
+    """Accesses of one nest as maps from iterations, in normalised coordinates, to elements."""
 
     def __init__(self, nest: ir.LoopNest) -> None:
         self.nest = nest
         self.refusals = Refusals(nest.file)
-        # isl gets names of its own: the user's may be anything Python allows.
-        self.symbols = {name: f"p{k}" for k, (name, _) in enumerate(nest.symbols)}
-        self.indices = {name: f"x{k}" for k, name in enumerate(nest.loop_names)}
-        self.steps = {loop.name: loop.step for loop in nest.loops}
         self.stores = [(k, s.target) for k, s in enumerate(ir.all_statements(nest.body)) if isinstance(s, ir.Store)]
+        self.space = Space([name for name, _ in nest.symbols], nest.loop_names)
+        self.mirrored = {loop.name: -Affine.of(loop.name) for loop in nest.loops if loop.step < 0}
+        self.points = self.space.where_nonnegative(side for loop in nest.loops for side in self._sides(loop))
+
+    def _sides(self, loop: ir.Loop) -> tuple[Affine, Affine]:
+        """What is >= 0 within the bounds of a loop."""
+        x = Affine.of(loop.name)
+        sides = (x - loop.start, loop.stop - x - 1) if loop.step == 1 else (loop.start - x, x - loop.stop - 1)
+        first, last = (side.substitute(self.mirrored) for side in sides)
+        return first, last
 
     def flow(self, k: int, read: ir.Access) -> Iterable[Dependence]:
-        sources = isl.UnionMap(self._prefix() + "{ }")
-        schedule = isl.UnionMap(self._schedule(k))
-        for m, write in self.stores:
-            if write.array == read.array:
-                sources = sources.union(isl.UnionMap(self._relation(m, write)))
-            schedule = schedule.union(isl.UnionMap(self._schedule(m)))
-        access = isl.UnionAccessInfo.from_sink(isl.UnionMap(self._relation(k, read)))
-        flow = access.set_must_source(sources).set_schedule_map(schedule).compute_flow()
-        by_statement = {f"S{m}": write for m, write in self.stores}
-        for dependence in _maps(flow.get_must_dependence()):
-            write = by_statement[dependence.get_tuple_name(isl.dim_type.in_)]
-            for vector in self._distances(dependence, "flow", write, read):
+        writes = {m: write for m, write in self.stores if write.array == read.array}
+        sources = [(m, self._elements(write)) for m, write in writes.items()]
+        for m, pairs in flow((k, self._elements(read)), sources):
+            for vector in self._distances(pairs, "flow", writes[m], read):
                 if any(vector):
-                    yield self._dependence("flow", vector, write, read)
+                    yield self._dependence("flow", vector, writes[m], read)
 
-    def overwritten(self, kind: str, k: int, access: ir.Access) -> Iterable[Dependence]:
+    def overwritten(self, kind: str, access: ir.Access) -> Iterable[Dependence]:
         """Writes, later in the same sweep, of the element that ``access`` touches."""
-        for m, write in self.stores:
+        for _, write in self.stores:
             if write.array != access.array:
                 continue
-            first, second = isl.Map(self._relation(k, access)), isl.Map(self._relation(m, write))
-            pairs = first.apply_range(second.reverse())
-            for axis in range(self.nest.sweep_depth):
-                pairs = pairs.equate(isl.dim_type.in_, axis, isl.dim_type.out, axis)
+            same_element = self._elements(access).apply_range(self._elements(write).reverse())
+            pairs = alike_along(same_element, self.nest.sweep_depth)
             for vector in self._distances(pairs, kind, access, write):
                 if vector > (0,) * len(vector):
                     yield self._dependence(kind, vector, access, write)
 
-    def _distances(self, pairs: isl.Map, kind: str, source: ir.Access, target: ir.Access) -> list[Vector]:
+    def _distances(self, pairs: Map, kind: str, source: ir.Access, target: ir.Access) -> list[Vector]:
         """Constant distance vectors; those carried by a sweep loop may vary, and one per piece stands for them."""
-        untupled = pairs.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
-        deltas = untupled.deltas()
-        deltas = deltas.project_out(isl.dim_type.param, 0, deltas.dim(isl.dim_type.param))
-        inside = deltas
-        for axis in range(self.nest.sweep_depth):
-            inside = inside.fix_val(isl.dim_type.set, axis, isl.Val.zero(isl.DEFAULT_CONTEXT))
+        between = distances(pairs)
+        inside = zero_along(between, self.nest.sweep_depth)
         if not inside.is_empty() and not inside.is_singleton():
             self.refusals.note(
                 target.line,
                 f"the {kind} dependence from {source.text} to {target.text} has no constant distance",
                 "expected indices that are the loop indices plus constants, in the same order everywhere",
+                tiled_only=True,
             )
             return []
         # Apart before pieces are joined: one piece may hold distances inside a sweep and between sweeps.
-        carried = deltas.subtract(inside).coalesce()
-        return [_point(piece) for part in (inside, carried) for piece in part.get_basic_sets()]
+        carried = between.subtract(inside).coalesce()
+        pieces = [piece.to_set() for part in (inside, carried) for piece in part.get_basic_sets()]
+        # Two sweep loops of unknown length are any distance apart, and there is no least one.
+        return [first_point(piece) if piece.is_bounded() else some_point(piece) for piece in pieces]
 
     def _dependence(self, kind: str, vector: Vector, source: ir.Access, target: ir.Access) -> Dependence:
         return Dependence(kind, vector, source.array, source.text, source.line, target.text, target.line)
 
-    # -- text for isl --------------------------------------------------------------------------------------------------
-
-    def _prefix(self) -> str:
-        return f"[{', '.join(self.symbols.values())}] -> "
-
-    def _instance(self, k: int) -> str:
-        return f"S{k}[{', '.join(self.indices.values())}]"
-
-    def _relation(self, k: int, access: ir.Access) -> str:
+    def _elements(self, access: ir.Access) -> Map:
+        """From every iteration to the element that it touches."""
         subscripts = []
         for affine, loop in zip(access.affine, self.nest.axis_loops[access.array], strict=True):
             if loop is not None:  # along local axes all elements are taken for one
                 assert affine is not None
-                subscripts.append(self._affine(affine))
-        element = f"A[{', '.join(subscripts)}]"
-        return f"{self._prefix()}{{ {self._instance(k)} -> {element} : {self._bounds()} }}"
-
-    def _schedule(self, k: int) -> str:
-        return f"{self._prefix()}{{ {self._instance(k)} -> [{', '.join([*self.indices.values(), str(k)])}] }}"
-
-    def _bounds(self) -> str:
-        conditions = []
-        for loop in self.nest.loops:
-            x = self.indices[loop.name]
-            low, high = self._affine(loop.start), self._affine(loop.stop)
-            if loop.step == 1:
-                conditions.append(f"{low} <= {x} < {high}")
-            else:
-                conditions.append(f"{high} < -{x} <= {low}")
-        return " and ".join(conditions)
-
-    def _affine(self, affine: Affine) -> str:
-        text = str(affine.constant)
-        for name, coefficient in affine.terms:
-            factor = coefficient * self.steps.get(name, 1)
-            text += f" + {factor}*{self.indices.get(name) or self.symbols[name]}"
-        return f"({text})"
-
-
-def _maps(union: isl.UnionMap) -> list[isl.Map]:
-    found: list[isl.Map] = []
-    union.foreach_map(found.append)
-    return found
-
-
-def _point(piece: isl.BasicSet) -> Vector:
-    points = isl.Set.from_basic_set(piece)
-    # Two sweep loops of unknown length are any distance apart, and there is no least one.
-    point = (points.lexmin() if points.is_bounded() else points).sample_point()
-    count = point.get_space().dim(isl.dim_type.set)
-    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count))
+                subscripts.append(affine.substitute(self.mirrored))
+        return self.space.map(self.points, subscripts)

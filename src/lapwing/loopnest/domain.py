@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import islpy as isl
 import numpy as np
 import numpy.typing as npt
 
 from lapwing.affine.affine import Affine
+from lapwing.affine.integer_sets import Set, Space
 
 _PASSES = 2  # over all bounds: what an inner loop says of an outer one is known after the first
 _MOST_WALKED = 1 << 21  # points of outer loops; counting them takes a tenth of a second
@@ -40,8 +40,10 @@ class Domain:
             ranges = tuple((loop.lower.constant, loop.upper.constant) for loop in self.loops)
             empty = any(high <= low for low, high in ranges)
         else:
-            empty = self._isl_set.is_empty()
-            ranges = () if empty else tuple(self._isl_range(Affine.of(loop.name)) for loop in self.loops)
+            empty = self._points.is_empty()
+            ranges = (
+                () if empty else tuple(self._space.range_of(Affine.of(loop.name), self._points) for loop in self.loops)
+            )
             ranges = tuple((low, high + 1) for low, high in ranges)
         return tuple((0, 0) for _ in self.loops) if empty else ranges
 
@@ -67,25 +69,19 @@ class Domain:
 
     def normalised(self, affine: Affine) -> Affine:
         """An affine expression over the user's indices as one over normalised coordinates."""
-        steps = {loop.name: loop.step for loop in self.loops}
-        return Affine(affine.constant, tuple((n, c * steps.get(n, 1)) for n, c in affine.terms))
+        return affine.substitute(self._mirrored)
+
+    @cached_property
+    def _mirrored(self) -> dict[str, Affine]:
+        return {loop.name: -Affine.of(loop.name) for loop in self.loops if loop.step < 0}
 
     def range_of(self, affine: Affine, guards: Sequence[Affine] = ()) -> tuple[int, int] | None:
         """Least and greatest value over the points where every guard is >= 0; None where there is no such point."""
         if self.is_box and not guards:
             inclusive = {loop.name: (low, high - 1) for loop, (low, high) in zip(self.loops, self.box, strict=True)}
             return affine.interval(inclusive)
-        points = self._isl_set
-        for guard in guards:
-            points = points.add_constraint(isl.Constraint.inequality_from_aff(self._isl_aff(guard)))
-        if points.is_empty():
-            return None
-        return self._isl_range(affine, points)
-
-    def _isl_range(self, affine: Affine, points: isl.Set | None = None) -> tuple[int, int]:
-        points = self._isl_set if points is None else points
-        aff = self._isl_aff(affine)
-        return points.min_val(aff).to_python(), points.max_val(aff).to_python()
+        points = self._points & self._space.where_nonnegative(guards) if guards else self._points
+        return None if points.is_empty() else self._space.range_of(affine, points)
 
     def points(self, depth: int) -> Iterator[tuple[int, ...]]:
         """The normalised coordinates of the outermost ``depth`` loops, in order, inside the box."""
@@ -121,12 +117,14 @@ class Domain:
     def _sides(self) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
         """What is >= 0 at every point: a constant, and loops by position with their factors."""
         position = {loop.name: k for k, loop in enumerate(self.loops)}
-        found = []
-        for loop in self.loops:
-            x = Affine.of(loop.name)
-            for side in (x - loop.lower, loop.upper - x - Affine(1)):
-                found.append((side.constant, tuple((position[name], c) for name, c in side.terms)))
-        return found
+        return [(side.constant, tuple((position[name], c) for name, c in side.terms)) for side in self._affine_sides]
+
+    @cached_property
+    def _affine_sides(self) -> list[Affine]:
+        indices = [Affine.of(loop.name) for loop in self.loops]
+        return [
+            side for loop, x in zip(self.loops, indices, strict=True) for side in (x - loop.lower, loop.upper - x - 1)
+        ]
 
     def counts(self, axis: int) -> npt.NDArray[np.int64] | None:
         """How many points there are at every coordinate of a loop, over its range in the box; exact.
@@ -178,25 +176,9 @@ class Domain:
         return dict(zip((loop.name for loop in self.loops), outer, strict=False))
 
     @cached_property
-    def _space(self) -> isl.Space:
-        return isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[loop.name for loop in self.loops])
-
-    def _isl_aff(self, affine: Affine) -> isl.Aff:
-        result = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(self._space)).add_constant_val(_val(affine.constant))
-        position = {loop.name: k for k, loop in enumerate(self.loops)}
-        for name, coefficient in affine.terms:
-            result = result.add_coefficient_val(isl.dim_type.in_, position[name], _val(coefficient))
-        return result
+    def _space(self) -> Space:
+        return Space((), [loop.name for loop in self.loops])
 
     @cached_property
-    def _isl_set(self) -> isl.Set:
-        points = isl.Set.universe(self._space)
-        for loop in self.loops:
-            index = Affine.of(loop.name)
-            for bound in (index - loop.lower, loop.upper - index - Affine(1)):
-                points = points.add_constraint(isl.Constraint.inequality_from_aff(self._isl_aff(bound)))
-        return points
-
-
-def _val(value: int) -> isl.Val:
-    return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(value))  # of any size
+    def _points(self) -> Set:
+        return self._space.where_nonnegative(self._affine_sides)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lapwing.affine.affine import Affine
 
@@ -126,7 +127,7 @@ class SetTemporary(Statement):
 
 @dataclass(frozen=True)
 class Accumulate(Statement):
-    """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``.
+    """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``; with ``set``, ``name = value``, a constant.
 
     With operator ``>``, ``>=``, ``<`` or ``<=``: ``if value operator name``, name takes the value, and each scalar of the payload
     its own (argmax and the like). Of equal values the first iteration's counts, with ``>=`` and ``<=`` the last one's.
@@ -211,6 +212,7 @@ class LoopNest:
     which may be indexed in any way.
 
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
+    ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
     """
 
     name: str
@@ -227,6 +229,7 @@ class LoopNest:
     returns_tuple: bool
     symbols: tuple[tuple[str, ast.expr], ...] = field(compare=False)
     sweep_depth: int
+    is_generic: bool = False
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
 
     @property
@@ -257,6 +260,13 @@ class LoopNest:
     @property
     def is_sequential(self) -> bool:
         return self.loop_names == (WHOLE,)
+
+    def returned(self, results: Mapping[str, Any]) -> Any:
+        """What the function returns, from the values of reductions by name."""
+        if not self.returns:
+            return None
+        values = tuple(results[name] for name in self.returns)
+        return values if self.returns_tuple else values[0]
 
     def where(self, line: int) -> str:
         """``file:line`` for messages, with the file as a person would type it."""

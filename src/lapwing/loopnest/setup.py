@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.loopnest import ir
 from lapwing.loopnest.functions import canonical_name
 
 _BINARY = {
@@ -78,3 +79,21 @@ def _resolve(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute):
             return getattr(names.get(name), attribute, None)
     return None
+
+
+def needs_driver(nest: ir.LoopNest) -> bool:
+    """Whether something stands before the loops that only Python can do: calls, methods, elements of arrays."""
+    return any(_needs_python(setup.value, set(nest.arrays)) for setup in nest.setups)
+
+
+def _needs_python(node: ast.AST, arrays: set[str]) -> bool:
+    match node:
+        case ast.Subscript(value=ast.Name(id=name)) if name in arrays:
+            return True
+        case ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name(id="math" | "np" | "numpy"))):
+            pass
+        case ast.Call() | ast.ListComp() | ast.GeneratorExp() | ast.DictComp() | ast.SetComp() | ast.NamedExpr():
+            return True
+        case ast.Attribute(attr="T"):
+            return True
+    return any(_needs_python(child, arrays) for child in ast.iter_child_nodes(node))

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import islpy as isl
-
-from lapwing.affine.affine import Affine
-from lapwing.errors import RefusedError
+from lapwing.affine.affine import Affine, Condition
+from lapwing.affine.integer_sets import Space, first_point
+from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 
@@ -63,15 +62,9 @@ class Skew:
 
 def in_skewed(affine: Affine, names: Sequence[str], skew: Skew) -> Affine:
     """An affine expression over normalised coordinates as one over skewed coordinates, under the same names."""
-    result = Affine(affine.constant)
-    for name, coefficient in affine.terms:
-        if name not in names:
-            result += Affine(0, ((name, coefficient),))
-            continue
-        row = skew.inverse[names.index(name)]
-        for outer, factor in zip(names, row, strict=True):
-            result += Affine.of(outer).scaled(coefficient * factor)
-    return result
+    indices = [Affine.of(name) for name in names]
+    moved = (sum((x * factor for x, factor in zip(indices, row, strict=True)), Affine()) for row in skew.inverse)
+    return affine.substitute(dict(zip(names, moved, strict=True)))
 
 
 def find_skew(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> Skew | None:
@@ -101,28 +94,32 @@ def _check_one_offset(nest: ir.LoopNest, dependence: Dependence, loop: ir.Loop) 
     )
     for name in nest.written:
         if None in nest.axis_loops[name]:
-            raise RefusedError(
+            raise _refused(
                 f"{against}where loops index every axis of written arrays, each by a loop of its own; of {name} they do not. "
                 f"Reverse loop {loop.name} if all dependences allow it, or move the loop that carries it outside as a sweep."
             )
         if len({store.target.affine for store in nest.stores if store.target.array == name}) > 1:
-            raise RefusedError(
+            raise _refused(
                 f"{against}where every array is written at one offset; {name} is written at several. "
                 f"Reverse loop {loop.name} if all dependences allow it, write {name} at one offset, read that value from a "
                 "read-only copy, or move the loop that carries it outside as a sweep."
             )
 
 
+def _refused(text: str) -> RefusedError:
+    return RefusedError(Refusal(text, tiled_only=True))
+
+
 def _least_factors(vectors: Sequence[Vector], depth: int, k: int) -> Vector:
     """Factors of the space loops outside loop k that make its components >= 0: the least sum, then the innermost."""
-    outer = [f"f{m}" for m in range(depth, k)]
-    conditions = [f"{name} >= 0" for name in outer]
-    for vector in vectors:
-        terms = [str(vector[k]), *(f"{vector[m]}*f{m}" for m in range(depth, k))]
-        conditions.append(f"{' + '.join(terms)} >= 0")
-    conditions.append(f"total = {' + '.join(outer)}")
-    point = isl.Set(f"{{ [total, {', '.join(outer)}] : {' and '.join(conditions)} }}").lexmin().sample_point()
-    return tuple(point.get_coordinate_val(isl.dim_type.set, m + 1).to_python() for m in range(k - depth))
+    names = [f"f{m}" for m in range(depth, k)]
+    factors = [Affine.of(name) for name in names]
+    moved = [
+        sum((f * x for f, x in zip(factors, vector[depth:k], strict=True)), Affine(vector[k])) for vector in vectors
+    ]
+    total = Affine.of("total") - sum(factors, Affine())
+    enough: Condition = (tuple((form, ">=") for form in (*factors, *moved)),)
+    return first_point(Space((), ["total", *names]).where([enough, (((total, "="),),)]))[1:]
 
 
 def _against_rectangular_tiles(

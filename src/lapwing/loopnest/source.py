@@ -6,26 +6,31 @@ import ast
 import inspect
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest.tuple_loops import unrolled
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionSource:
     """A plain Python function and the lines it was written in; ``first`` is the number of the first in ``file``.
 
-    ``lines`` is None where the source cannot be read. ``sequential``: whether its loops are done in their own order on one rank.
+    ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
+    statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
+    on one rank; ``generic``: whether its integers may be any then, rather than those of one call.
     """
 
     function: Callable[..., Any]
     file: str
     first: int
     lines: tuple[str, ...] | None
+    outlined: ast.FunctionDef | None = None
     sequential: bool = False
+    generic: bool = False
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:
@@ -50,6 +55,8 @@ class FunctionSource:
     def tree(self) -> ast.FunctionDef:
         """The syntax tree, with line numbers of the file. Raises RefusedError where there is none of a plain function."""
         name = self.function.__name__
+        if self.outlined is not None:
+            return self.outlined
         if hasattr(self.function, "__wrapped__"):
             raise RefusedError(
                 f"{self.file}: @lw.nest on {name}: found a function wrapped by another decorator, expected a plain one, "
@@ -68,7 +75,7 @@ class FunctionSource:
             text = f"{self.file}:{self.first}: {name} is not a plain function. Write def {name}(…): with loops."
             raise RefusedError(Refusal(text, self.file, self.first))
         ast.increment_lineno(node, self.first - 1)
-        return node
+        return unrolled(node)
 
     @property
     def line(self) -> int:
@@ -89,6 +96,29 @@ class FunctionSource:
                 return bytes(encoded[begin:end]).decode()
         text = ast.unparse(node)
         return text if "\n" not in text else text.splitlines()[0] + " …"
+
+
+def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], like: Callable[..., Any]) -> Any:
+    """Call a function with the signature of another; arguments: of all parameters, by name."""
+    bound = inspect.signature(like).bind_partial()
+    bound.arguments = dict(arguments)
+    return function(*bound.args, **bound.kwargs)
+
+
+def with_ends(tree: ast.FunctionDef) -> ast.FunctionDef:
+    """With places that compiling takes, also of nodes that were made: they are where what is around them is."""
+
+    def place(node: ast.AST, line: int, column: int) -> None:
+        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.pattern | ast.arg | ast.keyword | ast.alias):
+            node.lineno = line = getattr(node, "lineno", line)
+            node.col_offset = column = getattr(node, "col_offset", column)
+            if getattr(node, "end_lineno", None) is None:
+                node.end_lineno, node.end_col_offset = line, column
+        for child in ast.iter_child_nodes(node):
+            place(child, line, column)
+
+    place(tree, 1, 0)
+    return tree
 
 
 def _display_path(function: Callable[..., Any]) -> str:

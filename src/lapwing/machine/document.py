@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from lapwing.errors import RefusedError
@@ -162,6 +163,7 @@ def _laid_out(value: Any, indent: str = "") -> str:
 _DISK_CURVES = ("read", "write", "both", "read_alone", "write_alone")
 
 
+@lru_cache(maxsize=8)  # a call that is planned asks for the same ones each time
 def from_text(text: str, where: str) -> Machine:
     """The machine that a JSON text describes; ``where`` names the file in messages.
 

@@ -127,8 +127,8 @@ class Copies:
 @dataclass(frozen=True)
 class Disk:
     """One disk: ``read``, ``write`` and ``both`` (as many reads as writes) are seconds a request of a size occupies the
-    disk with several under way, the inverse of the throughput; ``read_alone`` and ``write_alone`` are seconds until a
-    request is done with no other under way."""
+    disk with several in flight, the inverse of the throughput; ``read_alone`` and ``write_alone`` are seconds until a
+    request is done with no other in flight."""
 
     read: Curve
     write: Curve

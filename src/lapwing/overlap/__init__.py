@@ -1,1 +1,1 @@
-"""Existing MPI programs: parse, find what may overlap, move it, and say so in a small diff."""
+"""Existing MPI programs: parses them, finds what may overlap, moves it, and writes the change as a small diff."""

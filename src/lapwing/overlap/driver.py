@@ -1,4 +1,4 @@
-"""Where the command meets what does the work: sources in, what became of them out."""
+"""The driver: reads source files, runs the pipeline on each language's program, and returns one outcome."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from pathlib import Path
 
 from lapwing.errors import RefusedError
 from lapwing.overlap.ir.program import Program
-from lapwing.overlap.languages.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
+from lapwing.overlap.languages.registry import by_language, language_of
+from lapwing.overlap.languages.shared.support_requirements import PROGRESS_COMMENT, SLOTS_COMMENT
 from lapwing.overlap.report.outcome import Options, Outcome
-from lapwing.overlap.source.selection import FORTRAN
-from lapwing.overlap.source.spans import Problem
+from lapwing.overlap.source.compile_commands import read_commands
+from lapwing.overlap.source.spans import Problem, Source
 
 # The line that support text begins with.
-_SUPPORT = re.compile(rf"^[ \t]*(?:/\*|!) (?:{SLOTS_COMMENT}|{PROGRESS_COMMENT})".encode(), re.MULTILINE)
+_SUPPORT = r"^[ \t]*{opening} (?:{slots}|{progress})"
 
 
 @dataclass(frozen=True)
 class Request:
-    """The files, how to read them as a compiler would, and what may be done.
+    """The files, the compiler's options for reading them, and which transformations are allowed.
 
-    ``defines``: a name and its value each, as for a compiler's -D; ``undefines``: names, as for its -U. ``compile_commands``: the
-    file of that name.
+    ``defines``: pairs of a name and its value, as for a compiler's -D; ``undefines``: names, as for -U. ``compile_commands``:
+    path of the compile_commands.json file.
     """
 
     files: tuple[Path, ...]
@@ -38,7 +39,7 @@ class Request:
 
 
 def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
-    """Read the files and rewrite them; ``unread`` are problems that were found before. Nothing is written.
+    """Read the files and rewrite the programs in memory; ``unread`` are problems found before. Writes no file.
 
     Raises RefusedError where they are the sources of several programs.
     """
@@ -53,8 +54,8 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
         outcomes = [rewrite(program, request.options) for program in programs]
     mixed: tuple[Problem, ...] = ()
     if sum(bool(outcome.communications) for outcome in outcomes) > 1:
-        # What one language sends may be received in the other, where neither can see it.
-        nothing = replace(request.options, motions=frozenset(), progress_calls=False)
+        # Messages sent in one language may be received in the other, unseen by either analysis.
+        nothing = replace(request.options, transformations=frozenset(), progress_calls=False)
         outcomes = [rewrite(program, nothing) for program in programs]
         mixed = (_mixed(outcomes[0]),)
     communications = (one for outcome in outcomes for one in outcome.communications)
@@ -71,9 +72,10 @@ def transform(request: Request, unread: Sequence[Problem]) -> Outcome:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """Nearly all that is made lives to the end: looking for garbage cycles takes a quarter of the time and finds none.
+    """Disables cyclic garbage collection: nearly all objects live to the end, and searching for cycles takes a quarter of the
+    time and finds none.
 
-    Nor are they looked for in it afterwards, which would take as long as reading does; a next run gives it up for that.
+    They are frozen afterwards, too, since a collection would take as long as reading; a later run unfreezes them.
     """
     collecting = gc.isenabled()
     gc.unfreeze()
@@ -87,22 +89,14 @@ def _without_collection() -> Iterator[None]:
 
 
 def _read(request: Request) -> Iterator[Program]:
-    """The files of each language as one program."""
-    fortran = [path for path in request.files if path.suffix.lower() in FORTRAN]
-    others = [path for path in request.files if path not in fortran]
-    if fortran:
-        from lapwing.overlap.languages.fortran.reading.program import read_fortran
-
-        yield read_fortran(fortran, request.includes, dict(request.defines), request.undefines)
-    if others:
-        from lapwing.overlap.languages.c.reading import read_c
-
-        yield read_c(others, request.includes, dict(request.defines), request.compile_commands, request.undefines)
+    """One program for the files of each language."""
+    for language, files in by_language(request.files):
+        yield language.read(files, request.includes, dict(request.defines), request.undefines, request.compile_commands)
 
 
 def _check_original(program: Program) -> None:
-    """What was rewritten is not rewritten again: its helpers would count as the program's own communications."""
-    found = [source.path for source in program.sources if _SUPPORT.search(source.data)]
+    """Refuses sources that were rewritten already: their support procedures would count as the program's own communications."""
+    found = [source.path for source in program.sources if _support_in(source)]
     if not found:
         return
     more = "" if len(found) == 1 else f" (and {len(found) - 1} more)"
@@ -111,15 +105,19 @@ def _check_original(program: Program) -> None:
     )
 
 
-def _check_one_main(program: Program, request: Request) -> None:
-    """What is proved of a program holds for one in which each procedure is what the others call.
+def _support_in(source: Source) -> bool:
+    opening = re.escape(language_of(source).comment_opening)
+    pattern = _SUPPORT.format(opening=opening, slots=SLOTS_COMMENT, progress=PROGRESS_COMMENT)
+    return re.search(pattern.encode(), source.data, re.MULTILINE) is not None
 
-    Of a file's alternatives one is compiled. What ``compile_commands.json`` does not list is no part of the program.
+
+def _check_one_main(program: Program, request: Request) -> None:
+    """Refuses several main programs: proofs hold for one program, in which each call reaches the procedure of that name.
+
+    Of alternative files one is compiled. A file that ``compile_commands.json`` does not list is no part of the program.
     """
     mains = {program.sources[span.source].path.resolve(): span for span in reversed(program.mains)}
     if len(mains) > 1 and request.compile_commands is not None:
-        from lapwing.overlap.languages.c.toolchain import read_commands
-
         listed = read_commands(request.compile_commands)
         mains = {path: span for path, span in mains.items() if path in listed} or mains
     if len(mains) < 2:

@@ -1,4 +1,4 @@
-"""A program in, its communications' fate and the changed files out."""
+"""The pipeline of passes: from a program to the outcome of its communications and the changed files."""
 
 from __future__ import annotations
 
@@ -15,40 +15,36 @@ from lapwing.overlap.analysis.motion_barriers import MotionBarriers
 from lapwing.overlap.analysis.ranks.uniformity import Uniformity
 from lapwing.overlap.dataflow.call_graph import Target, is_static
 from lapwing.overlap.emission import undefined_macros
-from lapwing.overlap.emission.emitter import Emitter, renamed
-from lapwing.overlap.emission.external import external_statements
-from lapwing.overlap.emission.renderer import Edit, Renderer, apply_edits
-from lapwing.overlap.emission.unused_declarations import named_by_macros, without_unused_c, without_unused_fortran
+from lapwing.overlap.emission.renderer import Renderer
 from lapwing.overlap.ir.expressions import Name
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, has_messages, message_of
 from lapwing.overlap.ir.rewriter import rewrite as rewrite_tree
 from lapwing.overlap.ir.split_phase import (
     NOWHERE,
-    DividedCall,
     Drain,
+    OutlinedCall,
     Part,
     Progress,
     SplitPhaseOperation,
     StripMinedLoop,
 )
 from lapwing.overlap.ir.statements import Block, Call, Statement
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.languages.c.includes import after_includes
-from lapwing.overlap.languages.c.redeclarations import redeclared
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.registry import language_of, language_outside
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
 from lapwing.overlap.report.outcome import Options, Outcome
 from lapwing.overlap.source.patch import FileChange, with_line_ends
-from lapwing.overlap.source.spans import Source, Span
+from lapwing.overlap.source.replacements import Edit, apply_edits
+from lapwing.overlap.source.spans import Span
 from lapwing.overlap.survey import survey, without_source
 from lapwing.overlap.transforms.code_motion import CodeMotion, Move
 from lapwing.overlap.transforms.context import Context, Note, procedures_with_messages
 from lapwing.overlap.transforms.eligibility import Eligibility
-from lapwing.overlap.transforms.outlining.split_procedure import DividedProcedure, SplitProcedures
+from lapwing.overlap.transforms.outlining.split_procedure import OutlinedProcedure, SplitProcedures
 from lapwing.overlap.transforms.progress.callees import CalledMeanwhile
 from lapwing.overlap.transforms.progress.calls import ProgressCalls
-from lapwing.overlap.transforms.progress.in_flight import Events, UnderWay
+from lapwing.overlap.transforms.progress.in_flight import Events, InFlight
 from lapwing.overlap.transforms.revert_unprofitable import reverted
 from lapwing.overlap.transforms.software_pipelining.pipeline_loop import pipeline_loops
 from lapwing.overlap.transforms.software_pipelining.prologue_text import Insertion
@@ -60,7 +56,7 @@ from lapwing.overlap.transforms.split_phase.waits import take_over
 
 
 def rewrite(program: Program, options: Options) -> Outcome:
-    """Move what may be moved. Nothing is written: the outcome holds the files' new contents."""
+    """Run all passes on a program. Writes no file: the outcome holds the files' new contents."""
     began = time.perf_counter()
     rewriter = _Rewriter(program, options)
     rewriter.run()
@@ -82,12 +78,12 @@ class _Rewriter:
         self.read = program
         self.context = Context(Analysis(program, reassociates=options.reassociate), options)
         self.splits = SplitProcedures(self.context)
-        self._halved: dict[str, list[DividedProcedure]] = {}  # callers may have divided it differently
+        self._outlined: dict[str, list[OutlinedProcedure]] = {}  # callers may split it differently
         self.insertions: tuple[Insertion, ...] = ()
-        self._moves: list[tuple[Procedure, Statement]] = []  # starts that were put before what came first
-        self._remarks: dict[Span, str] = {}  # comments for statements that are as they were, but elsewhere
-        self._left = frozenset[int]()  # sources that stay as they are
-        self._finalizing = frozenset[int]()  # those that call drains
+        self._moves: list[tuple[Procedure, Statement]] = []  # starts that were moved up, and what they now precede
+        self._remarks: dict[Span, str] = {}  # comments for unchanged statements that were moved
+        self._left = frozenset[int]()  # sources that are left unchanged
+        self._finalizing = frozenset[int]()  # those that call drain procedures
 
     @property
     def now(self) -> Program:
@@ -100,30 +96,30 @@ class _Rewriter:
         collectives = Collectives(self.context, Uniformity(self.context.analysis))
         self._left = unsuitable.sources()
         self.splits.left = self._left
-        self.insertions = pipeline_loops(self.context, collectives.divide, self._left, self._stem)
+        self.insertions = pipeline_loops(self.context, collectives.split, self._left, self._stem)
         for procedure in list(procedures_with_messages(self.context.analysis)):
             if procedure.source in self._left:
                 continue
             body = take_over(self.context, procedure)
             body = take_over_array(self.context, replace(procedure, body=body))
             body = rewrite_tree(body, BlockingCalls(self.context, procedure).change)
-            body = rewrite_tree(body, partial(collectives.divide, procedure=procedure))
+            body = rewrite_tree(body, partial(collectives.split, procedure=procedure))
             self._replace(replace(procedure, body=body))
-        # From here on what procedures do, seen from outside, stays what it is.
+        # From here on the procedures' externally visible effects no longer change.
         self.context.analysis.forget_changed()
         for key in self._bottom_up():
             if self.now.procedures[key].source not in self._left:
-                self._arrange(self.now.procedures[key])
+                self._move_code(self.now.procedures[key])
                 if self.context.analysis.graph.callers(key):
-                    # They ask for it next; here most of it has just been walked.
+                    # Callers need the summary next, and most of it has just been analysed here.
                     self.context.analysis.summary(self.now.procedures[key])
-                self.context.analysis.forget_walks()
+                self.context.analysis.forget_prefixes()
         for key in self.read.procedures:
-            self._settle(self.now.procedures[key])
-        self._use_halves()
+            self._revert_unprofitable(self.now.procedures[key])
+        self._use_outlined()
         self._leave_out_copies()
         self._drain()
-        self._say_divided()
+        self._say_split_phase()
         self._progress()
 
     def _replace(self, procedure: Procedure) -> None:
@@ -134,15 +130,15 @@ class _Rewriter:
         graph = self.context.analysis.graph
         return [key for key in graph.bottom_up if graph.reaches_mpi(key)]
 
-    def _arrange(self, procedure: Procedure) -> None:
+    def _move_code(self, procedure: Procedure) -> None:
         def refused(statement: Statement, reason: Conflict) -> None:
             for inner in statement.walk():
                 site = inner.call if isinstance(inner, SplitPhaseOperation) else None
-                site = inner.original if isinstance(inner, DividedCall) else site
+                site = inner.original if isinstance(inner, OutlinedCall) else site
                 if site is not None:
                     self.context.refuse(
                         site.span,
-                        "split-producer" if reason.kind in ("turns", "rounding") else "start-earlier",
+                        "split-producer" if reason.kind in ("iterations", "rounding") else "start-earlier",
                         _OBLIGATIONS.get(reason.kind, "nothing in between may matter"),
                         reason.what,
                         _advice(reason, site),
@@ -154,55 +150,59 @@ class _Rewriter:
             for site in self._sites(wait, procedure):
                 self.context.refuse(site, "split-loop", obligation, reason.what, advice, reason.where)
 
-        arranger = CodeMotion(
+        code_motion = CodeMotion(
             self.context.analysis,
             procedure,
-            self.splits.divide_call,
-            self.splits.divide_against,
-            self.splits.divide_producer,
+            self.splits.split_call,
+            self.splits.split_against,
+            self.splits.split_work_before,
             refused,
             refused_work,
             MotionBarriers(self.read, self.read.procedures[procedure.key]),
             self.context.allowed,
         )
-        body = arranger.body()
+        body = code_motion.body()
         if body is not procedure.body:
             self._replace(replace(self.now.procedures[procedure.key], body=body))
-            for move in arranger.moved:
+            for move in code_motion.moved:
                 self._say(move, procedure)
                 self._remark(move, procedure)
-                if move.motion in ("start-earlier", "together", "split-producer"):
+                if move.transformation in ("start-earlier", "together", "split-producer"):
                     self._moves.append((procedure, move.statement))
 
     def _say(self, move: Move, procedure: Procedure) -> None:
         line = self._line(move.past)
-        if move.motion in ("start-earlier", "together"):
+        if move.transformation in ("start-earlier", "together"):
             for site in self._sites(move.statement, procedure):
-                self.context.made(site, move.motion, f"starts before line {line}")
+                self.context.made(site, move.transformation, f"starts before line {line}")
             return
-        if move.motion == "split-producer":
+        if move.transformation == "split-producer":
             for site in self._sites(move.statement, procedure):
                 self.context.made(
-                    site, move.motion, f"what it needs of line {line} is done first, the rest after its start"
+                    site, move.transformation, f"what it needs of line {line} is done first, the rest after its start"
                 )
             return
         for site in self._sites(move.past, procedure):
-            self.context.made(site, move.motion, f"the work of line {self._line(move.statement)} is done before it")
+            self.context.made(
+                site, move.transformation, f"the work of line {self._line(move.statement)} is done before it"
+            )
 
     def _remark(self, move: Move, procedure: Procedure) -> None:
-        """A comment for what stands elsewhere now, but as it is written; parts of what was taken apart have their own."""
-        if move.motion in ("start-earlier", "together"):
+        """A comment for a statement that was moved but not rewritten; split-phase operations have comments of their own."""
+        if move.transformation in ("start-earlier", "together"):
             moved, where = move.statement, "comes before what it does not need"
-        elif move.motion == "wait-later":
+        elif move.transformation == "wait-later":
             moved, where = move.past, "comes after work that does not need it"
         else:
             return
         name = self._communicating(moved, procedure)
-        if name is not None and not any(isinstance(inner, SplitPhaseOperation | DividedCall) for inner in moved.walk()):
+        if name is not None and not any(
+            isinstance(inner, SplitPhaseOperation | OutlinedCall) for inner in moved.walk()
+        ):
             self._remarks[moved.span] = f"lapwing: {name} {where}"
 
     def _communicating(self, statement: Statement, procedure: Procedure) -> str | None:
-        """The name of the first call in the statement that communicates, itself or in the program's own procedures."""
+        """The name of the first call in the statement that communicates, directly or in the program's own procedures."""
         for inner in statement.walk():
             if isinstance(inner, Call) and self._communicates(inner, procedure):
                 message = message_of(inner)
@@ -214,20 +214,20 @@ class _Rewriter:
         return message_of(call) is not None if callee is None else self.context.analysis.graph.reaches_mpi(callee.key)
 
     def _sites(self, statement: Statement, procedure: Procedure) -> Iterable[Span]:
-        """Where the MPI calls, and the calls of procedures that communicate, stood that the statement is made of."""
+        """The original places of the MPI calls, and the calls of communicating procedures, that the statement is made of."""
         for inner in statement.walk():
             if isinstance(inner, SplitPhaseOperation):
                 yield inner.call.span
-            elif isinstance(inner, DividedCall):
+            elif isinstance(inner, OutlinedCall):
                 if inner.original is not None:
                     yield inner.original.span
             elif isinstance(inner, Call) and self._communicates(inner, procedure):
                 yield inner.span
 
     def _leave_out_copies(self) -> None:
-        """Of messages that turn out to need none."""
+        """Removes the copies of messages that turn out to need none."""
         self.context.analysis.forget_changed()
-        # A pipelined loop changes the order of all that is in it.
+        # A pipelined loop changes the order of everything in it.
         blocking = set() if self.insertions else {id(s) for p in self.read.procedures.values() for s in p.body.walk()}
 
         def refuse(call: Call, obligation: str, found: str, advice: str) -> None:
@@ -241,13 +241,13 @@ class _Rewriter:
                 self._replace(changed)
 
     def _moved_slots(self) -> frozenset[tuple[int, int]]:
-        """Source and slot of all communications that were put before others, themselves or with a call of their procedure, and of
-        all in divided procedures, which are arranged once more when they are divided."""
+        """Source and slot of all communications that were moved before others, themselves or with a call of their procedure,
+        and of all in outlined procedures, to which code motion was applied once more when they were split."""
         found: set[tuple[int, int]] = set()
         seen: set[str] = set()
-        halves = [self.now.procedures[half.key] for half in self._halves()]
+        split = [self.now.procedures[part.key] for part in self._outlined_procedures()]
         waiting = [(statement, procedure) for procedure, statement in self._moves]
-        waiting += [(statement, half) for half in halves for statement in half.body.statements]
+        waiting += [(statement, part) for part in split for statement in part.body.statements]
         while waiting:
             statement, procedure = waiting.pop()
             for inner in statement.walk():
@@ -261,40 +261,41 @@ class _Rewriter:
         return frozenset(found)
 
     def _spread_slots(self) -> frozenset[tuple[int, int]]:
-        """Source and slot of receives whose phases stand in several procedures: a loop's last turn may be in another half."""
+        """Source and slot of receives whose operations are in several procedures: a loop's last iteration may be in another
+        outlined part."""
         found: Counter[tuple[int, int]] = Counter()
         for key in self._written():
             procedure = self.now.procedures[key]
-            phases = (
+            operations = (
                 s for s in procedure.body.walk() if isinstance(s, SplitPhaseOperation) and s.part is not Part.SEND
             )
-            found.update({(procedure.source, phase.slot) for phase in phases})
+            found.update({(procedure.source, operation.slot) for operation in operations})
         return frozenset(slot for slot, procedures in found.items() if procedures > 1)
 
     def _written(self) -> list[str]:
-        """Keys of the procedures that have a body in the end; the others are divided."""
-        keys = [*self.read.procedures, *(half.key for half in self._halves())]
-        return [key for key in keys if key not in self._halved]
+        """Keys of the procedures that keep a body; the others are replaced by their outlined parts."""
+        keys = [*self.read.procedures, *(part.key for part in self._outlined_procedures())]
+        return [key for key in keys if key not in self._outlined]
 
     def _progress(self) -> None:
-        """Progress calls into loops that run while something that was moved is under way; callers first, who say what is for
-        their callees."""
+        """Inserts progress calls into loops that run while moved communication is in flight; callers first, since they
+        determine what is in flight in their callees."""
         self.context.analysis.forget_changed()
         moved = self._moved_sites()
         if not moved:
             return
-        halves = {half.name: self.now.procedures[half.key] for half in self._halves()}
-        events = Events(self.context, halves, self._with_starts(moved, Events(self.context, halves)))
-        lasts = {d.last.name for divisions in self._halved.values() for d in divisions}
-        under_way: dict[str, UnderWay] = {}
+        split = {part.name: self.now.procedures[part.key] for part in self._outlined_procedures()}
+        events = Events(self.context, split, self._with_starts(moved, Events(self.context, split)))
+        lasts = {d.last.name for divisions in self._outlined.values() for d in divisions}
+        in_flight: dict[str, InFlight] = {}
         called = CalledMeanwhile(self.context, self._left)
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
-            begun = under_way.get(key, {})
+            begun = in_flight.get(key, {})
             calls = ProgressCalls(self.context, procedure, events, called=called)
             if procedure.name in lasts:
-                begun = events.started_in(procedure) | begun
-            work = bool(begun) and procedure.name not in halves
+                begun = events.in_flight_in(procedure) | begun
+            work = bool(begun) and procedure.name not in split
             if work:
                 if not called.may_help(procedure, begun):
                     continue
@@ -303,7 +304,7 @@ class _Rewriter:
                 continue
             body = calls.block(procedure.body, begun)
             for callee, messages in calls.meanwhile.items():
-                under_way.setdefault(callee, {}).update(messages)
+                in_flight.setdefault(callee, {}).update(messages)
             if body is not procedure.body:
                 self._replace(replace(procedure, body=body))
             elif work:
@@ -311,7 +312,7 @@ class _Rewriter:
         called.say_short()
 
     def _moved_sites(self) -> frozenset[Span]:
-        """Where the MPI calls stand of which something was moved, also with a call of the procedure that they are in."""
+        """The places of the MPI calls of which an operation was moved, by itself or with a call of its procedure."""
         made = {note.site for note in self.context.notes if note.made}
         graph = self.context.analysis.graph
         called = {
@@ -324,11 +325,11 @@ class _Rewriter:
         return frozenset(made | {s.call.span or s.statement.span for s in inside if s.target is Target.MPI})
 
     def _with_starts(self, moved: frozenset[Span], events: Events) -> frozenset[Span]:
-        """With the sites of the transfers whose waits are among those that were moved, of which this says so."""
+        """The sites, with those of the transfers whose waits were moved, for which notes are added."""
         found = set(moved)
         made: dict[Span, list[Note]] = {}
         for note in self.context.notes:
-            if note.made and note.motion in ("wait-later", "split-loop"):
+            if note.made and note.transformation in ("wait-later", "split-loop"):
                 made.setdefault(note.site, []).append(note)
         for key in self._top_down(self._written()):
             procedure = self.now.procedures[key]
@@ -338,33 +339,33 @@ class _Rewriter:
                 found |= starts if wait in moved else set()
                 for note in made.get(wait, ()):
                     for start in sorted(starts - moved, key=lambda span: (span.source, span.start)):
-                        self.context.made(start, note.motion, note.text.replace("before it", "before its wait"))
+                        self.context.made(start, note.transformation, note.text.replace("before it", "before its wait"))
         return frozenset(found)
 
     def progress_calls(self) -> int:
-        """How many loops let MPI go on with what is under way."""
+        """The number of loops with progress calls."""
         bodies = (self.now.procedures[key].body for key in self._written())
         return sum(isinstance(statement, Progress | StripMinedLoop) for body in bodies for statement in body.walk())
 
     def _lenders(self) -> Iterable[int]:
-        """Numbers of the files whose progress procedures others call."""
+        """Numbers of the files whose progress procedures other files call."""
         for key in self._written():
             for statement in self.now.procedures[key].body.walk():
                 if isinstance(statement, Progress) and statement.lender is not None:
                     yield statement.lender
 
     def _top_down(self, keys: Sequence[str]) -> list[str]:
-        """Callers before what they call; halves stand where the whole stood."""
+        """Callers before callees; outlined parts take the place of the whole."""
         analysis = self.context.analysis
         rank = {key: number for number, key in enumerate(analysis.graph.bottom_up)}
         whole = {key: analysis.origin(self.now.procedures[key]).key for key in keys}
         return sorted(keys, key=lambda key: rank.get(whole[key], 0), reverse=True)
 
-    def _say_divided(self) -> None:
-        """Of every blocking call that stayed taken apart."""
-        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._halves()):
+    def _say_split_phase(self) -> None:
+        """Notes every blocking call that remains split-phase."""
+        for procedure in (*(self.now.procedures[key] for key in self.read.procedures), *self._outlined_procedures()):
             for statement in procedure.body.walk():
-                if not isinstance(statement, SplitPhaseOperation) or statement.part not in _DIVIDED:
+                if not isinstance(statement, SplitPhaseOperation) or statement.part not in _OUTLINED:
                     continue
                 if statement.wait is None:
                     self.context.made(statement.call.span, "nonblocking", "does not wait where it starts")
@@ -377,24 +378,24 @@ class _Rewriter:
             if span != NOWHERE:
                 break
             span = inner.call.span if isinstance(inner, SplitPhaseOperation) else inner.span
-            if isinstance(inner, DividedCall) and inner.original is not None:
+            if isinstance(inner, OutlinedCall) and inner.original is not None:
                 span = inner.original.span
         return 0 if span == NOWHERE else self.read.sources[span.source].line_of(span.start)
 
-    def _settle(self, procedure: Procedure) -> None:
+    def _revert_unprofitable(self, procedure: Procedure) -> None:
         body = reverted(procedure.body, self.read.procedures[procedure.key])
         if body is not procedure.body:
             self._replace(replace(procedure, body=body))
 
-    # ---- divided procedures -------------------------------------------------------------------------------------------
+    # ---- outlined procedures ------------------------------------------------------------------------------------------
 
-    def _use_halves(self) -> None:
-        """Finds the procedures whose halves are called; they become calls of both."""
+    def _use_outlined(self) -> None:
+        """Finds the procedures whose outlined parts are called; their bodies become calls of both."""
         every = {
-            half.key: d
-            for d in (*self.splits.divided.values(), *self.splits.by_conflict.values())
+            part.key: d
+            for d in (*self.splits.outlined.values(), *self.splits.by_conflict.values())
             if d is not None
-            for half in (d.first, d.last)
+            for part in (d.first, d.last)
         }
         waiting = list(self.read.procedures)
         seen: set[str] = set()
@@ -405,17 +406,17 @@ class _Rewriter:
             seen.add(key)
             procedure = self.now.procedures[key]
             for statement in procedure.body.walk():
-                if isinstance(statement, DividedCall):
-                    half = self.now.resolve(statement.name, procedure)
-                    assert half is not None, statement.name
-                    divided = every[half.key]
-                    divisions = self._halved.setdefault(divided.whole.key, [])
-                    if divided not in divisions:
-                        divisions.append(divided)
-                    waiting += [divided.first.key, divided.last.key]
+                if isinstance(statement, OutlinedCall):
+                    part = self.now.resolve(statement.name, procedure)
+                    assert part is not None, statement.name
+                    outlined = every[part.key]
+                    divisions = self._outlined.setdefault(outlined.whole.key, [])
+                    if outlined not in divisions:
+                        divisions.append(outlined)
+                    waiting += [outlined.first.key, outlined.last.key]
 
-    def _halves(self) -> list[Procedure]:
-        return [half for divisions in self._halved.values() for d in divisions for half in (d.first, d.last)]
+    def _outlined_procedures(self) -> list[Procedure]:
+        return [part for divisions in self._outlined.values() for d in divisions for part in (d.first, d.last)]
 
     # ---- text ---------------------------------------------------------------------------------------------------------
 
@@ -426,27 +427,28 @@ class _Rewriter:
             number = original.source
             source = self.read.sources[number]
             emitter = emitters.setdefault(number, self._emitter(number))
-            emitter.needs.interface = emitter.needs.interface or original.mpi_interface
+            emitter.requirements.interface = emitter.requirements.interface or original.mpi_interface
             now = self.now.procedures[key]
-            if key not in self._halved and now.body is original.body:
+            if key not in self._outlined and now.body is original.body:
                 continue
             renderer = Renderer(source, original, emitter, self._remarks)
-            if key in self._halved:
-                edits.setdefault(number, []).append(self._halved_text(renderer, original, self._halved[key]))
+            if key in self._outlined:
+                edits.setdefault(number, []).append(self._outlined_text(renderer, original, self._outlined[key]))
             else:
                 text = renderer.block(now.body)
-                if source.language != "fortran" and not self.insertions:
-                    before = named_words(source.data[original.body.span.start : original.body.span.end])
-                    text = without_unused_c(text, source, now.body, self._named_by_macros, before)
+                if not self.insertions:
+                    language = language_of(source)
+                    before = language.count_words(source.data[original.body.span.start : original.body.span.end])
+                    text = language.without_unused(text, source, now.body, self._words_of_macros, before)
                 edits.setdefault(number, []).append(Edit(original.body.span.start, original.body.span.end, text))
         for inserted in self.insertions:
             edit = Edit(inserted.offset, inserted.offset, inserted.text)
             edits.setdefault(inserted.source, []).append(edit)
-            emitters[inserted.source].needs.progresses |= inserted.progresses
-            emitters[inserted.source].needs.memcpy |= inserted.copies
+            emitters[inserted.source].requirements.progresses |= inserted.progresses
+            emitters[inserted.source].requirements.memcpy |= inserted.copies
         for number in set(self._lenders()):
-            needs = emitters.setdefault(number, self._emitter(number)).needs
-            needs.progresses = needs.lends = True
+            requirements = emitters.setdefault(number, self._emitter(number)).requirements
+            requirements.progresses = requirements.lends = True
             edits.setdefault(number, [])
         self._prototypes(edits)
         self._check_macros(edits, emitters)
@@ -454,8 +456,8 @@ class _Rewriter:
         return tuple(change for change in every if change.after != change.before)
 
     def _check_macros(self, edits: dict[int, list[Edit]], emitters: Mapping[int, Emitter]) -> None:
-        """Compilers are to say so where they are given a macro that was taken as undefined."""
-        changed = [n for n, found in edits.items() if found or (n in emitters and emitters[n].needs.anything)]
+        """Inserts checks that make compilers reject a macro that was taken as undefined."""
+        changed = [n for n, found in edits.items() if found or (n in emitters and emitters[n].requirements.anything)]
         for number, check in undefined_macros.checks(self.read, changed).items():
             source = self.read.sources[number]
             place = self._place_of_support(number, edits.setdefault(number, []))
@@ -467,16 +469,16 @@ class _Rewriter:
             ]
 
     @cached_property
-    def _named_by_macros(self) -> Collection[str] | None:
-        return named_by_macros(self.read)
+    def _words_of_macros(self) -> Collection[str] | None:
+        return language_outside(self.read).words_of_macros(self.read)
 
     def _emitter(self, number: int) -> Emitter:
-        needs = SupportRequirements(self._stem(number), drained_here=self._finalizing == {number})
-        return Emitter(self.read.sources[number], needs, self._stem)
+        requirements = SupportRequirements(self._stem(number), drained_here=self._finalizing == {number})
+        source = self.read.sources[number]
+        return language_of(source).emitter(source, requirements, self._stem)
 
     def _stem(self, number: int) -> str:
-        """The file's name as an identifier, with its number where two files have the same one, or what it names is something
-        else, too."""
+        """The file's name as an identifier, with its number where two files share one, or the name it forms is taken."""
         mine = self._stems[number]
         free = self._stems.count(mine) == 1 and not _SUPPORT_NAMES.fullmatch(mine)
         return mine if free else f"{mine}_{number}"
@@ -485,32 +487,31 @@ class _Rewriter:
     def _stems(self) -> Sequence[str]:
         return [re.sub(r"\W", "_", source.path.stem.lower())[:_LONGEST_STEM] for source in self.read.sources]
 
-    def _halved_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[DividedProcedure]) -> Edit:
-        source = renderer.source
-        # From the line's beginning: fixed form means something by its columns.
+    def _outlined_text(self, renderer: Renderer, original: Procedure, divisions: Sequence[OutlinedProcedure]) -> Edit:
+        source, language = renderer.source, language_of(renderer.source)
+        # From the beginning of the line, as columns matter in fixed form.
         start, end = source.data.rfind(b"\n", 0, original.span.start) + 1, original.span.end
         head = source.data[start : original.body.span.start].decode("latin-1")
         foot = source.data[original.body.span.end : end].decode("latin-1")
         texts = []
-        for part, body in self._with_halves(original, divisions):
+        for part, body in self._with_outlined(original, divisions):
             inner = renderer.block(body)
-            if source.language != "fortran":
-                inner = without_unused_c(inner, source, body, self._named_by_macros)
-            text = _fitting(renamed(head, original.name, part.name), source) + inner
+            inner = language.without_unused(inner, source, body, self._words_of_macros)
+            text = language.renamed_head(renamed(head, original.name, part.name), source) + inner
             text += _ended(foot, original.name, part.name)
-            texts.append(without_unused_fortran(text, source) if source.language == "fortran" else text)
+            texts.append(language.part_without_unused(text, source))
         return Edit(start, end, "\n\n".join(texts))
 
-    def _with_halves(
-        self, whole: Procedure, divisions: Sequence[DividedProcedure]
+    def _with_outlined(
+        self, whole: Procedure, divisions: Sequence[OutlinedProcedure]
     ) -> Iterable[tuple[Procedure, Block]]:
-        """What the procedure was divided into, then the procedure itself, which calls two halves, if anybody may call it."""
+        """The outlined parts of the procedure, then the procedure itself, as calls of two parts, if it may still be called."""
         needed = self._may_be_called(whole)
-        for part in (half for divided in divisions for half in (divided.first, divided.last)):
-            if part.key not in self._halved:
+        for part in (part for outlined in divisions for part in (outlined.first, outlined.last)):
+            if part.key not in self._outlined:
                 yield part, self.now.procedures[part.key].body
                 continue
-            *inner, itself = self._with_halves(part, self._halved[part.key])
+            *inner, itself = self._with_outlined(part, self._outlined[part.key])
             yield from inner
             if itself[0] is not part or needed or part.name in self._called:
                 yield itself
@@ -518,22 +519,22 @@ class _Rewriter:
             return
         arguments = tuple(Name(p) for p in whole.parameters)
         calls = (
-            DividedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE)
+            OutlinedCall(part.name, arguments, original=_as_call(whole), span=NOWHERE)
             for part in (divisions[0].first, divisions[0].last)
         )
         yield whole, replace(whole.body, statements=tuple(calls))
 
     def _may_be_called(self, whole: Procedure) -> bool:
-        """Whether anybody calls a divided procedure as a whole: C's static functions are seen to be called, or not."""
+        """Whether an outlined procedure may be called as a whole: all calls of C's static functions are visible."""
         if not is_static(whole.key) or whole.key not in self.read.procedures or whole.name in self._called:
             return True
-        # A prototype, a pointer to it or a macro: it is named where it is neither defined nor called.
-        named = named_words(self.read.sources[whole.source].data)[whole.name]
-        return named != self._calls[whole.source, whole.name] + 1
+        # A prototype, a pointer to it or a macro names it where it is neither defined nor called.
+        source = self.read.sources[whole.source]
+        return language_of(source).is_named_elsewhere(source, whole.name, self._calls[whole.source, whole.name])
 
     @cached_property
     def _calls(self) -> Counter[tuple[int, str]]:
-        """How many calls of each name the sources held."""
+        """The number of calls of each name in the sources."""
         return Counter(
             (procedure.source, name)
             for procedure in self.read.procedures.values()
@@ -543,39 +544,41 @@ class _Rewriter:
 
     @cached_property
     def _called(self) -> frozenset[str]:
-        """Names of what the procedures call in the end."""
+        """The names that the final procedures call."""
         bodies = (self.now.procedures[key].body for key in self._written())
         return frozenset(name for body in bodies for statement in body.walk() for name in called_in(statement))
 
     def _prototypes(self, edits: dict[int, list[Edit]]) -> None:
-        """C: every file that calls a half that does not stand before declares it before the first function that does."""
+        """Every file that calls an outlined part declares it before the first caller, if the language requires that and it is
+        not defined before."""
         for number, source in enumerate(self.read.sources):
-            if source.language == "fortran" or number not in edits:
+            language = language_of(source)
+            if not language.declares_parts or number not in edits:
                 continue
-            callers: dict[str, list[int]] = {}  # by the halves that they call
+            callers: dict[str, list[int]] = {}  # by the outlined parts that they call
             for key in self._written():
                 procedure = self.now.procedures[key]
                 if procedure.source != number:
                     continue
                 for statement in procedure.body.walk():
-                    if isinstance(statement, DividedCall):
-                        half = self.now.resolve(statement.name, procedure)
-                        assert half is not None, key
-                        callers.setdefault(half.key, []).append(self.context.analysis.origin(procedure).span.start)
+                    if isinstance(statement, OutlinedCall):
+                        part = self.now.resolve(statement.name, procedure)
+                        assert part is not None, key
+                        callers.setdefault(part.key, []).append(self.context.analysis.origin(procedure).span.start)
             heads: dict[int, str] = {}
             for key, places in callers.items():
-                half, first = self.now.procedures[key], min(places)
-                whole = self.context.analysis.origin(half)
-                if half.source == number and whole.span.start < first:
-                    continue  # it stands before them all
-                head = redeclared(self.read, whole, number, first)
-                assert head is not None, key  # outlining/split_procedure.py asked
-                heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, half.name)};\n"
+                part, first = self.now.procedures[key], min(places)
+                whole = self.context.analysis.origin(part)
+                if part.source == number and whole.span.start < first:
+                    continue  # it is defined before all of them
+                head = language.declaration(self.read, whole, number, first)
+                assert head is not None, key  # checked by outlining/split_procedure.py
+                heads[first] = heads.get(first, "") + f"{renamed(head, whole.name, part.name)};\n"
             edits[number] += [Edit(first, first, text) for first, text in heads.items()]
 
     def _drain(self) -> None:
-        """Copies that may still be on their way are waited for before MPI ends."""
-        keys = [*self.read.procedures, *(half.key for half in self._halves())]
+        """Inserts waits, before MPI is finalised, for copies that may still be in flight."""
+        keys = [*self.read.procedures, *(part.key for part in self._outlined_procedures())]
         copying = sorted(
             {
                 self.now.procedures[key].source
@@ -606,8 +609,7 @@ class _Rewriter:
         source = self.read.sources[number]
         emitter = emitters.get(number)
         mine = list(edits[number])
-        if source.language == "fortran":
-            mine += external_statements(source, [edit.text for edit in mine])
+        mine += language_of(source).declarations_of_calls(source, [edit.text for edit in mine])
         place = self._place_of_support(number, mine)
         support = emitter.support(place) if emitter is not None else ""
         if support:
@@ -617,29 +619,18 @@ class _Rewriter:
 
     def _place_of_support(self, number: int, edits: Sequence[Edit]) -> int:
         source = self.read.sources[number]
-        if source.language == "fortran":
-            return len(source.data)
         starts = [edit.start for edit in edits] or [
             p.span.start for p in self.read.procedures.values() if p.source == number and has_messages(p)
         ]
-        return after_includes(source.data, min(starts, default=0), toolchain.is_cpp(source.path))
+        return language_of(source).place_of_support(source, min(starts, default=0))
 
 
-def _fitting(head: str, source: Source) -> str:
-    """A procedure's head whose new name may have made its first line too long, continued after the parenthesis."""
-    limit = 72 if source.form == "fixed" else 132
-    lines = head.split("\n")
-    for number, line in enumerate(lines):
-        name, parenthesis, rest = line.partition("(")
-        if (
-            source.language == "fortran"
-            and len(line) > limit
-            and parenthesis
-            and not line.lstrip().startswith(("!", "*"))
-        ):
-            lines[number] = f"{name}(\n     &{rest}" if source.form == "fixed" else f"{name}( &\n      {rest}"
-            break
-    return "\n".join(lines)
+def renamed(text: str, old: str, new: str) -> str:
+    """Renames a procedure in its head from ``old`` to ``new``: the word before the arguments, else its first occurrence."""
+    name = rf"\b{re.escape(old)}\b"
+    called = re.search(rf"{name}(?=\s*\()", text, re.IGNORECASE)
+    found = called or re.search(name, text, re.IGNORECASE)
+    return text if found is None else text[: found.start()] + new + text[found.end() :]
 
 
 def _ended(foot: str, old: str, new: str) -> str:
@@ -647,7 +638,7 @@ def _ended(foot: str, old: str, new: str) -> str:
 
 
 def _advice(reason: Conflict, call: Call) -> str:
-    """What to do where a part of ``call`` cannot pass something."""
+    """The advice where an operation of ``call`` cannot pass something."""
     if reason.kind == "unknown":
         return barrier_advice(reason.what)
     needed = {e.symbol.name for argument in call.arguments for e in argument.walk() if isinstance(e, Name)}
@@ -660,44 +651,44 @@ def _as_call(procedure: Procedure) -> Call:
     return Call(procedure.name, (), span=NOWHERE)
 
 
-_LONGEST_STEM = 24  # Fortran's names have 63 characters, the longest around it are those of collectives
-# File names that would make a support module's name that of something in one, or of a procedure beside one.
+_LONGEST_STEM = 24  # Fortran's names have at most 63 characters; the longest with a stem are the collectives'
+# File names for which a support module's name would equal that of an entity in one, or of a procedure beside one.
 _SUPPORT_NAMES = re.compile(
     r"slot|copy(_array|_in|_out)?|touch(_array|_scalar)?|.*_(post|status|room|bytes|hold|settle|drain|progress)(_if_long)?"
     r"|.*_(send|receive|received|receive_held|arrive)(_if_long)?_\d+"
 )
-_DIVIDED = frozenset({Part.POST, Part.SEND, Part.START})
+_OUTLINED = frozenset({Part.POST, Part.SEND, Part.START})
 _OBLIGATIONS = {
     "data": "what it needs is not written in between",
     "messages": "messages keep their order",
     "order": "visible effects keep their order",
     "control": "control cannot leave in between",
     "unknown": "everything in between is known",
-    "turns": "turns of the loop that makes what is sent may change places",
-    "rounding": "what turns of a loop add up does not depend on their order",
+    "iterations": "the loop that produces what is sent carries no dependence",
+    "rounding": "the loop's reductions do not depend on the order of its iterations",
 }
-# The same of work after a wait that could not be divided.
+# The same for computation after a wait that could not be split.
 _WORK = {
-    "turns": (
-        "turns of the loop that needs the message may change places",
-        "compute what one turn hands to another, or the last one leaves, in a loop of its own",
+    "iterations": (
+        "the loop that needs the message carries no dependence",
+        "compute what one iteration passes to another, or what the last one leaves, in a loop of its own",
     ),
     "rounding": (
-        "what turns of a loop add up does not depend on their order",
-        "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
+        "the loop's reductions do not depend on the order of its iterations",
+        "use --reassociate if it may round differently, or accumulate it in a loop of its own",
     ),
     "bounds": (
-        "the loop counts by one between bounds that stay",
+        "the loop counts by one between invariant bounds",
         "let it count a signed integer, up or down by one, to variables that it does not change",
     ),
     "interior": (
-        "most of the loop keeps away from what the message brings",
-        "receive into an array of its own, or into rows that the loop's bounds are made of",
+        "most of the loop is independent of what the message delivers",
+        "receive into an array of its own, or into rows that the loop's bounds name",
     ),
-    "control": ("no turn ends the loop", "leave the loop at its end"),
-    "order": ("turns do nothing but compute", "print, communicate and allocate in a loop of its own"),
-    "unknown": ("all that turns do is known", "give the source of what is called there"),
-    "parts": ("the procedure that needs the message can be divided", "return what it gives by an argument, at its end"),
+    "control": ("no iteration leaves the loop", "leave the loop at its end"),
+    "order": ("iterations only compute", "print, communicate and allocate in a loop of its own"),
+    "unknown": ("all effects of the iterations are known", "give the source of what is called there"),
+    "parts": ("the procedure that needs the message can be split", "return its result in an argument, at its end"),
 }
 _ADVICE_ON_PRODUCERS = (
     "nothing: this computes what the call needs, and nothing independent stands between the two; if it is about other elements, "
@@ -708,6 +699,6 @@ _ADVICE = {
     "messages": "give the messages different constant tags, or different communicators",
     "order": "nothing: the order is part of what the program does",
     "control": "leave the procedure at one place, at its end",
-    "turns": "compute what is sent in a loop of its own, before the rest",
-    "rounding": "say --reassociate if it may be rounded otherwise, or add it up in a loop of its own",
+    "iterations": "compute what is sent in a loop of its own, before the rest",
+    "rounding": "use --reassociate if it may round differently, or accumulate it in a loop of its own",
 }

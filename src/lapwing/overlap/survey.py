@@ -1,8 +1,8 @@
-"""Every communication of a program as it was read, with what became of it.
+"""Surveys every communication of a program as it was read, with its outcome.
 
-For each: where it is, the nearest statements that produce and consume what it communicates and what lies between them
-(messages/producer_consumer.py), the calls at its other end (messages/matching.py), what the motions did or could not do, and if
-none tried, why.
+For each: its place, the nearest statements that produce and consume its data and what lies between them
+(messages/producer_consumer.py), the calls at its other end (messages/matching.py), what the transformations did or refused, and
+if none applied, why.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.memory.mod_ref import ModRef
 from lapwing.overlap.analysis.memory.scalar_values import Values
-from lapwing.overlap.analysis.messages.completions import Started
+from lapwing.overlap.analysis.messages.completions import Completions
 from lapwing.overlap.analysis.messages.matching import Matching
 from lapwing.overlap.analysis.messages.producer_consumer import Region, Regions, Stop, Stretch, Stretches
 from lapwing.overlap.analysis.messages.sites import COMMUNICATING, Site, sites_of
@@ -23,6 +23,7 @@ from lapwing.overlap.dataflow.call_graph import CallGraph, Target
 from lapwing.overlap.ir.expressions import Constant, Unread
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Loop, Opaque, Statement, While
+from lapwing.overlap.languages.registry import language_of
 from lapwing.overlap.report.outcome import Action, Communication, Place, Refusal
 from lapwing.overlap.source.spans import Source, Span
 from lapwing.overlap.transforms.context import Context, Note
@@ -31,14 +32,14 @@ _MOST_MATCHES = 10
 
 
 def survey(program: Program, context: Context) -> tuple[Communication, ...]:
-    """One entry for each MPI call of ``program`` that communicates; ``context`` holds what the motions said of it."""
+    """One entry for each MPI call of ``program`` that communicates; ``context`` holds the transformations' notes."""
     surveyor = _Surveyor(program, context)
     found = [*surveyor.read(), *surveyor.unread(), *surveyor.through_pointers()]
     return tuple(sorted(found, key=lambda c: (str(c.place.path), c.place.line)))
 
 
 def without_source(graph: CallGraph) -> tuple[str, ...]:
-    """The procedures that are called by their names, and of which nothing is known, those with the most calls first."""
+    """Unknown procedures that are called by name, those with the most calls first."""
     called = Counter(site.name for site in graph.unknown_calls() if site.name is not None and not site.pointer)
     return tuple(name for name, _ in sorted(called.items(), key=lambda one: (-one[1], one[0])))
 
@@ -70,11 +71,11 @@ class _Surveyor:
         analysis = context.analysis
         same = analysis.graph.program is program
         self._graph = analysis.graph if same else CallGraph.of(program)
-        touches = ModRef(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
+        mod_ref = ModRef(program, self._graph, analysis.aliases if same else Aliases.of(program, self._graph))
         self._sites = list(sites_of(program, self._graph))
-        started = Started(self._sites, touches)
-        self._matching = Matching(self._sites, Values(touches))
-        self._regions = Regions(program, touches, self._sites, started)
+        completions = Completions(self._sites, mod_ref)
+        self._matching = Matching(self._sites, Values(mod_ref))
+        self._regions = Regions(program, mod_ref, self._sites, completions)
         self._stretches = Stretches(self._regions)
         self._places = Places(program.sources)
         self._notes: dict[Span, list[Note]] = {}
@@ -82,7 +83,7 @@ class _Surveyor:
         self._sort(context.notes)
 
     def _sort(self, notes: Iterable[Note]) -> None:
-        """Notes by the MPI calls they belong to, or by the procedures whose calls they are about."""
+        """Sorts notes by the MPI calls, or by the procedures, that they are about."""
         called = {
             (site.call.span or site.statement.span): site.callee
             for sites in self._graph.sites.values()
@@ -144,7 +145,7 @@ class _Surveyor:
         return self._stretches.of(stop.path, backward=backward) if stop is not None else Stretch(0, 0, (), 0)
 
     def _written_out(self, site: Site) -> bool:
-        """Whether the call's name stands where the call does."""
+        """Whether the call's name is written at its place."""
         text = self._program.sources[site.span.source].text(site.span).lower()
         return (site.call.name or "").lower() in text
 
@@ -157,11 +158,11 @@ class _Surveyor:
         return sorted(matches, key=distance)[:_MOST_MATCHES]
 
     def _actions(self, notes: Iterable[Note]) -> tuple[Action, ...]:
-        return tuple(Action(note.motion, note.text, self._places.at(note.site)) for note in notes if note.made)
+        return tuple(Action(note.transformation, note.text, self._places.at(note.site)) for note in notes if note.made)
 
     def _refusals(self, notes: Iterable[Note]) -> tuple[Refusal, ...]:
         return tuple(
-            Refusal(note.motion, note.obligation, note.text, self._where(note.where), note.advice)
+            Refusal(note.transformation, note.obligation, note.text, self._where(note.where), note.advice)
             for note in notes
             if not note.made
         )
@@ -235,7 +236,7 @@ class _Surveyor:
             yield _unknown(place, message.name, procedure, f"it stands in what could not be read: {reason}")
 
     def through_pointers(self) -> Iterator[Communication]:
-        """Calls through pointers, where MPI's own calls are what pointers may point to."""
+        """Calls through pointers, if pointers may point to MPI's calls."""
         names = sorted(self._pointed_to())
         for site in self._graph.unknown_calls() if names else ():
             if site.pointer:
@@ -263,7 +264,7 @@ def _unknown(place: Place, call: str, procedure: Procedure, note: str) -> Commun
 
 
 def _is_straight(*stretches: Stretch) -> bool:
-    """Whether the paths only go down the text of one procedure."""
+    """Whether the paths run straight down the text of one procedure."""
     return not any(stretch.around or stretch.crossings for stretch in stretches)
 
 
@@ -281,7 +282,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places: Places) -> str:
-    """Why no motion had anything to say."""
+    """Why no transformation was tried."""
     kind = site.message.kind
     if kind is mpi.Kind.BARRIER:
         return "a barrier is there to wait"
@@ -295,7 +296,7 @@ def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places:
     first = None if producer is None else places.at(producer.statement.span).line
     last = None if consumer is None else places.at(consumer.statement.span).line
     if first is not None and last is not None and not before.works and not after.works:
-        if before.crossings or after.crossings:  # the procedures may compute what has nothing to do with it, too
+        if before.crossings or after.crossings:  # the procedures may also compute something independent
             between = f"line {first}, which may produce it, and line {last}, which may use it"
             return f"no computation that is known to be independent of it between {between}"
         return f"no computation between producer (line {first}) and consumer (line {last}){_loop_of(consumer, site, places)}"
@@ -306,38 +307,28 @@ def _reason(site: Site, region: Region, before: Stretch, after: Stretch, places:
         return f"what it sends is there only from line {first} on, and nothing waits for it after"
     if kind is mpi.Kind.COMPLETION:
         return "it stays where it is"
-    return "no motion applies to this call"
+    return "no transformation applies to this call"
 
 
 def _loop_of(consumer: Stop | None, site: Site, places: Places) -> str:
-    """Of a consumer in a loop that the call is not in: that not all of the loop may be one."""
+    """For a consumer in a loop around which the call is not: that some iterations may not consume."""
     statements = () if consumer is None else consumer.procedure.body.walk()
     for loop in (s for s in statements if isinstance(s, Loop | While)):
         if consumer is not None and loop.span.contains(consumer.statement.span) and not loop.span.contains(site.span):
             line = places.at(loop.span).line
-            return f", but for turns of the loop of line {line} that may not need it"
+            return f", but for iterations of the loop of line {line} that may not need it"
     return ""
 
 
 _NAME = re.compile(r"\bP?MPI_\w+(?=\s*\()", re.IGNORECASE)
-_BLANKED = {
-    "c": re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL),
-    "fortran": re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|![^\n]*"),
-}
-_FIXED_COMMENT = re.compile(r"^[cC*][^\n]*", re.MULTILINE)
 
 
 def _names(source: Source, span: Span) -> Iterator[tuple[str, int]]:
-    """MPI's names that are called in a stretch of source, comments and texts left out, with their offsets."""
-
-    def blank(match: re.Match[str]) -> str:
-        return " " * len(match[0])
+    """The MPI names called in a piece of source, outside comments and strings, with their offsets."""
 
     begin = source.data.rfind(b"\n", 0, span.start) + 1
     text = source.data[begin : span.end].decode("latin-1")
-    if source.form == "fixed":
-        text = _FIXED_COMMENT.sub(blank, text)
-    text = _BLANKED[source.language].sub(blank, text)
+    text = language_of(source).blanked(text, source.form)
     for match in _NAME.finditer(text):
         if begin + match.start() >= span.start:
             yield match[0], begin + match.start()

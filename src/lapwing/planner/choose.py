@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lapwing.errors import RefusedError
+from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
@@ -58,6 +58,8 @@ def make_plan(
     engine that does not fit.
     """
     wishes = wishes or Wishes()
+    if bound.nest.is_sequential:
+        wishes = Wishes(wishes.engine)  # there is nothing to cut
     nest, found = bound.nest, tuple(dependences)
     skew = bound.analysis.skew if skews else None
     bound, dependences = skewed_nest(bound, skew), skewed_dependences(found, skew)
@@ -90,7 +92,10 @@ def make_plan(
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
     tile = wishes.tile
     if tile is None:
-        tile = _default_tile(time, block, mapping, partition.grid)
+        if mapping is None:
+            tile = time.tile(block, partition.grid, POINTS_A_TILE)
+        else:
+            tile = default_tile(block, mapping, partition.grid)
         if partition.ranks > 1:
             points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
             reasons.append(f"tiles of {tile}: about {points:,} points a step")
@@ -160,16 +165,16 @@ def _check_several_writes(bound: BoundNest) -> None:
     for store in bound.nest.stores:
         offsets.setdefault(store.target.array, set()).add(loop_offsets(bound, store.target))
         if len(offsets[store.target.array]) > 1:
-            raise RefusedError(
+            text = (
                 f"{bound.nest.where(store.line)}: {store.target.text}: {store.target.array} is written at several offsets "
                 "in loops whose bounds depend on outer indices; supported is one or the other. "
                 "Write the array at one offset, or make the bounds constant."
             )
+            raise RefusedError(Refusal(text, bound.nest.file, store.line, tiled_only=True))
 
 
-def _default_tile(time: AlongTime, block: tuple[int, ...], mapping: int | None, grid: tuple[int, ...]) -> int:
-    if mapping is None:
-        return time.tile(block, grid, POINTS_A_TILE)
+def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int]) -> int:
+    """The height of tiles along a space loop where nothing is known of the machine."""
     extent = block[mapping]
     if math.prod(grid) == 1:
         return extent

@@ -138,7 +138,7 @@ def _channel(neighbour: Neighbour, link: Link, copies: CopySeconds, stored: bool
 
 
 def _depth(neighbour: Neighbour, geometry: Geometry, stored: bool) -> int:
-    """Messages that may be under way: each end has its buffers, but for faces that need none."""
+    """Messages that may be in flight: each end has its buffers, but for faces that need none."""
     if neighbour.lag or stored:
         return geometry.steps
     both_ends = 2 * (geometry.faces.buffers + (geometry.faces.batch > 1))

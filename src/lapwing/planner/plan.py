@@ -68,7 +68,7 @@ class Plan:
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
     own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and ``notes``
     what in the nest's text costs much time. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
-    channel may be under way at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
+    channel may be in flight at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
     ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine. ``streaming`` is None where
     all is in memory.
 

@@ -19,9 +19,9 @@ from lapwing.runtime.execute import (
     OnDisk,
     Outcome,
     Report,
-    Runner,
     idle_outcome,
     outcome_of,
+    runner_of,
     streams,
     tile_library,
     written_boxes,
@@ -68,7 +68,7 @@ class PreparedRun:
                     self._written[position] = written_boxes(bound, array.name, block)
             places[array.name] = place
         self._options = native.Options(slice_seconds=1.0)
-        self._runner = Runner(tiled, plan, 0, library, places)
+        self._runner = runner_of(tiled, plan, 0, library, places)
         self._runner.workspace.arrays.clear()
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
@@ -173,7 +173,7 @@ def run_alone_on_disk(
     on_disk.begin()
     runner = None
     try:
-        runner = Runner(bound, plan, 0, library, {**places, **on_disk.arrays(0)}, on_disk.tables(0))
+        runner = runner_of(bound, plan, 0, library, {**places, **on_disk.arrays(0)}, on_disk.tables(0))
         start = time.perf_counter()
         options = native.Options(slice_seconds=1.0)
         trace = runner.run(runtime, options, report, measure.events if measure else 0)

@@ -16,9 +16,9 @@ from lapwing.runtime.mpi.communicator import ranks_of_node
 
 @dataclass
 class Neighbours:
-    """Native arrays of other ranks, by rank; ``keep`` holds the mappings they point into."""
+    """Native arrays of other ranks, by rank and phase; ``keep`` holds the mappings they point into."""
 
-    arrays: dict[int, Any]
+    arrays: dict[tuple[int, int], Any]
     keep: list[Any] = field(repr=False)
 
 
@@ -40,12 +40,16 @@ def any_share_memory(comm: Any) -> bool:
 
 
 def join_neighbours(
-    program: RankProgram, arrays: Mapping[str, LocalArray], written: Sequence[str], comm: Any
+    program: RankProgram,
+    arrays: Mapping[str, LocalArray],
+    written: Sequence[str],
+    orders: Sequence[Sequence[str]],
+    comm: Any,
 ) -> Neighbours:
     """Let every channel between ranks of one node lead straight into the receiver's arrays, where that is possible.
 
-    Collective. It is all or nothing: both ends of a channel must agree, and one array that cannot be mapped tells of a system
-    on which none can.
+    orders: the arrays of every phase as its module numbers them. Collective. It is all or nothing: both ends of a channel must
+    agree, and one array that cannot be mapped tells of a system on which none can.
     """
     from mpi4py import MPI
 
@@ -55,13 +59,13 @@ def join_neighbours(
     peers = {program.c.outgoing_channels[k].peer for k in range(program.c.outgoing)} & on_node
     possible = all(e is not None for e in exported)
     if possible:
-        possible = all(_import(neighbours, peer, exported[peer], list(arrays)) for peer in sorted(peers))
+        possible = all(_import(neighbours, peer, exported[peer], orders) for peer in sorted(peers))
     if not comm.allreduce(int(possible), op=MPI.MIN):
         return Neighbours({}, [])
     for k in range(program.c.outgoing):
         channel = program.c.outgoing_channels[k]
-        if channel.peer in neighbours.arrays:
-            channel.there = ctypes.addressof(neighbours.arrays[channel.peer])
+        if channel.peer in on_node:
+            channel.there = ctypes.addressof(neighbours.arrays[channel.peer, channel.phase])
     for k in range(program.c.incoming):
         channel = program.c.incoming_channels[k]
         if channel.peer in on_node:
@@ -81,16 +85,19 @@ def _exported(arrays: Mapping[str, LocalArray], written: Sequence[str]) -> dict[
     return found
 
 
-def _import(neighbours: Neighbours, peer: int, exported: Mapping[str, _Exported], names: Sequence[str]) -> bool:
-    table = (native.Array * len(names))()
-    for position, name in enumerate(names):
-        if name not in exported:
-            continue  # only read: nobody stores into it
-        there = exported[name]
-        memory = import_segment(there.pid, there.fd, there.size)
-        if memory is None:
-            return False
-        neighbours.keep.append(memory)
-        table[position] = native.array_at(int(memory.ctypes.data) + there.origin, there.strides, there.shape)
-    neighbours.arrays[peer] = table
+def _import(
+    neighbours: Neighbours, peer: int, exported: Mapping[str, _Exported], orders: Sequence[Sequence[str]]
+) -> bool:
+    mapped = {name: import_segment(there.pid, there.fd, there.size) for name, there in exported.items()}
+    for phase, names in enumerate(orders):
+        table = (native.Array * len(names))()
+        for position, name in enumerate(names):
+            if name not in exported:
+                continue  # only read: nobody stores into it
+            there, memory = exported[name], mapped[name]
+            if memory is None:
+                return False
+            neighbours.keep.append(memory)
+            table[position] = native.array_at(int(memory.ctypes.data) + there.origin, there.strides, there.shape)
+        neighbours.arrays[peer, phase] = table
     return True

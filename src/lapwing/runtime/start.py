@@ -13,9 +13,10 @@ from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.layout import nothing
 from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate
-from lapwing.runtime.arrays.transfer import difference, intersection, scatter
+from lapwing.runtime.arrays.transfer import scatter
 from lapwing.runtime.execute import exports, scatter_stores, stores_of, take_stores
 from lapwing.runtime.mpi.communicator import agree
+from lapwing.tiling.boxes import difference, intersection
 from lapwing.tiling.skewing import skewed_nest
 
 

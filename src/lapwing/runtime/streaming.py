@@ -18,8 +18,9 @@ from lapwing.planner.streaming import DISK_BLOCK, QUEUE_DEPTH, REQUEST_BYTES
 from lapwing.runtime.arrays.layout import owner_layout
 from lapwing.runtime.arrays.shear import Box, element_box
 from lapwing.runtime.arrays.storage import needed_box
-from lapwing.runtime.arrays.transfer import difference, slices
+from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native
+from lapwing.tiling.boxes import difference
 from lapwing.tiling.faces import Faces, loop_offsets
 from lapwing.tiling.partition import Range
 from lapwing.tiling.slabs import ArrayRows, Slabs

@@ -120,6 +120,8 @@ def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
         if accumulator.weak:
             return total
         return np.array(total & (2**64 - 1), np.uint64).astype(accumulator.dtype).item()  # NumPy's integers wrap
+    if accumulator.operator == "set":
+        return next((value for value in values if value != accumulator.initial), values[0])
     result = values[0]
     for value in values[1:]:
         if value > result if accumulator.operator == "max" else value < result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -42,6 +41,8 @@ from lapwing.runtime.execute import Measure, Outcome
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
 from lapwing.session.first_rank import from_first, on_first
+from lapwing.session.numbers import json_number
+from lapwing.session.programs import run_program
 from lapwing.session.spilling import spilled
 from lapwing.session.together import RunsTogether
 from lapwing.store.array import StoredArray
@@ -64,6 +65,8 @@ def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | 
     rank, None elsewhere. ``emit`` is called on the first rank only.
     Raises LapwingError, on every rank the same; an error in mid-run ends all ranks.
     """
+    if nest.program is not None:
+        return run_program(job, nest, _arguments(job, nest, comm), comm, emit)
     places = _places(comm)
     network = None if comm is None else network_of(comm, partial(_report_progress, emit, "measuring the network"))
     given = _arguments(job, nest, comm)
@@ -96,12 +99,12 @@ def _run_all(
     measure = _measure(job, len(variants), comm)
     on_disk = bool(stored_arrays(arguments))
     together = None if comm is None or on_disk else _together(nest, bench, arguments, comm)
-    for turn in range(job.repeat):
+    for repetition in range(job.repeat):
         for position, variant in enumerate(variants):
             label = "" if bench is None else bench.label(position)
-            label += "" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}"
+            label += "" if job.repeat == 1 else f", run {repetition + 1} of {job.repeat}"
             report = partial(_report_progress, emit, label)
-            last = turn == job.repeat - 1 and position == len(variants) - 1
+            last = repetition == job.repeat - 1 and position == len(variants) - 1
             if on_disk:
                 plan = None if bench is None else bench.plans[position]
                 action = partial(_run_on_disk, bench, variant, arguments, report, measure, plan, last)
@@ -272,6 +275,7 @@ class _Bench:
         network: Mapping[str, Link] | None,
         emit: Emit,
     ) -> _Bench:
+        nest = nest.for_arguments(arguments)
         bound = nest.bind(arguments)
         for array in bound.arrays:
             given = arguments.get(array.name)
@@ -301,7 +305,7 @@ class _Bench:
         if job.check:
             emit("progress", ["the plain loop", None])
             whole = {n: v.numpy() if isinstance(v, StoredArray) else v for n, v in arguments.items()}
-            reference = make_reference(nest.python, bound, whole, communicator.announcer(True))
+            reference = make_reference(nest.source, bound, whole, communicator.announcer(True))
             if reference.raises:
                 emit("stops", reference.raises)
         return _Bench(job, tried, variants, bound, arguments, plans, reference, decide.placement)
@@ -409,7 +413,7 @@ class _Bench:
             "cpu_lost": figures.cpu_lost_share,
             "cpu_lost_seconds": list(figures.cpu_lost_by_rank),
             "identical": None if self.reference is None else not differing,
-            "results": {name: _json_number(outcomes[-1].results[name]) for name in self.bound.nest.returns},
+            "results": {name: json_number(outcomes[-1].results[name]) for name in self.bound.nest.returns},
         }
 
 
@@ -429,12 +433,3 @@ def _plan_texts(plans: list[Plan]) -> list[str]:
     """The first plan in full; of the others what their engines do differently."""
     first, *others = plans
     return [str(first), *(other.in_short() for other in others)]
-
-
-def _json_number(value: Any) -> bool | int | float | str:
-    """A reduction as JSON has it; NaN and infinities, which it has not, as texts."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, float) and not math.isfinite(plain):
-        return str(plain)
-    result: bool | int | float = plain
-    return result

@@ -77,7 +77,7 @@ class MessageCost:
 
         ``messages`` (of ``size`` bytes) come in each step and as many go. P0, section 3 counts the receive's startup, the
         send's startup, and a transmission each for what comes and what goes. But what one processor sends is what another
-        receives, so the transmission is counted once. For P0's spaces on FastEthernet (tests/test_schedule.py) eq. 3 then
+        receives, so the transmission is counted once. For P0's spaces on FastEthernet (tests/theory/test_schedules.py) eq. 3 then
         gives 0.209, 0.393 and 0.180 s with a latency of 60e-6 s; these values allow 58e-6 to 61e-6. A third startup (of
         MPI_Ssend's acknowledgement) would explain them as well as a latency does.
         """

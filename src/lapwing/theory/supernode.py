@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import cached_property
 from numbers import Integral, Rational
 
-import islpy as isl
-
+from lapwing.affine.affine import Affine
+from lapwing.affine.integer_sets import Map, Set, Space, all_points, related
 from lapwing.errors import RefusedError
 from lapwing.loopnest.dependences import Vector
 from lapwing.tiling.partition import Range
@@ -261,15 +261,16 @@ class Supernode:
     # -- isl
 
     @cached_property
-    def map(self) -> isl.Map:
+    def map(self) -> Map:
         """{ j -> floor(Hj) } over all integer points, as an isl map."""
-        conditions = []
-        for i, row in enumerate(self.H):
-            scale = math.lcm(*(x.denominator for x in row))
-            product = " + ".join(f"{int(scale * x)}*j{k}" for k, x in enumerate(row))
-            conditions.append(f"{scale}*s{i} <= {product} < {scale}*s{i} + {scale}")
         points, tiles = _names("j", self.loops), _names("s", self.loops)
-        return isl.Map(f"{{ [{points}] -> [{tiles}] : {' and '.join(conditions)} }}")
+        remainders = []
+        for tile, row in zip(tiles, self.H, strict=True):
+            scale = math.lcm(*(x.denominator for x in row))
+            product = sum((Affine.of(j) * int(scale * x) for j, x in zip(points, row, strict=True)), Affine())
+            remainder = product - Affine.of(tile) * scale
+            remainders += [remainder, -remainder + (scale - 1)]
+        return related(Space((), [*points, *tiles]).where_nonnegative(remainders), self.loops)
 
     def _check_vector(self, what: str, vector: Sequence[int]) -> None:
         if len(vector) != self.loops:
@@ -292,16 +293,16 @@ class TileSpace:
     """
 
     supernode: Supernode
-    points: isl.Set
+    points: Set
 
     def __post_init__(self) -> None:
-        dimensions, n = self.points.dim(isl.dim_type.set), self.supernode.loops
+        dimensions, n = self.points.n_dim(), self.supernode.loops
         if dimensions != n:
             raise RefusedError(
                 f"the iteration space {self.points} has {dimensions} dimensions, H has {n} rows: expected as many of one as of "
                 "the other, one for every loop."
             )
-        if self.points.dim(isl.dim_type.param) or not self.points.is_bounded():
+        if self.points.n_param() or not self.points.is_bounded():
             raise RefusedError(
                 f"the iteration space {self.points} is not bounded: expected finitely many points. Give every loop a bound "
                 "and every parameter its value."
@@ -312,21 +313,26 @@ class TileSpace:
     @classmethod
     def of_box(cls, supernode: Supernode, ranges: Sequence[Range]) -> TileSpace:
         """Of a rectangular iteration space, one half-open range a loop."""
-        inside = " and ".join(f"{low} <= j{k} < {high}" for k, (low, high) in enumerate(ranges))
-        return cls(supernode, isl.Set(f"{{ [{_names('j', len(ranges))}] : {inside} }}"))
+        names = _names("j", len(ranges))
+        inside = [
+            side
+            for j, (low, high) in zip(map(Affine.of, names), ranges, strict=True)
+            for side in (j - low, -j + (high - 1))
+        ]
+        return cls(supernode, Space((), names).where_nonnegative(inside))
 
     @cached_property
-    def tiles(self) -> isl.Set:
+    def tiles(self) -> Set:
         """The coordinates of all tiles that hold a point."""
         return self.points.apply(self.supernode.map)
 
     @cached_property
-    def partial(self) -> isl.Set:
+    def partial(self) -> Set:
         """Tiles some of whose integer points lie outside the iteration space."""
         return self.points.complement().apply(self.supernode.map).intersect(self.tiles)
 
     @cached_property
-    def full(self) -> isl.Set:
+    def full(self) -> Set:
         """Tiles all of whose integer points lie in the iteration space."""
         return self.tiles.subtract(self.partial)
 
@@ -340,42 +346,35 @@ class TileSpace:
             for k in range(self.supernode.loops)
         )
 
-    def points_of(self, tile: Sequence[int]) -> isl.Set:
+    def points_of(self, tile: Sequence[int]) -> Set:
         """The iterations of one tile: an empty set where there is no such tile."""
-        only = isl.Set(f"{{ [{', '.join(str(int(x)) for x in tile)}] }}")
-        return only.apply(self.supernode.map.reverse()).intersect(self.points)
+        return _point(tile).apply(self.supernode.map.reverse()).intersect(self.points)
 
     def tile_coordinates(self) -> tuple[Vector, ...]:
         """All tiles, sorted: an enumeration, for spaces of few tiles."""
-        return tuple(sorted(_points(self.tiles)))
+        return tuple(sorted(all_points(self.tiles)))
 
     def iterations_of(self, tile: Sequence[int]) -> tuple[Vector, ...]:
         """The iterations of one tile in the loops' order: an enumeration, for small tiles."""
-        return tuple(sorted(_points(self.points_of(tile))))
+        return tuple(sorted(all_points(self.points_of(tile))))
 
 
-def _names(letter: str, n: int) -> str:
-    return ", ".join(f"{letter}{k}" for k in range(n))
+def _names(letter: str, n: int) -> list[str]:
+    return [f"{letter}{k}" for k in range(n)]
 
 
-def _shift(vector: Sequence[int]) -> isl.Map:
-    moved = ", ".join(f"j{k} + {int(x)}" for k, x in enumerate(vector))
-    return isl.Map(f"{{ [{_names('j', len(vector))}] -> [{moved}] }}")
+def _shift(vector: Sequence[int]) -> Map:
+    names = _names("j", len(vector))
+    space = Space((), names)
+    moved = [Affine.of(name) + int(x) for name, x in zip(names, vector, strict=True)]
+    return space.map(space.where(()), moved)
 
 
-def _point(vector: Sequence[int]) -> isl.Set:
-    return isl.Set(f"{{ [{', '.join(map(str, vector))}] }}")
-
-
-def _points(points: isl.Set) -> list[Vector]:
-    found: list[Vector] = []
-    n = points.dim(isl.dim_type.set)
-
-    def note(point: isl.Point) -> None:
-        found.append(tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(n)))
-
-    points.foreach_point(note)
-    return found
+def _point(vector: Sequence[int]) -> Set:
+    names = _names("j", len(vector))
+    return Space((), names).where(
+        [(tuple((Affine.of(name) - int(x), "=") for name, x in zip(names, vector, strict=True)),)]
+    )
 
 
 def _rows_as_text(matrix: Matrix) -> str:

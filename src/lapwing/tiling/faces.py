@@ -46,8 +46,12 @@ class Part:
 @dataclass(frozen=True)
 class Message:
     """``made`` is the step of the sender that completes it, ``needed`` the step of the receiver that first uses it, and
-    ``last`` the last step of the receiver's sweep that touches its elements (or a later one). ``parts`` are those of one
-    sweep."""
+    ``last`` the last step of the receiver's sweep that touches its elements (or a later one): what they hold may be overwritten
+    then. ``parts`` are those of one sweep.
+
+    Where a sweep has several phases ``last`` is the last step that touches what the elements held before, counted from the
+    beginning of the sweep before the one that ``needed`` lies in.
+    """
 
     made: int
     needed: int
@@ -61,13 +65,19 @@ class Message:
 
 @dataclass(frozen=True)
 class Channel:
-    """The messages of one sweep from one rank to another, in order."""
+    """The messages of one sweep from one rank to another, in order: faces of ``phase``.
+
+    ``exchange``: the phase before which all messages of a sweep may be exchanged at once; None where some are needed in the
+    phase that makes them.
+    """
 
     source: int
     target: int
     lag: int
     depth: int
     messages: tuple[Message, ...]
+    phase: int = 0
+    exchange: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,7 @@ class Faces:
     """The communication of a nest cut by a partition and tiles of height ``tile`` along space loop ``mapping``.
 
     ``mapping`` is None where tiles lie along time; no rank may need values of a later one then (``reads_ahead``).
-    ``buffers``: messages of a channel that may be under way at once where each is used in the step after it was made.
+    ``buffers``: messages of a channel that may be in flight at once where each is used in the step after it was made.
     """
 
     bound: BoundNest
@@ -149,16 +159,14 @@ class Faces:
         if not messages:
             return None
         assert self.mapping is not None or lag == 0, f"rank {target} needs old values of rank {source}"
-        # Messages are taken, and their elements given up, in the order they were sent: one needed early brings those
-        # before it along, and one used for long keeps those after it.
-        for k in range(len(messages) - 2, -1, -1):
-            messages[k] = replace(messages[k], needed=min(messages[k].needed, messages[k + 1].needed))
+        messages = in_order(messages)
+        # Their elements are given up in that order, too: one used for long keeps those after it.
         for k in range(1, len(messages)):
             messages[k] = replace(messages[k], last=max(messages[k].last, messages[k - 1].last))
         # Where a message waits for its turn there is room for a whole sweep. Packing several sweeps takes a buffer more.
         at_once = lag == 0 and self._in_step(source, target)
         depth = self.buffers + (self.batch > 1) if at_once else len(messages)
-        return Channel(source, target, lag, depth, tuple(messages))
+        return Channel(source, target, lag, depth, tuple(messages), exchange=0 if lag else None)
 
     def lag(self, source: int, target: int) -> int:
         """How many sweeps later a rank needs what another one wrote: 0 where it comes later in the same sweep, else 1."""
@@ -247,6 +255,14 @@ class Faces:
             )
             if all(low < high for low, high in points):
                 yield points
+
+
+def in_order(messages: Sequence[Message]) -> list[Message]:
+    """Messages of a channel, which are taken in the order they were sent: one needed early brings those before it along."""
+    found = list(messages)
+    for k in range(len(found) - 2, -1, -1):
+        found[k] = replace(found[k], needed=min(found[k].needed, found[k + 1].needed))
+    return found
 
 
 def sweep_skew(reach: int, tile: int, ranks: int) -> int:

@@ -22,7 +22,7 @@ def skewed_nest(bound: BoundNest, skew: Skew | None) -> BoundNest:
     names = bound.nest.loop_names
     loops = []
     for k, loop in enumerate(bound.domain.loops):
-        normalised = sum((Affine.of(names[m]).scaled(a) for m, a in skew.factors(k)), Affine())
+        normalised = sum((Affine.of(names[m]) * a for m, a in skew.factors(k)), Affine())
         moved = in_skewed(normalised, names, skew)
         lower, upper = (in_skewed(b, names, skew) + moved for b in (loop.lower, loop.upper))
         loops.append(NormalLoop(loop.name, loop.step, lower, upper))

@@ -55,7 +55,7 @@ def _seconds_a_byte(trace: RunTrace) -> float | None:
     """The transfer's seconds, shared among the bytes of the rank that gets most; None: not measured."""
     if trace.transfer_seconds is None:
         return None
-    most = max((_bytes(rank.events[rank.events["phase"] == TRANSFER]).sum() for rank in trace.ranks), default=0.0)
+    most = max((_bytes(rank.events[rank.events["activity"] == TRANSFER]).sum() for rank in trace.ranks), default=0.0)
     return trace.transfer_seconds / most if most > 0 else 0.0
 
 
@@ -63,11 +63,11 @@ def _waited_for_messages(rank: RankTrace, seconds_a_byte: float | None) -> float
     """Seconds that a rank waited between its first and last computation for messages on their way, of every wait at most what
     its messages take by themselves."""
     events = rank.events
-    computations = events[events["phase"] == COMPUTE]
+    computations = events[events["activity"] == COMPUTE]
     if len(computations) == 0:
         return 0.0
     steady = (events["begin"] >= computations["begin"].min()) & (events["end"] <= computations["end"].max())
-    chosen = (events["phase"] == WAIT) & (events["thread"] == 0) & steady
+    chosen = (events["activity"] == WAIT) & (events["thread"] == 0) & steady
     waits, sent = events[chosen], _ends_a_send(events)[chosen]
     on_their_way: Floats = np.where(sent, waits["end"] - waits["begin"], waits["exposed"])
     if seconds_a_byte is not None:
@@ -79,9 +79,9 @@ def _waited_for_messages(rank: RankTrace, seconds_a_byte: float | None) -> float
 def _ends_a_send(events: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which events are waits for a synchronous send to end: those that follow a post of the same message."""
     found = np.zeros(len(events), bool)
-    own = np.flatnonzero((events["thread"] == 0) & ~np.isin(events["phase"], (TRANSFER, POLL)))
+    own = np.flatnonzero((events["thread"] == 0) & ~np.isin(events["activity"], (TRANSFER, POLL)))
     before, after = events[own[:-1]], events[own[1:]]
-    alike = (before["phase"] == POST) & (after["phase"] == WAIT) & (after["bytes"] > 0)
+    alike = (before["activity"] == POST) & (after["activity"] == WAIT) & (after["bytes"] > 0)
     for name in ("peer", "sweep", "step", "bytes"):
         alike &= before[name] == after[name]
     found[own[1:]] = alike
@@ -90,7 +90,7 @@ def _ends_a_send(events: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _arrived_during(waits: npt.NDArray[Any], events: npt.NDArray[Any]) -> Floats:
     """For every wait, the bytes of the messages that came in it."""
-    arrived = events[events["phase"] == TRANSFER]
+    arrived = events[events["activity"] == TRANSFER]
     order = np.argsort(arrived["end"], kind="stable")
     ends, before = arrived["end"][order], np.concatenate([[0.0], np.cumsum(_bytes(arrived[order]))])
     first = np.searchsorted(ends, waits["begin"], side="right")

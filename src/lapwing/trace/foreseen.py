@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lapwing.schedule.disk_ring import DiskPipeline, RankTimeline, Span, disk_timeline
 from lapwing.schedule.pipeline import Pipeline
 from lapwing.schedule.timeline import timeline
-from lapwing.trace.events import EVENT, PHASES, UNDER_WAY, RankTrace
+from lapwing.trace.events import ACTIVITIES, EVENT, UNDER_WAY, RankTrace
 
 _OF_A_STEP = ("wait", "unpack", "compute", "pack")
 
@@ -69,10 +69,10 @@ def _rank(
     last = np.concatenate([[0.0], end[:-1]])
     edges = np.stack([last, np.maximum(last, unpacked), np.maximum(last, computed), np.maximum(last, packed), end])
     begins, ends = edges[:-1].T.ravel(), edges[1:].T.ravel()
-    phases = np.tile([PHASES.index(name) for name in _OF_A_STEP], len(start))
+    activities = np.tile([ACTIVITIES.index(name) for name in _OF_A_STEP], len(start))
     happens = ends > begins
     events = np.zeros(int(happens.sum()), EVENT)
-    events["begin"], events["end"], events["phase"] = begins[happens], ends[happens], phases[happens]
+    events["begin"], events["end"], events["activity"] = begins[happens], ends[happens], activities[happens]
     events["seconds"] = events["end"] - events["begin"]
     events["step"] = np.repeat(np.arange(len(start)), len(_OF_A_STEP))[happens]
     events["peer"] = -1
@@ -102,11 +102,11 @@ def _rank_on_disk(pipeline: DiskPipeline, number: int, rank: RankTimeline) -> Ra
         ]
         last = span.end
     spans.append(("disk", Span(spans[-1][1].at, last, rank.end)))
-    for phase, moved in (("read", rank.reads), ("write", rank.writes)):
-        spans += [(phase, Span((span.at[0] * pipeline.pass_sweeps, span.at[1]), *span[1:])) for span in moved]
+    for activity, moved in (("read", rank.reads), ("write", rank.writes)):
+        spans += [(activity, Span((span.at[0] * pipeline.pass_sweeps, span.at[1]), *span[1:])) for span in moved]
     happens = sorted((one for one in spans if one[1].end > one[1].begin), key=lambda one: one[1].end)
     events = np.zeros(len(happens), EVENT)
-    events["phase"] = [PHASES.index(phase) for phase, _ in happens]
+    events["activity"] = [ACTIVITIES.index(activity) for activity, _ in happens]
     for name, values in (
         ("begin", [span.begin for _, span in happens]),
         ("end", [span.end for _, span in happens]),
@@ -127,8 +127,8 @@ def _rank_on_disk(pipeline: DiskPipeline, number: int, rank: RankTimeline) -> Ra
 def _times(events: npt.NDArray[np.void], **known: float) -> dict[str, float]:
     """The times of a rank by its events; those that models do not have are 0."""
     spent = {
-        name: float(events["seconds"][events["phase"] == PHASES.index(name)].sum())
-        for name in PHASES
+        name: float(events["seconds"][events["activity"] == ACTIVITIES.index(name)].sum())
+        for name in ACTIVITIES
         if name not in UNDER_WAY
     }
     nothing = dict.fromkeys(

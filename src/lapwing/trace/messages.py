@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.trace.events import PHASES, RankTrace
+from lapwing.trace.events import ACTIVITIES, RankTrace
 
-COMPUTE, PACK, UNPACK, POST, WAIT, POLL, TRANSFER, DISK, READ, WRITE = range(len(PHASES))
+COMPUTE, PACK, UNPACK, POST, WAIT, POLL, TRANSFER, DISK, READ, WRITE = range(len(ACTIVITIES))
 
 _CLOCK_SECONDS = 1e-6  # by so much may a sender's and a receiver's record of the same moment differ
 
@@ -43,11 +43,11 @@ def needed_by(rank: RankTrace) -> Indices:
     """
     found = np.full(len(rank.events), -1, dtype=np.int64)
     for peer, transfers in _by_peer(rank.events, TRANSFER):
-        unpacks = np.flatnonzero((rank.events["phase"] == UNPACK) & (rank.events["peer"] == peer))
+        unpacks = np.flatnonzero((rank.events["activity"] == UNPACK) & (rank.events["peer"] == peer))
         if len(unpacks) == len(transfers):
             found[transfers] = unpacks
         else:
-            computes = np.flatnonzero(rank.events["phase"] == COMPUTE)
+            computes = np.flatnonzero(rank.events["activity"] == COMPUTE)
             begins = rank.events["begin"][computes]
             found[transfers] = _pick(computes, np.searchsorted(begins, rank.events["end"][transfers] - _CLOCK_SECONDS))
     return found
@@ -55,10 +55,10 @@ def needed_by(rank: RankTrace) -> Indices:
 
 def _senders(events: npt.NDArray[Any], receiver: RankTrace, transfers: Indices) -> Indices:
     to_receiver = events["peer"] == receiver.rank
-    posts = np.flatnonzero(to_receiver & (events["phase"] == POST))
+    posts = np.flatnonzero(to_receiver & (events["activity"] == POST))
     if len(posts) == len(transfers):
         return posts
-    packs = np.flatnonzero(to_receiver & (events["phase"] == PACK))
+    packs = np.flatnonzero(to_receiver & (events["activity"] == PACK))
     candidates, moments = (posts, events["begin"][posts]) if len(posts) else (packs, events["end"][packs])
     sent = receiver.events["begin"][transfers] + _CLOCK_SECONDS
     return _pick(candidates, np.searchsorted(moments, sent, side="right") - 1)
@@ -72,7 +72,7 @@ def _pick(candidates: Indices, positions: Indices) -> Indices:
     return result
 
 
-def _by_peer(events: npt.NDArray[Any], phase: int) -> Iterator[tuple[int, Indices]]:
-    chosen = np.flatnonzero(events["phase"] == phase)
+def _by_peer(events: npt.NDArray[Any], activity: int) -> Iterator[tuple[int, Indices]]:
+    chosen = np.flatnonzero(events["activity"] == activity)
     for peer in np.unique(events["peer"][chosen]):
         yield int(peer), chosen[events["peer"][chosen] == peer]

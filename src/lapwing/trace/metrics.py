@@ -127,7 +127,7 @@ class Metrics:
     ``transfer_seconds`` what the same messages take with nothing else going on (None: not measured).
     ``fill_seconds`` and ``drain_seconds`` are the longest time before a rank's first and after its last computation.
     ``compute_seconds`` is the spread over ranks and ``load_imbalance`` its max / mean − 1.
-    ``shares`` are parts of the ranks' time in each phase: with a helper thread they can add up to more than 1, and what is
+    ``shares`` are parts of the ranks' time in each activity: with a helper thread they can add up to more than 1, and what is
     left to 1 is the runtime's own. ``exposed_share`` is the part of their time in which ranks were exposed, and
     ``cpu_lost_share`` that in which something else had their cores (``cpu_lost_by_rank``, in seconds). ``dropped`` events are
     missing from the trace: without them exposed is what is known to be its most, and efficiencies that need a replay are None.

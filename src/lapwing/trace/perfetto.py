@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lapwing.trace.events import PHASES, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, RankTrace, RunTrace
 from lapwing.trace.messages import TRANSFER, sent_by
 from lapwing.trace.metrics import Metrics, metrics
 from lapwing.trace.tracks import Track, tracks_of
@@ -88,11 +88,11 @@ class _Group:
             begin, end = self._nanoseconds(event["begin"]), self._nanoseconds(event["end"])
             yield {
                 "ph": "X",
-                "name": PHASES[event["phase"]],
-                "cat": PHASES[event["phase"]],
+                "name": _name(rank, event),
+                "cat": ACTIVITIES[event["activity"]],
                 **_placed(place, begin),
                 "dur": (end - begin) / 1000,
-                "args": _arguments(event),
+                "args": _arguments(rank, event),
             }
 
     def _arrows(self) -> Iterator[dict[str, Any]]:
@@ -126,8 +126,14 @@ def _metadata(kind: str, process: int, thread: int = 0, **arguments: Any) -> dic
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": arguments}
 
 
-def _arguments(event: Any) -> dict[str, Any]:
-    arguments: dict[str, int | float] = {"sweep": int(event["sweep"]), "step": int(event["step"])}
+def _name(rank: RankTrace, event: Any) -> str:
+    """What is done, and of a program with several phases in which of them."""
+    phase = f" in {rank.phase_names[event['phase']]}" if rank.phase_names else ""
+    return ACTIVITIES[event["activity"]] + phase
+
+
+def _arguments(rank: RankTrace, event: Any) -> dict[str, Any]:
+    arguments: dict[str, int | float] = {"sweep": int(event["sweep"]), "step": int(rank.steps_of_phases(event))}
     if event["seconds"] < event["end"] - event["begin"] - 1e-9:
         arguments["spent us"] = round(float(event["seconds"]) * 1e6, 3)
     if event["exposed"] > 0:
@@ -135,5 +141,5 @@ def _arguments(event: Any) -> dict[str, Any]:
     if event["bytes"] > 0:
         arguments["bytes"] = int(event["bytes"])
     if event["peer"] >= 0:
-        arguments["from rank" if event["phase"] == TRANSFER else "other rank"] = int(event["peer"])
+        arguments["from rank" if event["activity"] == TRANSFER else "other rank"] = int(event["peer"])
     return arguments

@@ -69,7 +69,7 @@ class _Span:
 class _Replay:
     def __init__(self, ranks: Sequence[RankTrace]) -> None:
         self.ranks = ranks
-        columns = ("phase", "thread", "sweep", "step", "begin", "end")
+        columns = ("activity", "thread", "sweep", "step", "begin", "end")
         self.events = [list(zip(*(r.events[name].tolist() for name in columns), strict=True)) for r in ranks]
         self.awaits = _awaited_messages(ranks)
         self.clock = [[0.0, 0.0] for _ in ranks]  # of the computing and the helper thread
@@ -80,33 +80,33 @@ class _Replay:
         self.spans: dict[int, _Span] = {}
 
     def advance(self, rank: int, event: int) -> None:
-        phase, thread, sweep, step, begin, end = self.events[rank][event]
-        if phase == TRANSFER:
+        activity, thread, sweep, step, begin, end = self.events[rank][event]
+        if activity == TRANSFER:
             return
-        if phase == WAIT:
+        if activity == WAIT:
             if thread == 0:
                 self._skip(rank, begin, end)
             return
         at = (rank, sweep, step)
         earliest = max((self.sent.get(message, 0.0) for message in self.awaits.get((rank, event), ())), default=0.0)
         if thread == 0:
-            if phase == COMPUTE:
+            if activity == COMPUTE:
                 earliest = max(earliest, self.unpacked.get(at, 0.0))
             start = max(self.clock[rank][0] + begin - self.measured[rank], earliest)
             self.measured[rank] = max(self.measured[rank], end)
         else:
-            if phase != UNPACK:
+            if activity != UNPACK:
                 earliest = max(earliest, self.computed.get(at, 0.0))
             start = max(self.clock[rank][1], earliest)
         finish = start + end - begin
         # A poll lies inside the step it belongs to.
         self.clock[rank][thread] = max(self.clock[rank][thread], finish)
-        if phase == COMPUTE:
+        if activity == COMPUTE:
             self.computed[at] = finish
             self._note_computation(rank, begin, end, finish)
-        elif phase == UNPACK and thread == 1:
+        elif activity == UNPACK and thread == 1:
             self.unpacked[at] = finish
-        self.sent[rank, event] = start if phase == POST else finish
+        self.sent[rank, event] = start if activity == POST else finish
 
     def _skip(self, rank: int, begin: float, end: float) -> None:
         self.clock[rank][0] += max(0.0, begin - self.measured[rank])
@@ -151,13 +151,13 @@ def _awaited_messages(ranks: Sequence[RankTrace]) -> dict[_Event, list[_Event]]:
 def _stores(sender: RankTrace, receiver: RankTrace) -> Iterator[tuple[int, int]]:
     """Packs for a receiver, and its first computation that began after each."""
     packs = np.flatnonzero(_from(sender, PACK, receiver.rank))
-    computes = np.flatnonzero(receiver.events["phase"] == COMPUTE)
+    computes = np.flatnonzero(receiver.events["activity"] == COMPUTE)
     following = np.searchsorted(receiver.events["begin"][computes], sender.events["end"][packs])
     for pack, next_compute in zip(packs.tolist(), following.tolist(), strict=True):
         if next_compute < len(computes):
             yield pack, int(computes[next_compute])
 
 
-def _from(rank: RankTrace, phase: int, peer: int) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (rank.events["phase"] == phase) & (rank.events["peer"] == peer)
+def _from(rank: RankTrace, activity: int, peer: int) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (rank.events["activity"] == activity) & (rank.events["peer"] == peer)
     return found

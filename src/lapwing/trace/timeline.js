@@ -11,15 +11,15 @@ const ALL_LANES = 32; // pixels of a rank's messages on their way, however many 
 const HEIGHTS = { "heading": 34, "gap": 9, "compute": 20, "communication": 12, "helper thread": 12, "reads": 9, "writes": 9 };
 const COLUMNS = {
   begin: Uint32Array, length: Uint32Array, idle: Uint32Array, exposed: Uint32Array, sweep: Int32Array, step: Int32Array,
-  bytes: Uint32Array, peer: Int32Array, phase: Uint8Array, link: Int32Array,
+  phase: Uint16Array, bytes: Uint32Array, peer: Int32Array, activity: Uint8Array, link: Int32Array,
 };
 
 const page = JSON.parse(document.getElementById("data").textContent);
-const WAIT = page.phases.indexOf("wait");
-const POLL = page.phases.indexOf("poll"), TRANSFER = page.phases.indexOf("transfer");
+const WAIT = page.activities.indexOf("wait");
+const POLL = page.activities.indexOf("poll"), TRANSFER = page.activities.indexOf("transfer");
 // A wait has two parts: until the message was sent, and while it was on its way.
-const EXPOSED = WAIT, LATE = page.phases.length, KINDS = page.phases.length + 1;
-const KIND_NAMES = [...page.phases.map((name) => (name === "wait" ? "exposed" : name)), "late"];
+const EXPOSED = WAIT, LATE = page.activities.length, KINDS = page.activities.length + 1;
+const KIND_NAMES = [...page.activities.map((name) => (name === "wait" ? "exposed" : name)), "late"];
 const LEGEND = [
   ["compute", "compute"], ["pack", "pack"], ["unpack", "unpack"], ["post", "post"], ["poll", "poll"],
   ["exposed", "wait: message on its way"], ["late", "wait: not sent yet"], ["transfer", "message on its way"],
@@ -27,7 +27,7 @@ const LEGEND = [
 ];
 
 const DISK = ["disk", "read", "write"];
-const PHASE_NAMES = {
+const ACTIVITY_NAMES = {
   "transfer": "message on its way", "disk": "wait for the disk", "read": "slab being read", "write": "slab being written",
 };
 
@@ -214,14 +214,14 @@ function drawTrack(pen, row) {
 }
 
 function sumUp(sums, run, event, scale) {
-  const phase = run.phase[event];
+  const activity = run.activity[event];
   const spent = (run.length[event] - run.idle[event]) * scale;
-  if (phase === WAIT) {
+  if (activity === WAIT) {
     const exposed = run.exposed[event] * scale;
     sums[EXPOSED] += exposed;
     sums[LATE] += Math.max(0, spent - exposed);
   } else {
-    sums[phase] += Math.max(spent, 1e-9);
+    sums[activity] += Math.max(spent, 1e-9);
   }
 }
 
@@ -248,15 +248,15 @@ function wideBoxes(boxes, run, event, x, size, scale, row) {
   // A hair of ground between two events shows where one ends; far away pieces need not be drawn.
   const left = Math.max(x, GUTTER - 4);
   const right = Math.min(x + (size > 5 ? size - 0.75 : size), GUTTER + plotWidth() + 4);
-  if (run.phase[event] === POLL) {
+  if (run.activity[event] === POLL) {
     // Polls alternate with slices of the step: the height is their share of the time.
     const share = 1 - run.idle[event] / run.length[event];
     const height = Math.max(1.5, share * row.height);
     boxes[POLL].push(left, row.y + row.height - height, right - left, height);
     return;
   }
-  if (run.phase[event] !== WAIT) {
-    boxes[run.phase[event]].push(left, row.y, right - left, row.height);
+  if (run.activity[event] !== WAIT) {
+    boxes[run.activity[event]].push(left, row.y, right - left, row.height);
     return;
   }
   const sent = Math.min(Math.max(left, x + size - run.exposed[event] * scale), right);
@@ -287,7 +287,7 @@ function drawSteps(pen, row, scale, from) {
       continue;
     }
     const a = Math.max(left, GUTTER), b = Math.min(left + size, right);
-    const text = [`step ${run.step[event]}`, `${run.step[event]}`].find((one) => pen.measureText(one).width < b - a - 8);
+    const text = [stepName(run, event), `${run.step[event]}`].find((one) => pen.measureText(one).width < b - a - 8);
     if (text) pen.fillText(text, (a + b) / 2, row.y + row.height / 2 + 0.5);
     ++drawn;
   }
@@ -340,7 +340,7 @@ function drawHover(pen) {
   pen.strokeStyle = colours.ink;
   pen.lineWidth = 1.5;
   pen.strokeRect(left - 0.5, row.y - 0.5, Math.max(2, right - left), row.height + 1);
-  if (run.link[event] >= 0 && run.phase[event] === TRANSFER) drawLink(pen, row, event);
+  if (run.link[event] >= 0 && run.activity[event] === TRANSFER) drawLink(pen, row, event);
 }
 
 function drawSelection(pen, height) {
@@ -604,9 +604,9 @@ function hideTooltip() {
 function fillTooltip({ row, event, near }) {
   const { run } = row;
   const swatch = document.createElement("i");
-  swatch.style.background = colours[KIND_NAMES[run.phase[event]]];
+  swatch.style.background = colours[KIND_NAMES[run.activity[event]]];
   const name = document.createElement("b");
-  name.append(swatch, `${phaseName(run, event)}, rank ${row.rank.rank}${row.rank.predicted ? " (predicted)" : ""}`);
+  name.append(swatch, `${activityName(run, event)}, rank ${row.rank.rank}${row.rank.predicted ? " (predicted)" : ""}`);
   const table = document.createElement("table");
   for (const [label, value] of facts(run, event)) {
     const line = table.insertRow();
@@ -617,26 +617,33 @@ function fillTooltip({ row, event, near }) {
   if (near > 3) tooltip.append(`${near > 9999 ? "thousands of" : near} events share this pixel: zoom in`);
 }
 
-function phaseName(run, event) {
-  const name = page.phases[run.phase[event]];
-  return PHASE_NAMES[name] ?? name;
+// Of a program with several phases, with the name of the one that the step belongs to.
+function stepName(run, event) {
+  return `${run.phases.length ? `${run.phases[run.phase[event]]}, ` : ""}step ${run.step[event]}`;
+}
+
+function activityName(run, event) {
+  const name = page.activities[run.activity[event]];
+  return ACTIVITY_NAMES[name] ?? name;
 }
 
 function facts(run, event) {
-  const phase = run.phase[event], length = run.length[event] * run.unit, idle = run.idle[event] * run.unit;
-  const sender = phase === TRANSFER ? run.link[event] : -1;
+  const activity = run.activity[event], length = run.length[event] * run.unit, idle = run.idle[event] * run.unit;
+  const sender = activity === TRANSFER ? run.link[event] : -1;
   const found = [
     ["began", duration(run.begin[event] * run.unit)],
     ["took", duration(length)],
   ];
   if (idle > 0.02 * length) found.push(["of which spent", duration(length - idle)]);
-  if (phase === WAIT) found.push(["message on its way", duration(run.exposed[event] * run.unit)]);
-  if (phase === TRANSFER) {
-    found.push(["from", `rank ${run.peer[event]}${sender < 0 ? "" : `, sweep ${run.sweep[sender]}, step ${run.step[sender]}`}`]);
-    found.push(["seen in", `sweep ${run.sweep[event]}, step ${run.step[event]}`]);
+  if (activity === WAIT) found.push(["message on its way", duration(run.exposed[event] * run.unit)]);
+  if (activity === TRANSFER) {
+    found.push(["from", `rank ${run.peer[event]}${sender < 0 ? "" : `, sweep ${run.sweep[sender]}, ${stepName(run, sender)}`}`]);
+    found.push(["seen in", `sweep ${run.sweep[event]}, ${stepName(run, event)}`]);
   } else {
-    const slab = ["read", "write"].includes(page.phases[phase]);
-    found.push(["sweep", run.sweep[event]], [slab ? "slab" : "step", run.step[event]]);
+    const slab = ["read", "write"].includes(page.activities[activity]);
+    found.push(["sweep", run.sweep[event]]);
+    if (run.phases.length) found.push(["phase", run.phases[run.phase[event]]]);
+    found.push([slab ? "slab" : "step", run.step[event]]);
     if (run.peer[event] >= 0) found.push(["other rank", run.peer[event]]);
   }
   if (run.bytes[event] > 0) found.push(["bytes", run.bytes[event].toLocaleString("en")]);

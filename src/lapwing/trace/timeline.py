@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.trace.events import PHASES, RankTrace, RunTrace
+from lapwing.trace.events import ACTIVITIES, RankTrace, RunTrace
 from lapwing.trace.messages import sent_by
 from lapwing.trace.metrics import MEANINGS, SHARES, DiskFigures, Metrics, metrics
 from lapwing.trace.tracks import tracks_of
@@ -42,7 +42,7 @@ def timeline_page(runs: Sequence[RunTrace], figures: Sequence[Metrics] | None = 
         "figures": _figures_table(runs, figures),
         "switches": _switches(runs) + _predicted_switch(runs),
         "tables": "".join(_table(run, figure) for run, figure in zip(runs, figures, strict=True)),
-        "data": _script_json({"phases": PHASES, "runs": shown}),
+        "data": _script_json({"activities": ACTIVITIES, "runs": shown}),
         "style": _template("timeline.css"),
         "script": _template("timeline.js"),
     }
@@ -90,6 +90,7 @@ def _run_data(run: RunTrace, number: int, limit: int) -> dict[str, Any]:
         "unit": columns.unit,
         "ranks": columns.ranks,
         "leftOut": columns.left_out,
+        "phases": max((rank.phase_names for rank in run.ranks), default=()),
         "columns": columns.encoded(),
     }
 
@@ -149,9 +150,11 @@ class _Columns:
                 if peer in positions:
                     own = events["peer"] == peer
                     links[own] = places[positions[peer]][senders[k][kept[own]]]
-            self._append(events, origin, links)
+            self._append(events, ranks[k].steps_of_phases(events), origin, links)
 
-    def _append(self, events: npt.NDArray[Any], origin: float, links: npt.NDArray[np.int64]) -> None:
+    def _append(
+        self, events: npt.NDArray[Any], steps: npt.NDArray[np.int64], origin: float, links: npt.NDArray[np.int64]
+    ) -> None:
         begin = self._ticks(events["begin"] - origin)
         length = self._ticks(events["end"] - origin) - begin
         columns = {
@@ -161,10 +164,11 @@ class _Columns:
             "idle": np.clip(length - self._ticks(events["seconds"]), 0, None).astype(np.uint32),
             "exposed": np.minimum(self._ticks(events["exposed"]), length).astype(np.uint32),
             "sweep": events["sweep"].astype(np.int32),
-            "step": events["step"].astype(np.int32),
+            "phase": events["phase"].astype(np.uint16),
+            "step": steps.astype(np.int32),
             "bytes": np.clip(events["bytes"], 0, 2**32 - 1).astype(np.uint32),
             "peer": events["peer"].astype(np.int32),
-            "phase": events["phase"].astype(np.uint8),
+            "activity": events["activity"].astype(np.uint8),
             "link": links.astype(np.int32),
         }
         for name, column in columns.items():

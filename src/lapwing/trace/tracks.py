@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lapwing.trace.events import PHASES, UNDER_WAY, RankTrace
+from lapwing.trace.events import ACTIVITIES, UNDER_WAY, RankTrace
 from lapwing.trace.messages import COMPUTE, Indices
 
 # In the order in which they are shown.
@@ -26,12 +26,12 @@ class Track:
 
 def tracks_of(rank: RankTrace) -> tuple[Track, ...]:
     """All events of a rank; computing and communication of the computing thread even where there are none."""
-    phase, thread = rank.events["phase"], rank.events["thread"]
-    by_name = {name: phase == PHASES.index(name) for name in UNDER_WAY}
+    activity, thread = rank.events["activity"], rank.events["thread"]
+    by_name = {name: activity == ACTIVITIES.index(name) for name in UNDER_WAY}
     on_way = np.any(list(by_name.values()), axis=0)
     chosen = (
-        (thread == 0) & (phase == COMPUTE),
-        (thread == 0) & (phase != COMPUTE) & ~on_way,
+        (thread == 0) & (activity == COMPUTE),
+        (thread == 0) & (activity != COMPUTE) & ~on_way,
         (thread != 0) & ~on_way,
         *by_name.values(),
     )

@@ -17,9 +17,9 @@ struct Call {
 } // namespace
 
 // slice_seconds: computations are cut as the pipeline cuts steps between which it polls; 0: not cut.
-extern "C" void lw_time_calls(const lw_program *program, const lw_module *module, lw_tile *tile, const Call *calls,
+extern "C" void lw_time_calls(const lw_phase *phase, const lw_module *module, lw_tile *tile, const Call *calls,
                               std::int64_t count, double slice_seconds, char *buffer, double *seconds) {
-    lapwing::Slicer slicer(*program, slice_seconds);
+    lapwing::Slicer slicer(*phase, slice_seconds);
     double begin = lapwing::now();
     for (std::int64_t k = 0; k < count; ++k) {
         const Call &call = calls[k];

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from lapwing.units import NOT_KNOWN, in_seconds, share, size
 
-_PIPED_WIDTH = 120  # characters, where there is no terminal to ask
-_DIGITS = 4  # more say nothing: they are the noise of any machine
+PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+DIGITS = 4  # more say nothing: they are the noise of any machine
 
 
 def show(document: Mapping[str, Any]) -> None:
@@ -39,19 +39,19 @@ def show(document: Mapping[str, Any]) -> None:
             run["engine"],
             str(run["tile"]),
             "x".join(map(str, run["grid"])),
-            in_seconds(run["median"], _DIGITS),
-            in_seconds(run["predicted"], _DIGITS),
+            in_seconds(run["median"], DIGITS),
+            in_seconds(run["predicted"], DIGITS),
             share(run["hidden"]),
             *(_disk(run["disk"]) if on_disk else ()),
-            _verdict(run["identical"]),
+            verdict(run["identical"]),
         )
-    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
+    console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
     console.print(table)
     if len({tuple(run["grid"]) for run in runs}) > 1:
         best = min(runs, key=lambda run: run["median"])
         grid = "x".join(map(str, best["grid"]))
         console.print(
-            f"best: {best['engine']} on {grid}, {in_seconds(best['median'], _DIGITS)} s", markup=False, highlight=False
+            f"best: {best['engine']} on {grid}, {in_seconds(best['median'], DIGITS)} s", markup=False, highlight=False
         )
     for text in document["warnings"]:
         console.print(text, markup=False, highlight=False)
@@ -65,7 +65,8 @@ def _disk(figures: Mapping[str, Any] | None) -> tuple[str, str, str]:
     return share(figures["hidden"]), size(figures["read_bytes"]), size(figures["written_bytes"])
 
 
-def _verdict(identical: bool | None) -> Text:
+def verdict(identical: bool | None) -> Text:
+    """Whether results are the plain loop's, in a word."""
     if identical is None:
         return Text("–")
     return Text("yes", "green") if identical else Text("no", "bold red")

@@ -50,15 +50,20 @@ public:
         outgoing_ = part.rows<lw_channel>();
         messages_ = part.rows<lw_message>();
         parts_ = part.rows<lw_part>();
-        program_ = {problem.loops,
-                    problem.sweep_depth,
+        phase_ = {problem.loops,
+                  problem.sweep_depth,
+                  problem.slice_grain,
+                  problem.slice_loop,
+                  1,
+                  problem.sweep_points.data(),
+                  0,
+                  0};
+        program_ = {1,
                     problem.sweeps,
                     static_cast<std::int64_t>(steps_.size()),
                     problem.batch,
                     head.at(0),
-                    problem.slice_grain,
-                    problem.slice_loop,
-                    problem.sweep_points.data(),
+                    &phase_,
                     steps_.data(),
                     static_cast<std::int64_t>(incoming_.size()),
                     static_cast<std::int64_t>(outgoing_.size()),
@@ -154,6 +159,7 @@ private:
     std::vector<lw_channel> incoming_, outgoing_;
     std::vector<lw_message> messages_;
     std::vector<lw_part> parts_;
+    lw_phase phase_{};
     lw_program program_{};
 };
 

@@ -98,7 +98,7 @@ class BoundNest:
         affine = affine.substitute(self.symbols)
         if not affine.names <= set(self.nest.loop_names):
             return None
-        index = self.domain.normalised(affine) + Affine(self.wraps.get((access, axis), 0))
+        index = self.domain.normalised(affine) + self.wraps.get((access, axis), 0)
         return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
 
     def indices(self, point: Sequence[int]) -> dict[str, int]:
@@ -151,6 +151,8 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters.get(n))}
     domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
+    if nest.is_generic:
+        integers = symbols
     shapes = {a.name: a.shape for a in arrays.values()}
     indices = check_indices(nest, shapes, integers, parameters, domain, refusals)
 

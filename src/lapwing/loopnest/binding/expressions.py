@@ -16,6 +16,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_speculable
 from lapwing.loopnest.binding.guards import guards_access, guards_arm
 from lapwing.loopnest.binding.promotion import (  # fmt: skip
+    CARRIED_LIMIT,
     EXACT_IN_DOUBLE,
     INT64_MAX,
     INT64_MIN,
@@ -181,6 +182,10 @@ class ExpressionLowering:
         interval = None if kind.is_float else (int(value), int(value))
         if interval and not fits(interval, "int64"):
             self._refuse(line, f"{name} = {value}", "integers of at most 64 bits are supported")
+        if self.nest.is_generic and kind.is_integer and name in self.nest.parameters:
+            if abs(int(value)) > CARRIED_LIMIT:
+                self._refuse(line, f"{name} = {value}", "integers of at most 50 bits are supported here")
+            interval = (-CARRIED_LIMIT, CARRIED_LIMIT) if kind.weak else None
         return Value(t.Scalar(kind.dtype, name), frozenset({kind}), interval)
 
     def _lower_access(self, access: ir.Access) -> Value:
@@ -372,7 +377,11 @@ class ExpressionLowering:
         if isinstance(b.code, t.Literal) and b.code.value != 0:
             return None
         if any(not k.weak for k in results):
-            self._between_either(operator, line)
+            self._check_between_either(operator, line)
+            return self._trap(
+                line,
+                "division by zero, of Python's or of NumPy's numbers; the plain loop raises ZeroDivisionError or warns here",
+            )
         return self._trap(line, "division by zero; the plain loop raises ZeroDivisionError here")
 
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
@@ -388,9 +397,10 @@ class ExpressionLowering:
                 result = self._binary("*", result, a, line)
             return result
         value = self._binary("**", a, b, line)
-        if value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent):
-            self._between_either("**", line)
-        if value.only == PY_FLOAT:
+        unsure = value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent)
+        if unsure:
+            self._check_between_either("**", line)
+        if value.only == PY_FLOAT or (unsure and value.code.dtype == "float64"):
             assert isinstance(value.code, t.Operation)
             trap = self._trap(line, "a power is not a finite real number; the plain loop raises or turns complex here")
             code = t.Operation("float64", "math.pow", value.code.operands, trap)
@@ -631,16 +641,21 @@ class ExpressionLowering:
 
     def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
         if not fits(interval, dtype) and not self.nest.is_sequential:
-            self._refuse(
+            some_fit = not (dtype.startswith("float") or _apart(interval, dtype_range(dtype)))
+            self.refusals.refuse(
                 line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
                 f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",
+                tiled_only=some_fit,
             )  # fmt: skip
 
-    def _between_either(self, operator: str, line: int) -> NoReturn:
-        self._refuse(
-            line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
-            "convert the operands, for example with numpy.float64",
-        )  # fmt: skip
+    def _check_between_either(self, operator: str, line: int) -> None:
+        """Python raises where NumPy gives a NaN or an infinity. A sequential region stops there, whichever it would be."""
+        if not self.nest.is_sequential:
+            self.refusals.refuse(
+                line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
+                "convert the operands, for example with numpy.float64",
+                tiled_only=True,
+            )  # fmt: skip
 
     def _mixed(self, value: Value, line: int) -> NoReturn:
         self._refuse(
@@ -682,3 +697,7 @@ def literal_of(dtype: str, value: Any) -> t.Literal:
 
 def _truth(code: t.Typed) -> t.Typed:
     return code if code.dtype == "bool" else t.Operation("bool", "truth", (code,))
+
+
+def _apart(interval: Interval, other: Interval) -> bool:
+    return interval[1] < other[0] or other[1] < interval[0]

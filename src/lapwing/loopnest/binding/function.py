@@ -25,8 +25,9 @@ class NestFunction:
     called.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.source = FunctionSource.of(function)
+    def __init__(self, function: Callable[..., Any], source: FunctionSource | None = None) -> None:
+        """source: of a function that was outlined; None reads it."""
+        self.source = FunctionSource.of(function) if source is None else source
         self.python = function
         self._parsed: tuple[NestAnalysis, Meanings] | None = None
         self._bound: Memo[BoundNest] = Memo()
@@ -76,10 +77,14 @@ class NestFunction:
     def refusals(self) -> tuple[Refusal, ...]:
         """Why the function is no supported nest; () where it is one. Arguments may be refused all the same."""
         try:
-            _ = self.loops
+            self.check()
         except RefusedError as error:
             return error.refusals
         return ()
+
+    def check(self) -> None:
+        """Raise RefusedError where the function cannot be used as what it is."""
+        _ = self.loops
 
     @property
     def dependences(self) -> tuple[Any, ...]:
@@ -99,12 +104,13 @@ class NestFunction:
 
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
-        loops = self.loops
+        self.check()
+        signature = inspect.signature(self.python)
         try:
-            bound = inspect.signature(self.python).bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise RefusedError(
-                f"{self.where}: {self.name}: {error}. Expected {self.name}({', '.join(loops.parameters)})."
+                f"{self.where}: {self.name}: {error}. Expected {self.name}({', '.join(signature.parameters)})."
             ) from None
         bound.apply_defaults()
         return dict(bound.arguments)

@@ -24,45 +24,58 @@ Guards = tuple[Affine | NotZero, ...]  # what holds where an access is evaluated
 
 @dataclass(frozen=True)
 class Occurrence:
-    """An access where it stands: under affine guards, inside inner loops, the outermost first."""
+    """An access where it stands: under affine guards, inside inner loops, the outermost first. ``is_certain``: whether it is
+    evaluated in every iteration of the nest's loops."""
 
     access: ir.Access
     guards: Guards
     loops: tuple[ir.For, ...]
+    is_certain: bool
+
+
+@dataclass(frozen=True)
+class _Where:
+    """What holds where something stands; see Occurrence."""
+
+    guards: Guards = ()
+    loops: tuple[ir.For, ...] = ()
+    is_certain: bool = True
+
+    def given(self, test: ir.Expression, truth: bool) -> _Where:
+        """Where a test has the given truth as well."""
+        return _Where(self.guards + _holds(test, truth), self.loops, is_certain=False)
+
+    def inside(self, loop: ir.For) -> _Where:
+        return _Where(self.guards, (*self.loops, loop), is_certain=False)
 
 
 def occurrences(nest: ir.LoopNest) -> list[Occurrence]:
     """Every access of the body in textual order, writes last in a statement."""
     found: list[Occurrence] = []
-    _visit_block(nest.body, (), (), found)
+    _visit_block(nest.body, _Where(), found)
     return found
 
 
-def _visit_block(
-    statements: Sequence[ir.Statement], guards: Guards, loops: tuple[ir.For, ...], found: list[Occurrence]
-) -> None:
+def _visit_block(statements: Sequence[ir.Statement], where: _Where, found: list[Occurrence]) -> None:
     for statement in statements:
-        accesses: list[tuple[ir.Access, Guards]] = []
         if isinstance(statement, ir.Store):
-            _visit(statement.value, guards, accesses)
-            _visit(statement.target, guards, accesses)
+            _visit(statement.value, where, found)
+            _visit(statement.target, where, found)
         else:
             for expression in ir.own_expressions(statement):
-                _visit(expression, guards, accesses)
-        found += [Occurrence(access, its, loops) for access, its in accesses]
+                _visit(expression, where, found)
         match statement:
             case ir.If(test=test, then=then, otherwise=otherwise):
-                holds, fails = guards + _holds(test, True), guards + _holds(test, False)
-                _visit_block(then, holds, loops, found)
-                _visit_block(otherwise, fails, loops, found)
+                _visit_block(then, where.given(test, True), found)
+                _visit_block(otherwise, where.given(test, False), found)
                 if _jumps(then):  # only the other way leads to what follows
-                    guards = fails
+                    where = where.given(test, False)
                 elif _jumps(otherwise):
-                    guards = holds
+                    where = where.given(test, True)
             case ir.For(body=body):
-                _visit_block(body, guards, (*loops, statement), found)
+                _visit_block(body, where.inside(statement), found)
             case ir.While(test=test, body=body):
-                _visit_block(body, guards + _holds(test, True), loops, found)
+                _visit_block(body, where.given(test, True), found)
 
 
 def _jumps(statements: Sequence[ir.Statement]) -> bool:
@@ -92,21 +105,21 @@ def _reads(node: ir.Expression) -> bool:
     return isinstance(node, ir.Access) or any(map(_reads, ir.children(node)))
 
 
-def _visit(node: ir.Expression, guards: Guards, found: list[tuple[ir.Access, Guards]]) -> None:
+def _visit(node: ir.Expression, where: _Where, found: list[Occurrence]) -> None:
     match node:
         case ir.Conditional(test=test, then=then, otherwise=otherwise):
-            _visit(test, guards, found)
-            _visit(then, guards + _holds(test, True), found)
-            _visit(otherwise, guards + _holds(test, False), found)
+            _visit(test, where, found)
+            _visit(then, where.given(test, True), found)
+            _visit(otherwise, where.given(test, False), found)
         case ir.Boolean(operator=operator, operands=operands):
             for operand in operands:
-                _visit(operand, guards, found)
-                guards += _holds(operand, operator == "and")
+                _visit(operand, where, found)
+                where = where.given(operand, operator == "and")
         case _:
             for child in ir.children(node):
-                _visit(child, guards, found)
+                _visit(child, where, found)
             if isinstance(node, ir.Access):
-                found.append((node, guards))
+                found.append(Occurrence(node, where.guards, where.loops, where.is_certain))
 
 
 def _holds(test: ir.Expression, truth: bool) -> Guards:
@@ -124,11 +137,11 @@ def _holds(test: ir.Expression, truth: bool) -> Guards:
                 operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[operator]
             match operator:
                 case "<":
-                    return (b - a - Affine(1),)
+                    return (b - a - 1,)
                 case "<=":
                     return (b - a,)
                 case ">":
-                    return (a - b - Affine(1),)
+                    return (a - b - 1,)
                 case ">=":
                     return (a - b,)
                 case "==":
@@ -157,5 +170,5 @@ def affine_of(node: ir.Expression) -> Affine | None:
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None or (a.terms and b.terms):
                 return None
-            return b.scaled(a.constant) if not a.terms else a.scaled(b.constant)
+            return b * a.constant if not a.terms else a * b.constant
     return None

@@ -129,6 +129,7 @@ class _Check:
                 f"{access.text}: index {axis + 1} reaches {worst}, but {access.array} has {extent} elements along axis "
                 f"{axis} (indices 0 to {extent - 1})",
                 "Shorten the loop's range or enlarge the array",
+                tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
 
     def _bounds_from(self, guards: Guards, domain: Domain, names: set[str]) -> list[Affine]:

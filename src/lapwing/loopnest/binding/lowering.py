@@ -67,6 +67,7 @@ class _Lowering(ExpressionLowering):
         super().__init__(nest, surroundings, refusals)
         self.versions: dict[str, int] = {}
         self.accumulators: dict[str, t.Accumulator] = {}
+        self.constants: dict[str, t.Typed] = {}  # what accumulators are set to
         self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
         self.is_reached = True  # whether control comes to where we are
@@ -399,7 +400,11 @@ class _Lowering(ExpressionLowering):
     def _accumulate(self, statement: ir.Accumulate) -> t.TypedStatement:
         line, name, operator = statement.line, statement.name, statement.operator
         value = self._into(name, operator, statement.value, line)
-        if operator in ("max", "min", "+"):
+        if operator == "set":
+            constant = self.constants.setdefault(name, value)
+            if constant != value:
+                self._refuse(line, f"{name} is set to different numbers", "set it to one number in all places")
+        if operator in ("max", "min", "+", "set"):
             return t.TypedAccumulate(line, statement.text, name, value)
         position = []
         for loop in self.nest.loops:

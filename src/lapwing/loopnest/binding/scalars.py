@@ -21,8 +21,11 @@ def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
 def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
     """Arguments and globals of which, where they are floats, binding looks at the type and not at the value.
 
-    Not among them are those that a loop bound, an index or the start of a reduction comes from.
+    Not among them are those that a loop bound, an index or the start of a reduction comes from. Of a generic region the integers
+    are free as well.
     """
+    if nest.is_generic:
+        return frozenset(nest.parameters) - {*nest.arrays}
     bounds = [bound for loop in nest.loops for bound in (loop.start, loop.stop)]
     for statement in ir.all_statements(nest.body):
         if isinstance(statement, ir.For):

@@ -191,7 +191,7 @@ TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhi
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A reduction: ``operator`` is max, min or +; ``initial`` the value before the loops; ``dtype`` of the result.
+    """A reduction: ``operator`` is max, min, + or set; ``initial`` the value before the loops; ``dtype`` of the result.
 
     Of a sequential region, a scalar that it gives back: ``operator`` is =. Where the argument of an extremum is wanted,
     ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader`` hold where it was found (``at``, one for every
@@ -208,7 +208,7 @@ class Accumulator:
     @property
     def is_shared(self) -> bool:
         """Whether it is updated in place by whatever is computed at the same time: others have a partial result each."""
-        return self.exact_sum or self.leader is not None
+        return self.exact_sum or self.leader is not None or self.operator == "set"
 
     @property
     def exact_sum(self) -> bool:

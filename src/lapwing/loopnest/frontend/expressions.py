@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
+
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.functions import SUPPORTED_TEXT, canonical_name, way_out
@@ -170,9 +172,9 @@ class ExpressionParser:
         self.scope.is_conditional = before
 
     def _attribute(self, node: ast.Attribute) -> ir.Expression:
-        value = self.resolve(node)
-        if isinstance(value, bool | int | float):
-            return ir.Constant(value, line=node.lineno)  # math.pi and the like
+        value = self._constant(node)
+        if value is not None:
+            return ir.Constant(value, line=node.lineno)  # math.pi, np.finfo(float).eps and the like
         if self.rests_on_refused(node):
             raise Stopped
         text = self.source.text(node)
@@ -182,6 +184,27 @@ class ExpressionParser:
             "attributes are constants such as math.pi, and shapes such as u.shape[0]; pass its value as an argument, "
             f"or set n = {text} before the loops if it is an array's size or ndim",
         )
+
+    def _constant(self, node: ast.expr) -> bool | int | float | None:
+        """What an attribute of a module, or of what NumPy says of a type, is: a number, or None."""
+        match node:
+            case ast.Attribute(value=ast.Call(func=function, args=[kind], keywords=[]), attr=attribute) if self.resolve(
+                function
+            ) in (np.finfo, np.iinfo):
+                described = self.resolve(kind)
+                if described is None or not isinstance(described, type):
+                    return None
+                value = getattr(self.resolve(function)(described), attribute, None)
+            case ast.Call(func=function, args=[ast.Constant(value=str() as text)], keywords=[]) if (
+                self.resolve(function) is float
+            ):
+                try:
+                    value = float(text)
+                except ValueError:
+                    return None
+            case _:
+                value = self.resolve(node)
+        return value if isinstance(value, bool | int | float) or _is_numpy_scalar(value) else None
 
     def _comparison(self, node: ast.expr, operands: list[ast.expr], ops: list[ast.cmpop]) -> ir.Expression:
         operators = [_COMPARISON.get(type(op)) for op in ops]
@@ -202,6 +225,8 @@ class ExpressionParser:
     def _call(self, node: ast.Call) -> ir.Expression:
         if self._shape_symbol(node) is not None:
             return self._symbol_parameter(node)
+        if (constant := self._constant(node)) is not None:
+            return ir.Constant(constant, line=node.lineno)
         function = self.resolve(node.func)
         name = canonical_name(function) if function is not None else None
         if name is None:
@@ -222,7 +247,11 @@ class ExpressionParser:
         if self.rests_on_refused(node.func):
             raise Stopped
         if isinstance(node.func, ast.Name) and self._is_own(node.func.id):
-            self.refuse(node, found, f"the nest gives {node.func.id} a meaning of its own; call that something else")
+            self.refuse(
+                node,
+                found,
+                f"the nest gives {node.func.id} a meaning of its own; call that something else, or write out what it computes",
+            )
         self.refuse(node, found, SUPPORTED_TEXT)
 
     def access(self, node: ast.expr) -> ir.Access:
@@ -270,7 +299,7 @@ class ExpressionParser:
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 a, b = self.affine(left), self.affine(right)
                 if a is not None and b is not None and not (a.terms and b.terms):
-                    return b.scaled(a.constant) if not a.terms else a.scaled(b.constant)
+                    return b * a.constant if not a.terms else a * b.constant
         if self._is_fixed(node):
             return Affine.of(self._symbol(node))
         return None
@@ -284,6 +313,8 @@ class ExpressionParser:
                 return type(value) is int
             case ast.Name(id=name):
                 if name in self.scope.loop_names or name in self.scope.assigned_in_body or name in self.scope.refused:
+                    return False
+                if self.source.generic and name in self.scope.parameters:
                     return False
                 return (
                     name in self.scope.setup_names

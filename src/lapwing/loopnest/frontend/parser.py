@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import ast
-import inspect
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NoReturn
 
 from lapwing.affine.affine import Affine
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
-from lapwing.loopnest.frontend.expressions import Scope, subscripts
-from lapwing.loopnest.frontend.region import parse_region, surroundings_of
-from lapwing.loopnest.frontend.statements import StatementParser, assigned, bound_names, does_nothing
+from lapwing.loopnest.frontend.expressions import subscripts
+from lapwing.loopnest.frontend.function import FunctionParser
+from lapwing.loopnest.frontend.region import parse_region
+from lapwing.loopnest.frontend.statements import assigned, does_nothing
 from lapwing.loopnest.frontend.uniform import with_axis_loops
-from lapwing.loopnest.refusals import Refusals, Stopped
+from lapwing.loopnest.refusals import Stopped
 from lapwing.loopnest.source import FunctionSource
 from lapwing.loopnest.unrolling import unrolled
 
 MAX_LOOPS = 8
-MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion limit is a few times that
 
 
 def parse(source: FunctionSource) -> ir.LoopNest:
@@ -52,29 +50,23 @@ def _perfect_depth(tree: ast.FunctionDef) -> int:
     return depth
 
 
-class _Parser(StatementParser):
+class _Parser(FunctionParser):
     """Goes down the function: what stands before the loops, the loops, the innermost body, and what is returned."""
 
     def __init__(self, source: FunctionSource, depth: int) -> None:
+        super().__init__(source)
         self.depth = depth
-        self.tree = source.tree
-        self.function = source.function
-        refusals = Refusals(source.file)
-        scope = Scope(tuple(inspect.signature(self.function).parameters), surroundings_of(source, refusals))
-        super().__init__(source, scope, refusals)
-        self.setups: list[ir.Setup] = []
         self.loops_refused = False
 
     def nest(self) -> ir.LoopNest:
-        self._check_depth()
-        self._check_signature()
+        self.check_signature()
         statements = [s for s in self.tree.body if not does_nothing(s)]
         position = next((k for k, s in enumerate(statements) if isinstance(s, ast.For)), len(statements))
         if position == len(statements):
             self._refuse_without_loops(statements)
         for statement in statements[:position]:
-            with self._refusing(statement):
-                self._setup(statement)
+            with self.refusing(statement):
+                self.setup(statement)
         body = self._loops(statements[position])
         self.scope.assigned_in_body = assigned(body)
         accumulators = tuple(n for n in self.scope.setup_names if n in self.scope.assigned_in_body)
@@ -99,14 +91,6 @@ class _Parser(StatementParser):
             )
         )
 
-    @contextmanager
-    def _refusing(self, statement: ast.stmt, known: Collection[str] = ()) -> Iterator[None]:
-        """Where a statement is refused, go on after it; what the names mean that it sets is not known. known: all but these."""
-        try:
-            yield
-        except Stopped:
-            self.scope.refused |= bound_names(statement).difference(known)
-
     def _checked(self, nest: ir.LoopNest) -> ir.LoopNest:
         """What only shows in the whole nest; raises where anything has been refused."""
         with self.refusals.recovering():
@@ -124,76 +108,18 @@ class _Parser(StatementParser):
 
     # -- around the loops ----------------------------------------------------------------------------------------------
 
-    def _check_signature(self) -> None:
-        for k, parameter in enumerate(inspect.signature(self.function).parameters.values()):
-            with self.refusals.recovering():
-                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                    self.refuse(self.tree, f"{parameter} in the signature", "name every argument")
-                if k == 0 and parameter.name in ("self", "cls") and "." in self.function.__qualname__:
-                    self.scope.refused.add(parameter.name)
-                    self.refuse(
-                        self.tree,
-                        f"{parameter.name} in the signature: a nest's arguments are arrays and numbers, not objects",
-                        f"put @staticmethod above @lw.nest, leave out {parameter.name}, and pass what is used of it",
-                    )
-
-    def _check_depth(self) -> None:
-        """Refuse what the recursion in later steps could not go down."""
-        level: list[ast.AST] = list(self.tree.body)
-        for _ in range(MAX_DEPTH):
-            level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if level:
-            node = next((node for node in level if hasattr(node, "lineno")), self.tree)
-            self.refusals.note(
-                getattr(node, "lineno", self.tree.lineno),
-                f"an expression of more than {MAX_DEPTH} levels, such as a sum of as many terms",
-                "take it apart with scalar temporaries: a = …, then b = a + …",
-            )
-            self.refusals.raise_if_any()
-
     def _refuse_without_loops(self, statements: Sequence[ast.stmt]) -> NoReturn:
         """Only the while loops are worth a word: there is no before and after."""
         loops = [s for s in statements if isinstance(s, ast.While)]
         for loop in loops:
             with self.refusals.recovering():
-                self._setup(loop)
+                self.setup(loop)
         if not loops:
             self.refusals.note(
                 self.tree.lineno, "no for loop was found", "a function holds one perfect nest of for loops"
             )
         self.refusals.raise_if_any()
         raise AssertionError("something was refused")
-
-    def _setup(self, statement: ast.stmt) -> None:
-        """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""
-        match statement:
-            case ast.Assign(targets=targets, value=value) if all(_names_of(t) for t in targets):
-                pass
-            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
-                targets = [target]
-            case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=operand):
-                value = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), op, operand), statement)
-                targets = [target]
-            case ast.While():
-                self.refuse(
-                    statement,
-                    f"{self.source.text(statement)} before any for loop",
-                    "a nest's loops are for i in range(…); a while loop around them is written in Python and calls the nest",
-                )
-            case _:
-                self.refuse(
-                    statement,
-                    f"{self.source.text(statement)} before the loops",
-                    "only scalars may be set before the loops, such as n, m = u.shape or best = 0; "
-                    "do other work before the call",
-                )
-        for names in map(_names_of, targets):
-            for name in names:
-                if name in self.scope.parameters:
-                    self.refuse(statement, f"{name} is an argument and is assigned again", "use another name")
-                self.scope.setup_names[name] = value
-            self.setups.append(ir.Setup(names, value, statement.lineno))
-        self.note_shape_uses(value)
 
     def _returns(self, rest: list[ast.stmt], accumulators: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
         """The reductions that are returned, and whether as a tuple."""
@@ -292,13 +218,6 @@ class _Parser(StatementParser):
                 f"rest: u[i, j] = x if j < {self.source.text(node)} else u[i, j]",
             )
         return affine
-
-
-def _names_of(target: ast.expr) -> tuple[str, ...]:
-    """The names of a target that is a name or a row of names; () for any other."""
-    elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    names = tuple(e.id for e in elements if isinstance(e, ast.Name))
-    return names if len(names) == len(elements) else ()
 
 
 def _indexed(node: ast.AST, how: type[ast.expr_context]) -> set[str]:

@@ -3,72 +3,78 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Sequence
-from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.frontend.expressions import Scope
-from lapwing.loopnest.frontend.statements import StatementParser, assigned
-from lapwing.loopnest.refusals import Refusals
-from lapwing.loopnest.source import FunctionSource, unset_names
+from lapwing.loopnest.frontend.function import FunctionParser, names_of
+from lapwing.loopnest.frontend.statements import assigned, does_nothing
+from lapwing.loopnest.source import FunctionSource
 
 
 def parse_region(source: FunctionSource) -> ir.LoopNest:
-    """Parse a function of loops, conditions and assignments, which may end in ``return`` of scalars, into a sequential
-    region.
+    """Parse a function of scalars that are set, then loops, conditions and assignments, which may end in ``return`` of scalars,
+    into a sequential region.
 
     Raises RefusedError with every part, by file and line, that is not supported.
     """
-    refusals = Refusals(source.file)
-    parameters = tuple(inspect.signature(source.function).parameters)
-    scope = Scope(parameters, surroundings_of(source, refusals), carries_scalars=True)
-    parser = StatementParser(source, scope, refusals)
-    tree = source.tree
-    *statements, last = tree.body
-    returned: list[ast.Name] = []
-    if isinstance(last, ast.Return):
-        value = last.value
-        elements = value.elts if isinstance(value, ast.Tuple) else [] if value is None else [value]
-        returned = [e for e in elements if isinstance(e, ast.Name)]
-        assert len(returned) == len(elements)
-    else:
-        statements.append(last)
-    scope.assigned_in_body = assigned(statements)
-    given_back = tuple(name.id for name in returned)
-    given = [name for name in parameters if name in scope.assigned_in_body or name in given_back]
-    start = tuple(ir.SetTemporary(tree.lineno, name, name, ir.Parameter(name, line=tree.lineno)) for name in given)
-    body = parser.block(statements, ())
-    refusals.raise_if_any()
-    return ir.LoopNest(
-        name=tree.name,
-        file=source.file,
-        line=tree.lineno,
-        parameters=parameters,
-        setups=(),
-        loops=(ir.Loop(ir.WHOLE, Affine(0), Affine(1), 1, tree.lineno),),
-        body=(*start, *body),
-        arrays=tuple(parser.arrays),
-        written=ir.written_arrays(body),
-        accumulators=(),
-        returns=given_back,
-        returns_tuple=isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple),
-        symbols=tuple(parser.symbols.items()),
-        sweep_depth=0,
-        axis_loops=_local_axes(body),
-    )
+    return _RegionParser(source, carries_scalars=True).region()
 
 
-def surroundings_of(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
-    """The globals, closure variables and builtins that a function names. Raises RefusedError where one has no value."""
-    try:
-        names = inspect.getclosurevars(source.function)
-    except ValueError:  # an empty cell
-        unset = ", ".join(unset_names(source.function))
-        refusals.note(source.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
-        refusals.raise_if_any()
-    return {**names.builtins, **names.globals, **names.nonlocals}
+class _RegionParser(FunctionParser):
+    def region(self) -> ir.LoopNest:
+        self.check_signature()
+        statements = [s for s in self.tree.body if not does_nothing(s)]
+        loops = (ast.For, ast.While, ast.If)
+        first = next((k for k, s in enumerate(statements) if isinstance(s, loops)), len(statements))
+        for statement in statements[:first]:
+            with self.refusing(statement):
+                self.setup(statement)
+        inside = statements[first:]
+        returned = inside[-1] if inside and isinstance(inside[-1], ast.Return) else None
+        inside = inside[: len(inside) - (returned is not None)]
+        names = self._returned(returned)
+        self.scope.assigned_in_body = assigned(inside)
+        given = [n for n in (*self.scope.parameters, *self.scope.setup_names) if n in self.scope.assigned_in_body]
+        given += [n for n in names if n not in self.scope.assigned_in_body]
+        line = self.tree.lineno
+        start = tuple(ir.SetTemporary(line, name, name, ir.Parameter(name, line=line)) for name in given)
+        body = self.block(inside, ())
+        with self.refusals.recovering():
+            written = ir.written_arrays(body)
+            if not written and not names and not self.refusals:
+                self.refuse(self.tree, "the loops write no array and return nothing", "assign array elements")
+        self.refusals.raise_if_any()
+        return ir.LoopNest(
+            name=self.tree.name,
+            file=self.source.file,
+            line=line,
+            parameters=self.scope.parameters,
+            setups=tuple(self.setups),
+            loops=(ir.Loop(ir.WHOLE, Affine(0), Affine(1), 1, line),),
+            body=(*start, *body),
+            arrays=tuple(self.arrays),
+            written=written,
+            accumulators=(),
+            returns=names,
+            returns_tuple=returned is not None and isinstance(returned.value, ast.Tuple),
+            symbols=tuple(self.symbols.items()),
+            sweep_depth=0,
+            is_generic=self.source.generic,
+            axis_loops=_local_axes(body),
+        )
+
+    def _returned(self, statement: ast.Return | None) -> tuple[str, ...]:
+        """The scalars that are returned."""
+        value = None if statement is None else statement.value
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            return ()
+        names = names_of(value)
+        if not names:
+            self.refusals.note(
+                value.lineno, f"return of {self.source.text(value)}", "loops leave scalars, by their names"
+            )
+        return names
 
 
 def _local_axes(body: Sequence[ir.Statement]) -> dict[str, tuple[str | None, ...]]:

@@ -322,6 +322,8 @@ class StatementParser(ExpressionParser):
         match value:
             case _ if operator in ("+", "-"):
                 terms = self.expressions(value)
+            case ast.Constant() | ast.UnaryOp(operand=ast.Constant()) if operator is None:
+                kind, terms = "set", self.expressions(value)
             case ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=right) if left == name:
                 kind, terms = BINARY[type(op)], self.expressions(right)
             case ast.BinOp(left=left_value, op=ast.Add(), right=ast.Name(id=right_name)) if right_name == name:
@@ -333,11 +335,11 @@ class StatementParser(ExpressionParser):
                     terms = self.expressions(*arguments[1:])
                 elif kind in ("max", "min") and len(own) == 1:
                     self.refuse(node, text, f"put the reduction first: {name} = {kind}({name}, …)")
-        if not terms or kind not in ("+", "-", "max", "min"):
+        if not terms or kind not in ("+", "-", "max", "min", "set"):
             self.refuse(
                 node,
                 f"{text} updates {name}, which was set before the loops",
-                f"reductions are {name} = max({name}, x), {name} = min({name}, x) and {name} += x; "
+                f"reductions are {name} = max({name}, x), {name} = min({name}, x), {name} += x and {name} = a number; "
                 "other scalars are set and used within one iteration, under a name that is not set before the loops",
             )
         if kind == "-":

@@ -1,2 +1,2 @@
-"""What is found out about a program, apart from its control flow: on statements and loops here, on memory, effects, messages and
-ranks in folders of their own."""
+"""Analyses of a program beyond its control flow: of statements and loops here; of memory, effects, messages and ranks in
+folders of their own."""

@@ -1,4 +1,4 @@
-"""May two neighbouring statements change places? If not, why."""
+"""Whether two neighbouring statements may be interchanged; if not, which dependence prevents it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lapwing.affine.affine import Condition
 from lapwing.affine.intersection import may_intersect
-from lapwing.affine.sections import Chosen, Condition
+from lapwing.affine.sections import Chosen
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
 from lapwing.overlap.analysis.memory.aliases import Aliases
@@ -17,9 +18,9 @@ from lapwing.overlap.source.spans import Span
 
 @dataclass(frozen=True)
 class Conflict:
-    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown"; of a loop or a procedure that is
-    not divided also "turns", "rounding" (of what they add up), "bounds", "interior" (there is none), "parts" (of a procedure).
-    ``what``: in words. ``name``: the variable.
+    """``kind``: "data", "messages", "order" (of output or hidden state), "control" or "unknown"; for a loop or a procedure that
+    is not split also "iterations" (a loop-carried dependence), "rounding" (of a reduction), "bounds", "interior" (there is
+    none) or "parts" (of a procedure). ``what``: the reason in words. ``name``: the variable.
     """
 
     kind: str
@@ -37,11 +38,11 @@ def conflict(
     context: Condition = (),
     chosen: Chosen | None = (),
 ) -> Conflict | None:
-    """Why ``second`` may not be done before ``first``, which it follows; None if it may.
+    """Why ``second`` may not run before ``first``, which precedes it; None if it may.
 
-    ``private``: keys of variables that neither hands on to the other nor to anyone after (see liveness.py). ``context``: what is
-    known of the terms of both; ``chosen``: the values of some of them, or None: what no part of
-    an array could change is asked for.
+    ``private``: keys of variables that carry no value between the two or past them (see liveness.py). ``context``: conditions
+    on the terms of both; ``chosen``: the values of some of them, or None to ask only for conflicts that no choice of array
+    elements could avoid.
     """
     for effects, other in ((first, second), (second, first)):
         if effects.barrier is not None:
@@ -61,7 +62,7 @@ def conflict(
 
 
 def barrier_advice(barrier: str) -> str:
-    """What to do where nothing may pass ``barrier``, in the words of ``Effects``."""
+    """Advice where ``barrier`` (as in ``Effects``) keeps everything from passing."""
     if barrier.endswith(" calls itself"):
         return "nothing: what a procedure that calls itself does is not followed"
     if " begins or ends MPI" in barrier:
@@ -83,8 +84,8 @@ def data_conflict(
     context: Condition = (),
     chosen: Chosen | None = (),
 ) -> Conflict | None:
-    """Why the two may not change places as far as memory goes; None if they may."""
-    for one, two in _meeting(first, second, aliases, context, chosen):
+    """The memory dependence that prevents interchanging the two; None if there is none."""
+    for one, two in _overlapping(first, second, aliases, context, chosen):
         name = two.symbol or one.symbol
         if (
             one.symbol is not None
@@ -103,17 +104,19 @@ def data_conflict(
     return None
 
 
-def _meeting(
+def _overlapping(
     first: Effects, second: Effects, aliases: Aliases, context: Condition, chosen: Chosen | None
 ) -> Iterable[tuple[Access, Access]]:
     for one in first.accesses:
         for two in second.near(one):
-            if (one.writes or two.writes) and meet(one, two, aliases, context, chosen):
+            if (one.writes or two.writes) and may_overlap(one, two, aliases, context, chosen):
                 yield one, two
 
 
-def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), chosen: Chosen | None = ()) -> bool:
-    """Whether two accesses may touch the same memory."""
+def may_overlap(
+    one: Access, two: Access, aliases: Aliases, context: Condition = (), chosen: Chosen | None = ()
+) -> bool:
+    """Whether two accesses may overlap in memory."""
     if one.symbol is not None and two.symbol is not None:
         if one.symbol == two.symbol and one.through == two.through:
             if one.section is None or two.section is None or one.anchor != two.anchor:
@@ -121,7 +124,7 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), ch
             return chosen is not None and may_intersect(one.section, two.section, context, chosen)
         if one.own_key is not None and two.own_key is not None and one.own_key != two.own_key:
             return False
-        if one.through and two.through and aliases.are_distinct(one.symbol, two.symbol, later=one.stale or two.stale):
+        if one.through and two.through and aliases.never_alias(one.symbol, two.symbol, later=one.stale or two.stale):
             return False
     return any(aliases.may_alias(a, b) for a in one.memory for b in two.memory)
 
@@ -130,7 +133,7 @@ def meet(one: Access, two: Access, aliases: Aliases, context: Condition = (), ch
 
 
 def message_conflict(first: Effects, second: Effects) -> Conflict | None:
-    """Why the two may not change places as far as messages go; None if they may."""
+    """Why the order of messages prevents interchanging the two; None if it does not."""
     for one in first.operations:
         for two in second.operations:
             reason = _in_order(one, two)
@@ -141,14 +144,14 @@ def message_conflict(first: Effects, second: Effects) -> Conflict | None:
 
 
 def _differ(a: str | None, b: str | None) -> bool:
-    """Two canonical texts that are certainly different values: two different numbers, or names of MPI's own."""
+    """Whether two canonical texts certainly denote different values: two different numbers, or two of MPI's constants."""
     if a is None or b is None or a == b:
         return False
     return _is_number(a) and _is_number(b)
 
 
 def _is_number(text: str) -> bool:
-    """Numbers below zero may be wildcards."""
+    """Negative numbers are excluded: they may be wildcards."""
     return text.strip("[]()").isdigit()
 
 
@@ -160,25 +163,25 @@ def _in_order(one: MessageOperation, two: MessageOperation) -> str | None:
     if mpi.Kind.PROBE in (a.kind, b.kind) or mpi.Kind.PERSISTENT in (a.kind, b.kind):
         return "a probe or a persistent request stands between"
     if mpi.Kind.SENDRECV in (a.kind, b.kind) and a.kind in _POINT and b.kind in _POINT:
-        # Of what a sendrecv does the operation names the send alone.
+        # Of an MPI_Sendrecv the operation describes only the send.
         apart = _differ_constants(one.communicator, two.communicator)
         return None if apart else f"{a.name} and {b.name} may match the same messages"
-    if two.in_turn and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.in_turn):
+    if two.ordered and (a.blocking or a.kind is mpi.Kind.COMPLETION or one.ordered):
         return "some call takes messages from anyone, or asks what has come: what is sent sooner might be taken for another"
     if a.collective and b.collective:
         if _differ_constants(one.communicator, two.communicator):
             return None
         return "collective calls keep their order"
     if a.kind is b.kind and a.kind in (mpi.Kind.SEND, mpi.Kind.RECV):
-        return None if _apart(one, two) else "messages between the same ranks with the same tag keep their order"
-    # What may wait for others must not come before what others wait for.
+        return None if _never_match(one, two) else "messages between the same ranks with the same tag keep their order"
+    # An operation that may wait for other ranks must not precede one that they wait for.
     if b.blocking and b.kind in _WAITING and a.kind is not mpi.Kind.COMPLETION:
         return f"{b.name} may wait for what {a.name} sends"
     return None
 
 
-def _apart(one: MessageOperation, two: MessageOperation) -> bool:
-    """Certainly on different communicators, tags, or (numbers) peers."""
+def _never_match(one: MessageOperation, two: MessageOperation) -> bool:
+    """Whether the two certainly differ in communicator, tag or (numeric) peer."""
     return (
         _differ(one.tag, two.tag)
         or _differ(one.peer, two.peer)
@@ -187,7 +190,8 @@ def _apart(one: MessageOperation, two: MessageOperation) -> bool:
 
 
 def _differ_constants(a: str | None, b: str | None) -> bool:
-    """MPI_COMM_WORLD against MPI_COMM_SELF; two variables may hold the same communicator."""
+    """Whether both are different constants, such as MPI_COMM_WORLD and MPI_COMM_SELF; two variables may hold the same
+    communicator."""
     return a is not None and b is not None and a != b and a.startswith("'") and b.startswith("'")
 
 

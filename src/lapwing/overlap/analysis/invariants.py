@@ -1,6 +1,6 @@
-"""C's local variables and arguments that have one value as long as a call of their procedure lasts.
+"""C's local variables and arguments that are invariant during a call of their procedure.
 
-``int ld = ny + 2;`` says what ``u[i * ld + j]`` is in every loop, wherever an analysis begins to look.
+``int ld = ny + 2;`` then explains ``u[i * ld + j]`` in every loop, wherever an analysis starts.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Sequence, Set
 from lapwing.overlap.ir.expressions import Cast, Expression, Name, Number, Operation, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Declare, Jump, Statement, definitions, is_unread
+from lapwing.overlap.languages.registry import language_of_procedure
 
 _ARITHMETIC = frozenset({"+", "-", "*", "neg"})
 
 
 def invariants(program: Program) -> dict[str, Expression | None]:
-    """By their keys: the value, where it is given in a declaration and made by arithmetic of others of them; else None."""
+    """By their keys: the value, where a declaration computes it from other invariants; else None."""
     found: dict[str, Expression | None] = {}
     for procedure in program.procedures.values():
-        if program.sources[procedure.source].language != "fortran":
+        if not language_of_procedure(program, procedure).declares_on_entry:
             found |= _of_procedure(procedure)
     return found
 
@@ -51,7 +52,7 @@ def _of_procedure(procedure: Procedure) -> dict[str, Expression | None]:
 
 
 def _last_written(statements: Sequence[Statement]) -> dict[str, int]:
-    """Which of the statements is the last that writes a variable."""
+    """The number of the last statement that writes each variable."""
     return {
         symbol.key: number
         for number, statement in enumerate(statements)
@@ -62,7 +63,7 @@ def _last_written(statements: Sequence[Statement]) -> dict[str, int]:
 
 
 def _is_followed(symbol: Symbol) -> bool:
-    """Whether only statements that name the variable can write it."""
+    """Whether the variable can be written only by statements that name it."""
     whole = symbol.type.base == "integer" and symbol.dimensions is None and not symbol.pointer
     return whole and not (symbol.target or symbol.volatile or symbol.overlay)
 

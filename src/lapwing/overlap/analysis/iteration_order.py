@@ -1,7 +1,7 @@
-"""May turns of a loop change places?
+"""Whether a loop carries a dependence, or its iterations may be reordered.
 
-Obligation. What one turn does conflicts with nothing that another does, where arrays and scalars that every turn writes before it
-reads, and that nobody needs afterwards, do not count; nor do scalars that turns accumulate in whatever order (reductions.py).
+Obligation: no iteration conflicts with another. Privatisable arrays and scalars (those that every iteration writes before it
+reads, and that are dead after the loop) do not count; nor do reductions, whose order does not matter (reductions.py).
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lapwing.affine.affine import Affine, Condition
 from lapwing.affine.intersection import covers
-from lapwing.affine.sections import Condition, Linear, Section
+from lapwing.affine.sections import Section
 from lapwing.overlap.analysis.dependence import conflict
 from lapwing.overlap.analysis.effects.effects import Effects
 from lapwing.overlap.analysis.effects.value_numbering import Terms
@@ -33,20 +34,19 @@ def carries_no_dependence(
     backwards: bool = False,
     accumulated: frozenset[str] = frozenset(),
 ) -> bool:
-    """Whether ``ones`` of one turn conflict with ``others`` of another turn (``backwards``: of a later turn) in nothing.
+    """Whether ``ones`` of one iteration never conflict with ``others`` of another (``backwards``: of a later one).
 
-    ``body``: what a turn does, all of them in order. ``accumulated``: keys of scalars of which the order does not matter.
+    ``body``: all statements of an iteration, in order. ``accumulated``: keys of reduction scalars, whose order does not matter.
     """
     terms = analysis.terms
     here = terms.of_variable(loop.variable)
     there = f"{here}_there"
-    by_statement = dict(zip(map(id, body), analysis.walk(body, procedure), strict=True))
+    by_statement = dict(zip(map(id, body), analysis.effects_of(body, procedure), strict=True))
     private = _private(analysis, loop, procedure) | accumulated
-    a, b = Linear.term(here), Linear.term(there)
+    a, b = Affine.of(here), Affine.of(there)
     varying = analysis.written(loop.body, procedure)[0] | {loop.variable.key}
-    one = Linear.number(1)
-    later: Condition = (((b.plus(a, -1).plus(one, -1), ">="),),)
-    earlier: Condition = (((a.plus(b, -1).plus(one, -1), ">="),),)
+    later: Condition = (((b - a - 1, ">="),),)
+    earlier: Condition = (((a - b - 1, ">="),),)
     context: Condition = (*later, *earlier)
     if backwards and isinstance(loop.step, Number):
         context = later if loop.step.value > 0 else earlier
@@ -59,25 +59,23 @@ def carries_no_dependence(
 
 
 def _renamed(effects: Effects, terms: Terms, varying: frozenset[str]) -> Effects:
-    """The same of another turn: what depends on these variables may be worth something else there."""
+    """The same effects in another iteration, where whatever depends on these variables may differ."""
 
     def elsewhere(section: Section) -> Section:
-        names = (n for n in section.names() if terms.origin.get(n, frozenset()) & varying)
-        return section.without_lookups(varying).substitute({n: Linear.term(f"{n}_there") for n in names})
+        names = (n for n in section.names if terms.origin.get(n, frozenset()) & varying)
+        return section.without_lookups(varying).substitute({n: Affine.of(f"{n}_there") for n in names})
 
-    def turned(access: Access) -> Access:
-        anchored = access.anchor.linears() if access.anchor is not None else ()
-        if access.section is None or any(
-            terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names()
-        ):
+    def in_other_iteration(access: Access) -> Access:
+        anchored = access.anchor.forms() if access.anchor is not None else ()
+        if access.section is None or any(terms.origin.get(n, frozenset()) & varying for e in anchored for n in e.names):
             return replace(access, section=None, anchor=None)
         return replace(access, section=elsewhere(access.section))
 
-    return replace(effects, accesses=tuple(turned(a) for a in effects.accesses))
+    return replace(effects, accesses=tuple(in_other_iteration(a) for a in effects.accesses))
 
 
 def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
-    """Variables that every turn writes before it reads them, and whose last values nobody needs."""
+    """Privatisable variables: written in every iteration before they are read, and dead after the loop."""
     liveness = analysis.liveness(procedure)
     if liveness.everything:
         return counters(liveness, procedure)
@@ -99,12 +97,12 @@ def _private(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[
 
 
 def _exposed_in_order(liveness: Liveness, body: Block) -> frozenset[str]:
-    """Scalars a turn may read before it writes them."""
+    """Scalars with upward-exposed reads in an iteration."""
     return liveness.exposed(Compound(body, span=body.span))
 
 
 def _only_in(loop: Loop, procedure: Procedure, symbol: Symbol) -> bool:
-    """Whether nothing outside the loop names the variable."""
+    """Whether the variable is named only in the loop."""
     inside = {id(s) for s in loop.walk()}
     return not any(_names(s, symbol) for s in procedure.body.walk() if id(s) not in inside)
 
@@ -114,14 +112,14 @@ def _names(statement: Statement, symbol: Symbol) -> bool:
 
 
 def written_first(analysis: Analysis, block: Block, procedure: Procedure, symbol: Symbol) -> bool:
-    """Whether every element that the block reads was written, in the same list of statements, before."""
-    touching = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
-    if len(touching) == 1 and not _names(touching[0], symbol):
-        match touching[0]:
+    """Whether every element that the block reads was written before, in the same statement list."""
+    referenced = [s for s in block.statements if any(_names(i, symbol) for i in s.walk())]
+    if len(referenced) == 1 and not _names(referenced[0], symbol):
+        match referenced[0]:
             case Loop(body=inner) | If(then=inner, otherwise=None):
                 return written_first(analysis, inner, procedure, symbol)
     written: list[Section] = []
-    for effects in analysis.walk(block.statements, procedure):
+    for effects in analysis.effects_of(block.statements, procedure):
         mine = [a for a in effects.accesses if a.symbol == symbol]
         for access in mine:
             if not access.writes and (access.section is None or not any(covers(w, access.section) for w in written)):

@@ -1,8 +1,8 @@
-"""Which local variables a statement needs from before, and which are still needed after it.
+"""Liveness: which local variables are live before and after a statement.
 
-Only local scalars and arrays whose address nobody has are followed; everything else is always needed. A procedure with goto,
-or jumps out of several loops, is not followed at all: everything is needed everywhere. In a contained procedure those of its
-host are followed, too: they are needed at its end, and by whatever it calls that is not known.
+Only local scalars and arrays whose address is not taken are tracked; everything else is always live. In a procedure with goto,
+or jumps out of several loops, everything is live everywhere. In a contained procedure the host's variables are tracked, too:
+they are live at its end, and at every unknown call.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ EffectsOf = Callable[[Statement], Effects]
 
 
 class Liveness:
-    """``effects``: of a statement by itself (sections do not matter). ``shared``: variables that others know by name, too.
-    ``counting``: of a host's variables those that only count loops, in all procedures that name them."""
+    """``effects``: of a statement by itself (sections do not matter). ``shared``: variables that other procedures can name.
+    ``counting``: the host's variables that are only loop counters, in all procedures that name them."""
 
     def __init__(self, procedure: Procedure, effects: EffectsOf, shared: Keys, counting: Keys = frozenset()) -> None:
         self._effects = effects
@@ -52,7 +52,7 @@ class Liveness:
         self._after: dict[int, Keys] = {}
         self._after_place: dict[tuple[int, int], Keys] = {}
         self._exposed: dict[int, Keys] = {}
-        self._kept: list[Statement] = []  # their ids are not given to others
+        self._kept: list[Statement] = []  # keeps their ids from being reused
         self.everything = any(
             (isinstance(s, Jump) and s.to is not None) or isinstance(s, Opaque) for s in procedure.body.walk()
         )
@@ -62,33 +62,35 @@ class Liveness:
             self._block(procedure.body, self._exit)
 
     def after(self, statement: Statement) -> Keys | None:
-        """Followed variables whose values may be needed after the statement (or what it was made from); None: all of them."""
+        """The tracked variables that may be live after the statement (or what it was made from); None: all of them."""
         if self.everything:
             return None
         return self._after.get(id(statement), self._after_place.get((statement.span.start, statement.span.end)))
 
     def exposed(self, statement: Statement) -> Keys:
-        """Followed variables the statement may read before it writes them."""
+        """The tracked variables that the statement may read before it writes them."""
         if id(statement) not in self._exposed:
             self._exposed[id(statement)] = self._before(statement, frozenset())
             self._kept.append(statement)
         return self._exposed[id(statement)]
 
-    def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+    def _block(self, block: Block, after: Keys, breaks: Keys = frozenset(), continues: Keys = frozenset()) -> Keys:
         for statement in reversed(block.statements):
             self._after[id(statement)] = self._after.get(id(statement), frozenset()) | after
             self._kept.append(statement)
             if statement.span.source >= 0:
                 place = (statement.span.start, statement.span.end)
                 self._after_place[place] = self._after_place.get(place, frozenset()) | after
-            after = self._before(statement, after, breaks, turns)
+            after = self._before(statement, after, breaks, continues)
         return after
 
-    def _before(self, statement: Statement, after: Keys, breaks: Keys = frozenset(), turns: Keys = frozenset()) -> Keys:
+    def _before(
+        self, statement: Statement, after: Keys, breaks: Keys = frozenset(), continues: Keys = frozenset()
+    ) -> Keys:
         match statement:
             case If(then=then, otherwise=otherwise):
-                one = self._block(then, after, breaks, turns)
-                two = after if otherwise is None else self._block(otherwise, after, breaks, turns)
+                one = self._block(then, after, breaks, continues)
+                two = after if otherwise is None else self._block(otherwise, after, breaks, continues)
                 return one | two | self._read_by(statement)
             case Loop(variable=variable, body=body):
                 inner = after
@@ -107,22 +109,24 @@ class Liveness:
                         return inner
                     inner |= before
             case Select(cases=cases):
-                return after.union(*(self._block(c, after, breaks, turns) for c in cases)) | self._read_by(statement)
+                return after.union(*(self._block(c, after, breaks, continues) for c in cases)) | self._read_by(
+                    statement
+                )
             case Compound(body=body):
-                return self._block(body, after, breaks, turns)
+                return self._block(body, after, breaks, continues)
             case Jump(kind="return" | "stop"):
                 return (self._exit if not self.everything else self.followed) | self._read_by(statement)
             case Jump(kind="break"):
                 return breaks
             case Jump(kind="continue"):
-                return turns
+                return continues
         effects = self._effects(statement)
-        # An assignment reads before it writes; so, for safety, does everything else.
+        # An assignment reads before it writes; everything else is conservatively taken to do so, too.
         return (after - effects.set_keys) | self._reads(effects, statement)
 
     def _reads(self, effects: Effects, statement: Statement) -> Keys:
         if effects.barrier is not None:
-            # Whatever it does, it reaches variables whose address nobody has only by their names.
+            # Whatever it does, it can access variables without a taken address only by their names.
             unread = any(isinstance(e, Unread) for e in statement.every_expression())
             if unread or not isinstance(statement, Call | Evaluate | Assign):
                 return self.followed
@@ -130,13 +134,13 @@ class Liveness:
         return named | effects.read_keys & self.followed
 
     def _read_by(self, statement: Statement) -> Keys:
-        """What the statement's own expressions, not its blocks, read."""
+        """The variables read by the statement's own expressions, not by its blocks."""
         symbols = {e.symbol.key for e in statement.every_expression() if isinstance(e, Name)}
         return frozenset(symbols) & self.followed
 
 
 def only_counted(bodies: Iterable[Block]) -> Keys:
-    """Variables that only count loops: nobody reads them but in a loop that counts with them, whatever jumps there are."""
+    """Variables that are only loop counters: read nowhere but in a loop that counts with them, whatever jumps there are."""
     counted: set[str] = set()
     elsewhere: set[str] = set()
     unread = False
@@ -146,7 +150,7 @@ def only_counted(bodies: Iterable[Block]) -> Keys:
         for statement in block.statements:
             unread = unread or isinstance(statement, Opaque)
             if statement.label is not None:
-                elsewhere.update(counting)  # someone may jump into the loop
+                elsewhere.update(counting)  # a jump may enter the loop
             inner = counting
             if isinstance(statement, Loop):
                 counted.add(statement.variable.key)

@@ -1,4 +1,4 @@
-"""A program with what the analyses found out about it: effects of statements and summaries of procedures."""
+"""A program with the results of its analyses: effects of statements, summaries of procedures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.callee import Asked, Called
 from lapwing.overlap.analysis.effects.coalescing import in_boxes
@@ -37,12 +38,12 @@ from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import called_in, done_on_entry, shaping
 from lapwing.overlap.ir.split_phase import SplitPhaseOperation
 from lapwing.overlap.ir.statements import Assign, Block, Call, Loop, Statement
-from lapwing.overlap.languages.c.own_names import OwnNames
-from lapwing.overlap.source.spelling import spellings
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.languages.spelling import spellings
 
 _MANY_ACCESSES = 200  # of one procedure's summary; beyond it, sections that differ in numbers alone are merged
 _MOST_ACCESSES = 500  # beyond it, sections of a variable are merged into the whole
-# Calls whose results tell whether something has come or is complete, or what came first.
+# Calls that report whether a message has arrived or is complete, or which came first.
 _ASKING = frozenset(
     """MPI_IPROBE MPI_IMPROBE MPI_TEST MPI_TESTALL MPI_TESTANY MPI_TESTSOME MPI_WAITANY MPI_WAITSOME MPI_PARRIVED MPI_CANCEL
     MPI_REQUEST_GET_STATUS MPI_REQUEST_GET_STATUS_ALL MPI_REQUEST_GET_STATUS_ANY MPI_REQUEST_GET_STATUS_SOME""".split()
@@ -50,66 +51,69 @@ _ASKING = frozenset(
 
 
 @dataclass(frozen=True)
-class _Started:
+class _NonblockingCall:
     requests: frozenset[Memory]
     buffers: tuple[tuple[frozenset[Memory], bool], ...]  # with whether MPI writes them
 
 
 @dataclass
-class Walked:
-    """A list of statements that was walked, in a tree of all such lists: motions try many that differ at their ends only.
+class Prefix:
+    """An analysed prefix of a statement list, in a trie of all such lists: transformations try many that differ only at their
+    ends.
 
-    ``effects``: of its last one, ``statement``. ``values``: after it. ``steps``: by the id of the statement that follows.
+    ``effects``: of its last statement, ``statement``. ``values``: the environment after it. ``steps``: by the id of the next
+    statement.
     """
 
     effects: Effects
     values: Environment
-    statement: Statement | None = None  # kept, so that its id is not given to another
-    steps: dict[int, Walked] = field(default_factory=dict)
+    statement: Statement | None = None  # keeps its id from being reused
+    steps: dict[int, Prefix] = field(default_factory=dict)
 
 
 class Analysis:
-    """A program with what the analyses of this package found out about it."""
+    """A program with the results of this package's analyses, computed on demand."""
 
     def __init__(self, program: Program, *, reassociates: bool = False) -> None:
         self.program = program
-        self.reassociates = reassociates  # sums of floating-point numbers may be rounded otherwise
+        self.reassociates = reassociates  # floating-point reductions may be reassociated
         self.graph = CallGraph.of(program)
         self.aliases = Aliases.of(program, self.graph)
         self.terms = Terms()
-        self.terms.unchanging = invariants(program)
+        self.terms.invariants = invariants(program)
         self.terms.memory_of = self._memory_of_member
         self.terms.redefined = frozenset(p.name.lower() for p in program.procedures.values())
         self._summaries: dict[str, Effects] = {}
+        self._names_itself: dict[str, Callable[[Procedure], bool]] = {}
         self._open: set[str] = set()
         self._written: dict[int, tuple[Block, frozenset[str], bool, str]] = {}  # the last is the procedure, as in:
         self._plain: dict[int, tuple[Statement, Effects, str]] = {}
         self._nests: dict[int, tuple[Loop, bool]] = {}
         self._liveness: dict[int, tuple[Block, Liveness]] = {}
-        self._walks: dict[str, Walked] = {}
+        self._prefixes: dict[str, Prefix] = {}
         self._scalars: dict[tuple[int, bool], Access] = {}
-        self._started: tuple[_Started, ...] | None = None
+        self._nonblocking_calls: tuple[_NonblockingCall, ...] | None = None
         self._origins: dict[str, Procedure] = {}
-        self._remembered = program.procedures  # what was not forgotten since
+        self._remembered = program.procedures  # those still valid
         self._read = program
         self._shared: dict[str, frozenset[str]] = {}  # by procedure
         self._counting: dict[str, frozenset[str]] = {}  # by host
-        self._statements_read: dict[str, frozenset[int]] = {}  # by procedure, their ids
-        self.calls: dict[Hashable, tuple[Effects, Sequence[Expression], Called]] = {}  # see bindings.called
+        self._statements_read: dict[str, frozenset[int]] = {}  # the statements' ids, by procedure
+        self.calls: dict[Hashable, tuple[Effects, Sequence[Expression], Called]] = {}  # see actual_formal.call_effects
         self._asked: dict[tuple[int, int], tuple[Effects, Sequence[Expression], Asked]] = {}
-        self._first: dict[str, tuple[Statement, ...]] = {}  # what procedures do on entry
-        self._on_entry: dict[int, tuple[Expression, Linear | None]] = {}
+        self._first: dict[str, tuple[Statement, ...]] = {}  # what procedures execute on entry
+        self._on_entry: dict[int, tuple[Expression, Affine | None]] = {}
         self._names: dict[int, tuple[Expression, frozenset[str]]] = {}
-        self._members: dict[Expression, frozenset[str] | None] = {}  # by what they are members of
+        self._members: dict[Expression, frozenset[str] | None] = {}  # by the expressions they are members of
 
-    def walk(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
-        """The effects of each statement, comparable among each other: in terms of values before the first."""
-        return [effects for effects, _ in self.walk_with_values(statements, procedure)]
+    def effects_of(self, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
+        """The effects of each statement of a list, comparable with each other: in terms of values before the first."""
+        return [effects for effects, _ in self.effects_with_values(statements, procedure)]
 
-    def walk_with_values(
+    def effects_with_values(
         self, statements: Sequence[Statement], procedure: Procedure
     ) -> list[tuple[Effects, Environment]]:
-        """The same, with what variables are worth before each statement."""
+        """The same, with the environment before each statement."""
         place = self.beginning(procedure)
         found = []
         for statement in statements:
@@ -117,16 +121,16 @@ class Analysis:
             found.append((place.effects, before.values))
         return found
 
-    def beginning(self, procedure: Procedure) -> Walked:
-        """Before the first statement of any list of the procedure."""
-        return self._walks.setdefault(procedure.key, Walked(Effects(), Environment(self.terms)))
+    def beginning(self, procedure: Procedure) -> Prefix:
+        """The empty prefix: before the first statement of any list of the procedure."""
+        return self._prefixes.setdefault(procedure.key, Prefix(Effects(), Environment(self.terms)))
 
-    def step(self, place: Walked, statement: Statement, procedure: Procedure) -> Walked:
-        """One statement further. Remembered."""
+    def step(self, place: Prefix, statement: Statement, procedure: Procedure) -> Prefix:
+        """The prefix extended by one statement. Memoised."""
         step = place.steps.get(id(statement))
         if step is None:
             walker = Transfer(self, procedure, place.values.copy())
-            step = Walked(walker.statement(statement), walker.environment, statement)
+            step = Prefix(walker.statement(statement), walker.environment, statement)
             place.steps[id(statement)] = step
         return step
 
@@ -135,7 +139,7 @@ class Analysis:
         return self._may_communicate(statement, procedure) and bool(self.plain(statement, procedure).operations)
 
     def _may_communicate(self, statement: Statement, procedure: Procedure) -> bool:
-        """The same by names alone: most statements do not."""
+        """A cheap test by names alone: most statements do not."""
         for inner in statement.walk():
             if isinstance(inner, SplitPhaseOperation):
                 return True
@@ -146,8 +150,8 @@ class Analysis:
         return False
 
     def is_nest(self, loop: Loop, procedure: Procedure) -> bool:
-        """Whether nothing but assignments stands in the loop and those in it, and no procedure of the program is called:
-        whatever variables are worth, it touches the same ones. Remembered."""
+        """Whether the loop and those in it hold nothing but assignments, and call no procedure of the program: it then accesses
+        the same variables whatever their values are. Memoised."""
         entry = self._nests.get(id(loop))
         if entry is None:
             statements = [*loop.walk()]
@@ -156,7 +160,7 @@ class Analysis:
                 all(isinstance(s, Loop | Assign) for s in statements)
                 and not any(
                     isinstance(e, Assignment | Unread)
-                    or (isinstance(e, Invocation) and self.graph.resolve(e.name, procedure)[0] is not Target.KNOWN)
+                    or (isinstance(e, Invocation) and self.graph.resolve(e.name, procedure)[0] is not Target.LIBRARY)
                     for s in statements
                     for e in s.every_expression()
                 ),
@@ -165,7 +169,7 @@ class Analysis:
         return entry[1]
 
     def liveness(self, procedure: Procedure) -> Liveness:
-        """Which local variables the procedure's statements need. Remembered."""
+        """The liveness of the procedure's local variables. Memoised."""
         entry = self._liveness.get(id(procedure.body))
         if entry is None:
             shared, counting = self.shared(procedure), self.counting(procedure)
@@ -174,12 +178,12 @@ class Analysis:
         return entry[1]
 
     def after(self, values: Environment, statements: Sequence[Statement], procedure: Procedure) -> list[Effects]:
-        """The effects of statements that follow where these values hold, comparable with those of what came before."""
+        """The effects of statements that start from these values, comparable with those of the statements before."""
         walker = Transfer(self, procedure, values.copy())
         return [walker.statement(statement) for statement in statements]
 
     def plain(self, statement: Statement, procedure: Procedure) -> Effects:
-        """The effects of one statement by itself, without sections: which variables, for certain or not. Remembered."""
+        """The effects of one statement by itself, without sections: which variables, certainly or possibly. Memoised."""
         entry = self._plain.get(id(statement))
         if entry is None:
             walker = Transfer(self, procedure, Environment(self.terms, lost=True), sectionless=True)
@@ -188,44 +192,44 @@ class Analysis:
         return entry[1]
 
     def summary(self, procedure: Procedure) -> Effects:
-        """What a call of the procedure does, in terms of its arguments and globals. Its own variables are left out."""
+        """The summary of a procedure: the effects of a call in terms of arguments and globals, without its own variables."""
         if procedure.key in self._open:
             return Effects(barrier=f"{procedure.name} calls itself", where=procedure.span)
         if procedure.key not in self._summaries:
             self._open.add(procedure.key)
-            walked = together(
-                [*self._entered(procedure), *in_sequence(self.walk(procedure.body.statements, procedure))]
+            prefix = together(
+                [*self._entered(procedure), *in_sequence(self.effects_of(procedure.body.statements, procedure))]
             )
             self._open.discard(procedure.key)
-            self._summaries[procedure.key] = _outside(walked, self.origin(procedure))
+            self._summaries[procedure.key] = _outside(prefix, self.origin(procedure))
         return self._summaries[procedure.key]
 
     def _entered(self, procedure: Procedure) -> list[Effects]:
-        """What a call of the procedure, or of a part of one, does before its first statement."""
+        """The effects of a call of the procedure, or of a part of one, before its first statement."""
         origin = self.origin(procedure)
         if origin.key not in self._first:
-            fortran = self.program.sources[origin.source].language == "fortran"
-            self._first[origin.key] = done_on_entry(origin) if fortran else ()
-        return self.walk(self._first[origin.key], procedure)
+            on_entry = language_of_procedure(self.program, origin).declares_on_entry
+            self._first[origin.key] = done_on_entry(origin) if on_entry else ()
+        return self.effects_of(self._first[origin.key], procedure)
 
     def scalar(self, symbol: Symbol, *, writes: bool) -> Access:
-        """A scalar in memory of its own is read or written. Remembered, as most accesses are such."""
+        """An access to a scalar with memory of its own. Memoised, as most accesses are of this kind."""
         access = self._scalars.get((id(symbol), writes))
         if access is None:
             access = Access(symbol, None, writes, writes, False, frozenset({Memory(symbol.key, symbol)}))
-            hash(access)  # all copies have it then
+            hash(access)  # so that all copies have it
             self._scalars[id(symbol), writes] = access
         return access
 
     def memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
-        """All memory an MPI call's argument may be, the callers' that a dummy argument stands for included."""
-        if self.program.sources[procedure.source].language != "fortran":
+        """All memory that an MPI call's argument may denote, including the callers' memory behind a dummy argument."""
+        if not language_of_procedure(self.program, procedure).by_reference:
             return self.aliases.pointees(argument, self.origin(procedure))
         return self.aliases.everywhere(self.aliases.objects(argument, self.origin(procedure)))
 
     def beyond(self, buffer: mpi.Buffer, arguments: Sequence[Expression]) -> frozenset[Memory]:
-        """Memory that a buffer may reach besides that of its argument: by addresses in its type, or, in Fortran, where a variable
-        of a COMMON block stands for those that follow it, too."""
+        """Memory that a buffer may extend to beyond its argument: through addresses in its datatype or, in Fortran, where a
+        variable of a COMMON block stands for those behind it, too."""
         if max(buffer.argument, buffer.type) >= len(arguments):
             return frozenset()
         found: set[Memory] = set()
@@ -241,10 +245,10 @@ class Analysis:
         return frozenset(found)
 
     def _memory_of_member(self, member: Member) -> frozenset[str] | None:
-        """C: keys of the memory that a member of a struct lies in, and of what may be that; None if it may be any, or changes
-        unseen. Remembered."""
+        """C: keys of the memory that a struct's member lies in, and of what may alias it; None if that may be any memory, or
+        may change unseen. Memoised."""
         if member.base not in self._members:
-            memory = self.aliases.objects(member, self._any_in_c)
+            memory = self.aliases.objects(member, self._any_with_addresses)
             symbols = [m.symbol for m in memory if m.symbol is not None]
             hidden = any(s.volatile or s.overlay is not None for s in symbols)
             lost = any(m.symbol is None and m.heap is None for m in memory)
@@ -253,25 +257,24 @@ class Analysis:
         return self._members[member.base]
 
     @cached_property
-    def _any_in_c(self) -> Procedure:
-        """Members that have a type are C's."""
-        c = (p for p in self._read.procedures.values() if self._read.sources[p.source].language != "fortran")
-        return next(c)
+    def _any_with_addresses(self) -> Procedure:
+        """Only members in a language with addresses have a type."""
+        return next(p for p in self._read.procedures.values() if language_of_procedure(self._read, p).has_addresses)
 
     @cached_property
     def _keeps_addresses(self) -> bool:
-        """Whether the program asks for addresses, as it must for types that lead from one variable to another."""
+        """Whether the program takes MPI addresses, as it must for datatypes that span several variables."""
         return self._calls_any({"MPI_GET_ADDRESS", "MPI_ADDRESS"})
 
     @cached_property
     def has_key_values(self) -> bool:
-        """Whether the program gives MPI procedures to be called when attributes change."""
+        """Whether the program registers callbacks that MPI calls when attributes change."""
         return self._calls_any(
             {f"MPI_{kind}_CREATE_KEYVAL" for kind in ("COMM", "TYPE", "WIN")} | {"MPI_KEYVAL_CREATE"}
         )
 
     def _names_any(self, names: Set[str]) -> bool:
-        """Whether the program calls any of these, or names one in what is not read."""
+        """Whether the program calls any of these, or names one in text that could not be read."""
         pattern = re.compile(rf"\bP?(?:{'|'.join(names)})\b".encode(), re.IGNORECASE)
         return self._calls_any(names) or any(map(pattern.search, spellings(self._read.sources, self._read.included)))
 
@@ -280,16 +283,16 @@ class Analysis:
 
     @cached_property
     def copies_requests(self) -> bool:
-        """Whether any variable may hold the request that a nonblocking call has put into another."""
+        """Whether any variable may hold a copy of a request."""
         return are_copied(self._read, self.graph, self.aliases, self.memory_of)
 
-    def started(self) -> tuple[_Started, ...]:
-        """Every nonblocking call of the program, with its request's and its buffers' memory."""
-        if self._started is None:
-            self._started = tuple(self._find_started())
-        return self._started
+    def nonblocking_calls(self) -> tuple[_NonblockingCall, ...]:
+        """Every nonblocking call of the program, with the memory of its request and its buffers."""
+        if self._nonblocking_calls is None:
+            self._nonblocking_calls = tuple(self._find_nonblocking_calls())
+        return self._nonblocking_calls
 
-    def _find_started(self) -> Iterable[_Started]:
+    def _find_nonblocking_calls(self) -> Iterable[_NonblockingCall]:
         for procedure in self.program.procedures.values():
             for statement in procedure.body.walk():
                 if not isinstance(statement, Call) or statement.name is None or not mpi.is_mpi_name(statement.name):
@@ -299,7 +302,7 @@ class Analysis:
                 if call is None or place is None or call.blocking or not call.buffers:
                     continue
                 if place >= len(statement.arguments):
-                    yield self._started_by_keyword(statement, procedure)
+                    yield self._nonblocking_by_keyword(statement, procedure)
                     continue
                 buffers = tuple(
                     (
@@ -310,57 +313,61 @@ class Analysis:
                     for b in call.buffers
                     if b.argument < len(statement.arguments)
                 )
-                yield _Started(self.memory_of(statement.arguments[place], procedure), buffers)
+                yield _NonblockingCall(self.memory_of(statement.arguments[place], procedure), buffers)
 
-    def _started_by_keyword(self, call: Call, procedure: Procedure) -> _Started:
-        """A call whose request, and perhaps its buffer, has a keyword: any of its arguments may be the buffer."""
+    def _nonblocking_by_keyword(self, call: Call, procedure: Procedure) -> _NonblockingCall:
+        """A call that passes its request, and perhaps its buffer, by keyword: any argument may be the buffer."""
         arguments = (*call.arguments, *(value for _, value in call.keywords))
-        return _Started(frozenset({ANYTHING}), tuple((self.memory_of(a, procedure), True) for a in arguments))
+        return _NonblockingCall(frozenset({ANYTHING}), tuple((self.memory_of(a, procedure), True) for a in arguments))
 
     @cached_property
     def wildcards(self) -> Wildcards:
-        """Of the program as it was read."""
+        """The wildcards of the program as it was read."""
         return Wildcards(self._read, self.graph)
 
     @cached_property
     def rank_counts(self) -> frozenset[Symbol]:
-        """Variables that hold how many ranks there are."""
+        """Variables that hold the number of ranks."""
         sites = (site for found in self.graph.sites.values() for site in found)
         calls = (site.call for site in sites if (site.name or "").upper() == "MPI_COMM_SIZE")
         return frozenset(e.symbol for call in calls for a in call.arguments for e in a.walk() if isinstance(e, Name))
 
     @cached_property
     def has_synchronous_sends(self) -> bool:
-        """Whether any send of the program is over only when its receive has begun."""
+        """Whether any send of the program completes only once its receive has started."""
         return self._names_any({"MPI_SSEND", "MPI_ISSEND", "MPI_SSEND_INIT"})
 
     @cached_property
     def shows_order(self) -> bool:
-        """Whether the program may see what was sent first: it receives from anyone, or asks what has come or is complete."""
+        """Whether the program may observe the order of sends: it receives from any source, or asks what has arrived or is
+        complete."""
         return self.wildcards.any or self._names_any(_ASKING)
 
-    @cached_property
-    def own_names(self) -> OwnNames:
-        """Of the program as it was read."""
-        return OwnNames(self._read)
+    def names_itself(self, procedure: Procedure) -> bool:
+        """Whether the text of the procedure, as it was read, uses the procedure's own name."""
+        origin = self.origin(procedure)
+        language = language_of_procedure(self._read, origin)
+        if language.linkage not in self._names_itself:
+            self._names_itself[language.linkage] = language.names_itself(self._read)
+        return self._names_itself[language.linkage](origin)
 
     @cached_property
     def disconnects(self) -> bool:
-        """Whether the program ends communicators whose messages must all be complete by then, before it ends MPI."""
+        """Whether the program ends communicators, which completes all their messages, before it finalizes MPI."""
         return self._names_any({"MPI_COMM_DISCONNECT", "MPI_SESSION_FINALIZE"})
 
     @cached_property
     def redirects(self) -> bool:
-        """Whether the program may make files of C's standard streams."""
+        """Whether the program may redirect C's standard streams to files."""
         return self._calls_any({"FREOPEN", "DUP2", "DUP3"})
 
     @cached_property
     def unbuffers(self) -> bool:
-        """Whether the program changes how streams are buffered: what it writes may be in the file at once."""
+        """Whether the program changes the buffering of streams: what it writes may be in the file at once."""
         return self._calls_any({"SETBUF", "SETVBUF", "SETBUFFER", "SETLINEBUF"})
 
     def add(self, part: Procedure, whole: Procedure) -> None:
-        """A procedure that was made from another; it has the same variables."""
+        """Registers a procedure made from another, with the same variables."""
         self._origins[part.key] = self.origin(whole)
         self.program = replace(self.program, procedures={**self.program.procedures, part.key: part})
         self.forget(part.key)
@@ -370,7 +377,7 @@ class Analysis:
         return self._origins.get(procedure.key, procedure)
 
     def is_as_read(self, statement: Statement, procedure: Procedure) -> bool:
-        """Whether the statement, with all in it, stands in the program as it was read: nothing in its text has gone elsewhere."""
+        """Whether the statement, with all in it, is in the program as it was read: nothing in its text has been moved."""
         key = self.origin(procedure).key
         if key not in self._statements_read:
             read = self._read.procedures.get(key)
@@ -388,7 +395,7 @@ class Analysis:
         return self._shared[host]
 
     def counting(self, procedure: Procedure) -> frozenset[str]:
-        """Keys of the variables that only count loops in this procedure's host and in all that the host contains."""
+        """Keys of the variables that are only loop counters in this procedure's host and in all procedures it contains."""
         host = (self.origin(procedure).host or "").removeprefix("procedure ")
         if host not in self._counting:
             inside = (
@@ -400,12 +407,12 @@ class Analysis:
         return self._counting[host]
 
     def named_elsewhere(self, procedure: Procedure) -> set[str]:
-        """Keys of the variables that procedures contained in this one name, or text that could not be read."""
+        """Keys of the variables named by contained procedures, or in text that could not be read."""
         unread = self.graph.hidden.get(self.origin(procedure).key, ())
         return {symbol.key for part in unread for symbol in part.symbols} | self.shared(procedure)
 
-    def stays(self, expression: Expression, procedure: Procedure) -> bool:
-        """Whether nothing that the procedure does changes a variable in the expression: it is worth what it was on entry."""
+    def is_invariant(self, expression: Expression, procedure: Procedure) -> bool:
+        """Whether the expression is invariant in the procedure: it has the value it had on entry."""
         names = self._that_may_change(expression)
         if not names:
             return True
@@ -414,25 +421,25 @@ class Analysis:
         return not everything and not names & written
 
     def _that_may_change(self, expression: Expression) -> frozenset[str]:
-        """Keys of the variables in the expression that are not the same all through a call. Remembered, as arrays' bounds are
-        asked for with every call that is given one."""
+        """Keys of the variables in the expression that are not invariant during a call. Memoised, as every call that is passed
+        an array asks for its bounds."""
         entry = self._names.get(id(expression))
         if entry is None:
             names = (e.symbol for e in expression.walk() if isinstance(e, Name))
             members = (self._memory_of_member(e) or frozenset() for e in expression.walk() if isinstance(e, Member))
             keys = frozenset(s.key for s in names if s.storage is not Storage.CONSTANT).union(*members)
-            entry = self._names[id(expression)] = expression, keys.difference(self.terms.unchanging)
+            entry = self._names[id(expression)] = expression, keys.difference(self.terms.invariants)
         return entry[1]
 
-    def on_entry(self, expression: Expression) -> Linear | None:
-        """What an expression is worth where its procedure begins. Remembered."""
+    def on_entry(self, expression: Expression) -> Affine | None:
+        """The value of an expression on entry to its procedure. Memoised."""
         entry = self._on_entry.get(id(expression))
         if entry is None:
-            entry = self._on_entry[id(expression)] = expression, Environment(self.terms).linear(expression)
+            entry = self._on_entry[id(expression)] = expression, Environment(self.terms).affine(expression)
         return entry[1]
 
     def asked_by(self, callee: Procedure, arguments: Sequence[Expression]) -> Asked:
-        """What the effects of a call depend on where it stands. Remembered."""
+        """Which of its caller's values the effects of a call depend on. Memoised."""
         summary = self.summary(callee)
         entry = self._asked.get((id(summary), id(arguments)))
         if entry is None:
@@ -442,48 +449,48 @@ class Analysis:
         return entry[-1]
 
     def forget(self, key: str) -> None:
-        """A procedure of this key has changed."""
+        """The procedure with this key has changed."""
         self._summaries.pop(key, None)
 
-    def forget_walks(self) -> None:
-        """Lists that were walked are not asked for again soon; they hold more memory than all else."""
-        self._walks.clear()
+    def forget_prefixes(self) -> None:
+        """Frees the analysed prefixes, which hold more memory than all else and are not needed again soon."""
+        self._prefixes.clear()
         self.calls.clear()
         self._asked.clear()
 
     def forget_changed(self) -> None:
-        """Procedures have changed: all is forgotten that may be another now.
+        """Procedures have changed: forgets every result that may no longer hold.
 
-        What a procedure does stays the same if neither it nor any that it calls has changed, and if none of them calls MPI:
-        what MPI's calls do depends on those of the whole program, too. So do parts of it, which call nothing but such procedures.
+        A procedure's summary still holds if neither it nor any callee has changed, and none of them calls MPI: the effects of
+        MPI's calls depend on the whole program. The same goes for parts of it that call only such procedures.
         """
         now, before = self.program.procedures, self._remembered
         changed = {self.origin(procedure).key for key, procedure in now.items() if before.get(key) is not procedure}
-        stays = self.graph.without_mpi - self.graph.with_callers(changed)
-        self._summaries = {key: summary for key, summary in self._summaries.items() if key in stays}
-        self._written = {number: entry for number, entry in self._written.items() if entry[-1] in stays}
-        self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in stays}
+        is_invariant = self.graph.without_mpi - self.graph.with_callers(changed)
+        self._summaries = {key: summary for key, summary in self._summaries.items() if key in is_invariant}
+        self._written = {number: entry for number, entry in self._written.items() if entry[-1] in is_invariant}
+        self._plain = {number: entry for number, entry in self._plain.items() if entry[-1] in is_invariant}
         self._remembered = now
         self._liveness.clear()
-        self.forget_walks()
-        self._started = None
+        self.forget_prefixes()
+        self._nonblocking_calls = None
 
     def written(self, block: Block, procedure: Procedure) -> tuple[frozenset[str], bool]:
         """Keys of the variables the block may write, and whether it may write anything."""
         entry = self._written.get(id(block))
         if entry is None:
-            # Values do not matter here, only which variables; an environment without any gives that.
+            # Only the variables matter here, not their values: an environment without values suffices.
             environment = Environment(self.terms, lost=True)
             walker = Transfer(self, procedure, environment, sectionless=True)
             effects = together([walker.inner(s) for s in block.statements])
-            # The block is kept with its entry: its id is not given to another meanwhile.
+            # The entry keeps the block, so that its id cannot be reused.
             entry = (block, effects.written_keys, effects.barrier is not None, self.origin(procedure).key)
             self._written[id(block)] = entry
         return entry[1], entry[2]
 
 
 def _outside(effects: Effects, procedure: Procedure) -> Effects:
-    """Without what dies with the call, and return statements, which end only the procedure."""
+    """The effects without those on memory that dies with the call, and without returns, which end only the procedure."""
     lasting = in_boxes([a for a in effects.accesses if not _dies(a, procedure)])
     if len(lasting) > _MANY_ACCESSES:
         lasting = _merged(lasting, lambda section: section.coarse)
@@ -494,7 +501,7 @@ def _outside(effects: Effects, procedure: Procedure) -> Effects:
 
 
 def _merged(accesses: Iterable[Access], blurred: Callable[[Section], Section | None]) -> list[Access]:
-    """Accesses with less exact sections, each once."""
+    """The accesses with less exact sections, without duplicates."""
     sections = [(a, None if a.section is None else blurred(a.section)) for a in accesses]
     return [*dict.fromkeys(replace(a, section=section, must=False, where=None) for a, section in sections)]
 
@@ -503,6 +510,6 @@ def _dies(access: Access, procedure: Procedure) -> bool:
     symbol = access.symbol
     if symbol is None or access.through:
         return False
-    # Among the variables it can name are those of the procedure it is contained in, too.
+    # The variables that it can name include its host's.
     own = symbol.key.startswith(f"procedure {procedure.key}::") and all(m.key == symbol.key for m in access.memory)
     return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))

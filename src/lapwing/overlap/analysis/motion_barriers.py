@@ -1,5 +1,5 @@
-"""Lines for the preprocessor, and labels that are jumped to, between statements: nothing moves across them, and nothing around
-them is taken apart."""
+"""Motion barriers: preprocessor lines and jump targets between statements. Nothing moves across them, and no statement that
+contains one is split."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 
 
 class MotionBarriers:
-    """Those of one procedure."""
+    """The motion barriers of one procedure."""
 
     def __init__(self, program: Program, procedure: Procedure) -> None:
         data = program.sources[procedure.source].data
         start, end = procedure.span.start, procedure.span.end
-        # Of what conditional compilation leaves out altogether, the lines move with the statement that they stand above.
+        # Lines of regions that conditional compilation omits entirely move with the statement below them.
         self._lines = [
             start + found.start()
             for found in _DIRECTIVE.finditer(data[start:end])
@@ -41,13 +41,11 @@ class MotionBarriers:
         return place < len(self._lines) and self._lines[place] < end
 
     def before(self, place: Span) -> bool:
-        """Whether a directive stands between the statement that is, or was, there and the one before it in its block, or control
-        may come from elsewhere.
-        """
+        """Whether a directive precedes the statement that is, or was, there in its block, or a jump may arrive at it."""
         return (place.start, place.end) in self._before
 
     def inside(self, statement: Statement) -> bool:
-        """Whether a directive, or a label that is jumped to, stands in the statement."""
+        """Whether the statement contains a directive or a jump target."""
         if self._targets and any(inner.label is not None for inner in statement.walk()):
             return True
         return statement.span.source >= 0 and self._any(statement.span.start, statement.span.end)

@@ -1,4 +1,4 @@
-"""Whether an expression is worth the same as long as certain statements run, and may be computed a second time."""
+"""Whether an expression keeps its value while certain statements run, and may be computed a second time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lapwing.overlap.ir.expressions import AddressOf, Cast, Constant, Expression
 
 
 def is_simple(argument: Expression) -> bool:
-    """Without calls or assignments, and reading no memory but variables'."""
+    """Whether it has no calls or assignments, and reads no memory but variables."""
     return all(isinstance(e, Name | Number | Text | Constant | AddressOf | Operation | Cast) for e in argument.walk())
 
 
-def is_fixed(expression: Expression, written: set[str]) -> bool:
-    """Whether the expression's value stays the same where only these variables are written."""
+def is_invariant(expression: Expression, written: set[str]) -> bool:
+    """Whether the expression is invariant where only these variables are written."""
     names = [e.symbol for e in _valued(expression) if isinstance(e, Name)]
     if written & {UNKNOWN.key, ANYTHING.key} and any(s.storage is not Storage.LOCAL or s.target for s in names):
         return False
@@ -23,12 +23,12 @@ def is_fixed(expression: Expression, written: set[str]) -> bool:
 
 
 def written_keys(effects: Sequence[Effects]) -> set[str]:
-    """Keys of the variables and the memory that are written."""
+    """Keys of the variables and the memory that the effects write."""
     return {key for e in effects for key in e.written_keys}
 
 
 def _valued(argument: Expression) -> Iterator[Expression]:
-    """The parts of an argument whose values it depends on: not what only its address is taken of."""
+    """The parts of an argument whose values it depends on, without those of which only the address is taken."""
     if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
         return
     if isinstance(argument, Name) and argument.symbol.dimensions is not None:

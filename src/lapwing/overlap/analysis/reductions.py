@@ -1,24 +1,25 @@
-"""Scalars that turns add to, or keep the largest or the least of: in the end they hold the same whatever the order of turns.
+"""Reductions: scalars whose final value does not depend on the order of the iterations that add to them, or keep the maximum or
+the minimum.
 
     count++; count += k; if (e > most) most = e; most = e > most ? e : most; same = 0;
 
-Obligations. Nothing else in the nest touches the scalar, by whatever name, and what is added or compared does not depend on it.
-All that is done to it is of one sort:
+Obligations. Nothing else in the nest accesses the scalar, under any name, and what is added or compared does not depend on it.
+All updates of it are of one kind:
 
-* Integers are added (or subtracted): whatever the order, machines come to the same, also where a sum wraps around meanwhile.
-* The larger of integers is kept, or the lesser, where both are of one type.
-* The larger of floating-point numbers is kept, or the lesser, by comparisons of which the false outcome keeps the scalar, and no
-  number loses digits in between: what is compared is what is stored. Of each number the sign bit is clear unless it is a NaN.
-  Then a NaN is never stored, for it compares as false, and a scalar that was one from the beginning stays as it is. Of all
-  others the largest is stored, if the scalar was not as large before: numbers of one value have the same bits, for zeros are
-  told apart by the sign bit alone. (The scalar may be -0 at first. That a +0 is stored then depends on there being one in a turn
-  that compares with >=, and on nothing larger, not on the order.)
-* C's fmax and fmin do the same, where the scalar is a plain number before the nest: it then never becomes a NaN, and of one
-  number and a NaN they give the number. (Signaling NaNs, which no operation makes, apart.)
-* It is given one constant.
+* Integers are added (or subtracted): the result does not depend on the order, even where a partial sum wraps around.
+* The maximum of integers is kept, or the minimum, where both are of one type.
+* The maximum of floating-point numbers is kept, or the minimum, by comparisons whose false outcome keeps the scalar, and no
+  number loses digits in between: what is compared is what is stored. Each number's sign bit is clear unless it is a NaN.
+  Then a NaN is never stored, since it compares false, and a scalar that is a NaN initially stays one. Of all
+  other numbers the largest is stored, if it exceeds the initial value: equal numbers have equal bits, since zeros are
+  distinguished by the sign bit alone. (The scalar may be -0 initially. Whether a +0 is stored then depends on there
+  being one in an iteration that compares with >=, and on nothing larger, but not on the order.)
+* C's fmax and fmin do the same, where the scalar is an ordinary number before the nest: it then never becomes a NaN, and of a
+  number and a NaN they return the number. (Signaling NaNs, which no operation produces, aside.)
+* It is assigned one constant.
 
-Sums of floating-point numbers, and Fortran's MAX and MIN of them, which may give a NaN or not, as it comes, depend on the order;
-with --reassociate they may.
+Sums of floating-point numbers depend on the order, as do Fortran's MAX and MIN of them, whose result with a NaN is unspecified;
+--reassociate permits them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.overlap.analysis.dependence import meet
+from lapwing.overlap.analysis.dependence import may_overlap
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.dataflow.call_graph import is_cpp
 from lapwing.overlap.ir.expressions import (
     Assignment,
     Cast,
@@ -46,23 +46,24 @@ from lapwing.overlap.ir.expressions import (
     Unread,
 )
 from lapwing.overlap.ir.program import Procedure
-from lapwing.overlap.ir.rewriter import is_intrinsic, rewrite
+from lapwing.overlap.ir.rewriter import rewrite
 from lapwing.overlap.ir.statements import Assign, Block, Call, Compound, Declare, Evaluate, If, Loop, Statement
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.languages.shared.extremes import Extreme
 
 _SORTS = {">": "largest", ">=": "largest", "<": "least", "<=": "least"}
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-_CHOOSING = {"max": "largest", "fmax": "largest", "fmaxf": "largest", "min": "least", "fmin": "least", "fminf": "least"}
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "!", "&&", "||"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "neg"})
 _WHOLE = _ARITHMETIC | {"%", "<<", ">>", "&", "|", "^", "~"}
-_DOUBLE, _FLOAT, _INT = 8, 4, 4  # bytes
+_INT = 4  # bytes
 
 
 @dataclass(frozen=True)
 class Reductions:
-    """``keys``: of the scalars. ``rounding``: statements that would be accumulations, too, but round otherwise in another order,
-    with their variables' names."""
+    """``keys``: of the reduction scalars. ``rounding``: statements that would be reductions, too, but for the rounding in
+    another order, with their variables' names."""
 
     keys: frozenset[str] = frozenset()
     rounding: tuple[tuple[Statement, str], ...] = ()
@@ -70,7 +71,7 @@ class Reductions:
 
 @dataclass(frozen=True)
 class _Update:
-    """What a statement does to a scalar: of what ``sort``, and with what values. ``exact``: whatever the order."""
+    """A reduction's update of a scalar: its ``sort``, and the values used. ``exact``: in any order."""
 
     symbol: Symbol
     sort: str
@@ -79,18 +80,18 @@ class _Update:
 
 
 def reductions(analysis: Analysis, loop: Loop, procedure: Procedure) -> Reductions:
-    """The scalars that the loop's turns, and those of the loops in it, accumulate in whatever order."""
+    """The reduction scalars of the loop and the loops in it."""
     updates = _Updates(analysis, procedure, loop)
     updates.look(loop.body, ())
     if not updates.found:
         return Reductions()
     others = rewrite(loop.body, lambda s: _evaluated(s, updates.found))
-    touched = analysis.plain(replace(loop, body=others), procedure)
+    accessed = analysis.plain(replace(loop, body=others), procedure)
     alone: dict[str, bool] = {}
     for _, update in updates.found.values():
         own = analysis.plain(Evaluate(Name(update.symbol), span=loop.span), procedure).accesses
-        alone[update.symbol.key] = touched.barrier is None and not any(
-            meet(a, b, analysis.aliases) for a in touched.accesses for b in own
+        alone[update.symbol.key] = accessed.barrier is None and not any(
+            may_overlap(a, b, analysis.aliases) for a in accessed.accesses for b in own
         )
     every = [u for _, u in updates.found.values()]
     sorts = {key: {u.sort for u in every if u.symbol.key == key} for key in alone}
@@ -101,7 +102,7 @@ def reductions(analysis: Analysis, loop: Loop, procedure: Procedure) -> Reductio
 
 
 def _evaluated(statement: Statement, found: dict[int, tuple[Statement, _Update]]) -> Sequence[Statement]:
-    """What the statement does apart from accumulating."""
+    """What the statement evaluates besides the reduction's update."""
     if id(statement) not in found:
         return [statement]
     return [Evaluate(value, span=statement.span) for value in found[id(statement)][1].values]
@@ -109,7 +110,7 @@ def _evaluated(statement: Statement, found: dict[int, tuple[Statement, _Update]]
 
 @dataclass
 class _Updates:
-    """Statements of a nest that may be accumulations. ``found``: by their ids."""
+    """Statements of a nest that may be reductions. ``found``: by their ids."""
 
     analysis: Analysis
     procedure: Procedure
@@ -117,11 +118,11 @@ class _Updates:
     found: dict[int, tuple[Statement, _Update]] = field(default_factory=dict)
 
     @property
-    def _fortran(self) -> bool:
-        return self.analysis.program.sources[self.procedure.source].language == "fortran"
+    def _language(self) -> Language:
+        return language_of_procedure(self.analysis.program, self.procedure)
 
     def look(self, block: Block, before: Sequence[Statement]) -> None:
-        """``before``: what is certainly done before the block in the same turn, in order."""
+        """``before``: statements certainly executed before the block in the same iteration, in order."""
         done = [*before]
         for statement in block.statements:
             update = None if isinstance(statement, Declare) else self._update(statement, done)
@@ -135,21 +136,21 @@ class _Updates:
     def _update(self, statement: Statement, before: Sequence[Statement]) -> _Update | None:
         match statement:
             case If(Operation(operator, (one, other)), Block(statements=(inner,)), None) if operator in _SORTS:
-                target, value = _given(inner)
+                target, value = _assignment(inner)
                 if target is None or value is None:
                     return None
                 return self._kept(operator, one, other, target.symbol, value, before)
             case Assign(Name(symbol), value, str(operator)):
                 return self._sum(symbol, [value]) if operator in ("+", "-") else None
-        target, value = _given(statement)
+        target, value = _assignment(statement)
         if target is None or value is None:
             return None
         symbol = target.symbol
         match value:
             case Operation("?:", (Operation(operator, (one, other)), chosen, Name(same))) if same == symbol:
                 return self._kept(operator, one, other, symbol, chosen, before) if operator in _SORTS else None
-            case Invocation(str(name), (one, other)) if _plain_name(name) in _CHOOSING:
-                return self._chosen(_plain_name(name), one, other, symbol, before)
+            case Invocation(str(name), (one, other)) if extreme := self._language.extreme(_plain_name(name)):
+                return self._chosen(extreme, _plain_name(name), one, other, symbol, before)
             case Number() | Text():
                 constant = self._constant(value)
                 return None if constant is None else _Update(symbol, f"given {constant}", ())
@@ -157,7 +158,7 @@ class _Updates:
         return None if added is None else self._sum(symbol, added)
 
     def _constant(self, value: Number | Text) -> str | None:
-        """What tells a constant from others: of an integer its value; else how it is written, for numbers have precisions."""
+        """Identifies a constant: an integer by its value, others by their spelling, as numbers have precisions."""
         if isinstance(value, Number) and isinstance(value.value, int):
             return f"{value.value}"
         text = "" if value.span is None else self.analysis.program.sources[value.span.source].text(value.span)
@@ -166,7 +167,7 @@ class _Updates:
     def _sum(self, symbol: Symbol, added: Sequence[Expression]) -> _Update | None:
         if symbol.type.base == "integer":
             return _Update(symbol, "sum", tuple(added)) if all(map(_is_integer, added)) else None
-        # Also of what is known to be no more than a number.
+        # Also for operands of which only the value is known.
         return _Update(symbol, "sum", tuple(added), exact=False) if symbol.type.base == "real" else None
 
     def _kept(
@@ -191,7 +192,13 @@ class _Updates:
         return _Update(symbol, sort, (value,), exact)
 
     def _chosen(
-        self, name: str, one: Expression, other: Expression, symbol: Symbol, before: Sequence[Statement]
+        self,
+        extreme: Extreme,
+        name: str,
+        one: Expression,
+        other: Expression,
+        symbol: Symbol,
+        before: Sequence[Statement],
     ) -> _Update | None:
         """Of ``symbol = max(one, other)``."""
         own = Name(symbol)
@@ -201,19 +208,19 @@ class _Updates:
         kind = symbol.type
         if not self._is_function(name):
             return None
-        if name in ("max", "min"):
-            if not self._fortran or not self._keeps_digits(value, symbol):
+        if extreme.bytes is None:
+            if not self._keeps_digits(value, symbol):
                 return None
-            return _Update(symbol, _CHOOSING[name], (value,), exact=kind.base == "integer")
-        if self._fortran or kind.base != "real" or kind.bytes != (_FLOAT if name.endswith("f") else _DOUBLE):
+            return _Update(symbol, extreme.sort, (value,), exact=kind.base == "integer")
+        if kind.base != "real" or kind.bytes != extreme.bytes:
             return None
         exact = self._has_no_sign(value, before) and self._begins_as_number(symbol)
-        return _Update(symbol, f"{_CHOOSING[name]} by {name}", (value,), exact)
+        return _Update(symbol, f"{extreme.sort} by {name}", (value,), exact)
 
     def _begins_as_number(self, symbol: Symbol) -> bool:
-        """Whether the variable is given a number written out before the nest, in the same list of statements."""
+        """Whether the variable is assigned a literal number before the nest, in the same statement list."""
         for statement in reversed(_before(self.procedure.body, self.nest) or ()):
-            target, value = _given(statement)
+            target, value = _assignment(statement)
             if target is not None and target.symbol == symbol:
                 return isinstance(value, Number)
             if self._may_write(statement, symbol):
@@ -224,13 +231,13 @@ class _Updates:
         effects = self.analysis.plain(statement, self.procedure)
         own = self.analysis.plain(Evaluate(Name(symbol), span=statement.span), self.procedure).accesses
         return effects.barrier is not None or any(
-            a.writes and meet(a, b, self.analysis.aliases) for a in effects.accesses for b in own
+            a.writes and may_overlap(a, b, self.analysis.aliases) for a in effects.accesses for b in own
         )
 
     # ---- what is known of values --------------------------------------------------------------------------------------
 
     def _is_pure(self, value: Expression) -> bool:
-        """Whether it is worth the same when it is computed again."""
+        """Whether the expression is pure: has the same value when it is evaluated again."""
         return not any(isinstance(e, Assignment | Unread) for e in value.walk()) and all(
             e.name is not None and self._is_function(e.name) and self._depends_on_arguments(e.name)
             for e in value.walk()
@@ -238,17 +245,15 @@ class _Updates:
         )
 
     def _depends_on_arguments(self, name: str) -> bool:
-        found = summaries.lookup(name, self.analysis.program.sources[self.procedure.source].language)
+        found = self._language.library(name)
         return found is not None and found.pure
 
     def _is_function(self, name: str) -> bool:
-        """Whether the name means the library's function, or the intrinsic one."""
-        if self._fortran:
-            return is_intrinsic(name.lower(), self.analysis.program, self.procedure)
-        return self.analysis.program.resolve(name, self.procedure) is None
+        """Whether the name denotes the library function, or the intrinsic."""
+        return self._language.is_library_name(name, self.analysis.program, self.procedure)
 
     def _keeps_digits(self, value: Expression, symbol: Symbol) -> bool:
-        """Whether the variable holds any value of the expression as it is, and is compared with it as it is."""
+        """Whether the variable can hold any value of the expression, and is compared with it, without conversion loss."""
         kind = self._type(value)
         own = symbol.type
         if kind is None or kind.base != own.base or kind.bytes is None or own.bytes is None:
@@ -256,7 +261,7 @@ class _Updates:
         return kind.bytes <= own.bytes and kind.unsigned == own.unsigned and own.base in ("integer", "real")
 
     def _type(self, value: Expression) -> Type | None:
-        """The type of what the expression is worth, or a wider one; None if it is not known."""
+        """The type of the expression's value, or a wider one; None if it is unknown."""
         match value:
             case Name(symbol) if symbol.dimensions is None and not symbol.pointer:
                 return symbol.type
@@ -265,7 +270,7 @@ class _Updates:
             case Cast(type=kind):
                 return kind
             case Operation(operator, arguments) if operator in _ARITHMETIC:
-                # Whole numbers do not widen what they are reckoned with, unless that is whole, too.
+                # Integers do not widen a floating-point operand.
                 types = [self._type(a) for a in arguments if not _is_whole_number(a)]
                 known_types = [t for t in types if t is not None]
                 if not types or len(types) != len(known_types):
@@ -284,23 +289,10 @@ class _Updates:
         return one if same and one.bytes is not None and one.bytes >= _INT else None
 
     def _type_of_result(self, name: str, arguments: Sequence[Expression]) -> Type | None:
-        if not arguments:
-            return None
-        if self._fortran:
-            return self._type(arguments[0]) if name in ("abs", "dabs", "sqrt", "dsqrt") else None
-        if name in ("fabsf", "sqrtf"):
-            return Type("real", _FLOAT, "float")
-        if name not in ("fabs", "sqrt"):
-            return None
-        double = Type("real", _DOUBLE, "double")
-        if not is_cpp(self.analysis.program, self.procedure):
-            return double
-        kind = self._type(arguments[0])
-        narrow = kind is not None and kind.base == "real" and (kind.bytes or _DOUBLE + 1) <= _DOUBLE
-        return double if narrow else None
+        return self._language.type_of_result(name, self._type(arguments[0])) if arguments else None
 
     def _has_no_sign(self, value: Expression, before: Sequence[Statement]) -> bool:
-        """Whether the sign bit of the floating-point number is certainly clear, if it is not a NaN."""
+        """Whether the sign bit of the floating-point value is certainly clear, unless it is a NaN."""
         match value:
             case Number(number):
                 return math.copysign(1, number) > 0
@@ -317,18 +309,16 @@ class _Updates:
         return False
 
     def _gives_no_sign(self, name: str, arguments: Sequence[Expression], before: Sequence[Statement]) -> bool:
-        if name in ("fabs", "fabsf") and not self._fortran:
+        if self._language.clears_sign(name, self._is_floating(arguments[0])):
             return True
-        if name in ("abs", "dabs") and self._fortran:
-            return self._is_floating(arguments[0])
         return name in ("sqrt", "sqrtf", "dsqrt") and self._has_no_sign(arguments[0], before)
 
     def _was_given_no_sign(self, symbol: Symbol, before: Sequence[Statement]) -> bool:
-        """Whether the variable has got such a number, earlier in the same turn."""
+        """Whether the variable was assigned such a number, earlier in the same iteration."""
         if not _may_reduce(symbol) or not symbol.alone or symbol.type.base != "real":
             return False
         for place, statement in reversed([*enumerate(before)]):
-            target, value = _given(statement)
+            target, value = _assignment(statement)
             if target is not None and target.symbol == symbol:
                 return value is not None and self._has_no_sign(value, before[:place])
             if self._may_write(statement, symbol):
@@ -336,7 +326,7 @@ class _Updates:
         return False
 
     def _is_floating(self, value: Expression) -> bool:
-        """Whether it is certainly no integer."""
+        """Whether it is certainly not an integer."""
         match value:
             case Number(number):
                 return isinstance(number, float)
@@ -348,7 +338,7 @@ class _Updates:
 
 
 def _is_made_of_reals(value: Expression) -> bool:
-    """Whether it is arithmetic of real and whole numbers: the square of a complex one has any sign."""
+    """Whether it is arithmetic on reals and integers: the square of a complex number may have either sign."""
     return all(
         e.symbol.element.base in ("real", "integer")
         if isinstance(e, Name)
@@ -358,7 +348,7 @@ def _is_made_of_reals(value: Expression) -> bool:
 
 
 def _within(statement: Statement, before: Sequence[Statement]) -> Sequence[Statement]:
-    """What is certainly done in the same turn before a block of the statement."""
+    """The statements certainly executed in the same iteration before a block of the statement."""
     match statement:
         case If(condition=condition):
             return [*before, Evaluate(condition, span=statement.span)]
@@ -376,8 +366,8 @@ def _plain_name(name: str) -> str:
     return name.lower().removeprefix("std::").removeprefix("__builtin_")
 
 
-def _given(statement: Statement) -> tuple[Name | None, Expression | None]:
-    """The variable that a statement gives a value, and this."""
+def _assignment(statement: Statement) -> tuple[Name | None, Expression | None]:
+    """The variable that a statement assigns, and the value."""
     match statement:
         case Assign(Name() as target, value, None):
             return target, value
@@ -401,7 +391,7 @@ def _before(block: Block, statement: Statement) -> Sequence[Statement] | None:
 
 
 def _added(value: Expression, symbol: Symbol) -> list[Expression] | None:
-    """What is added to the variable to give the value; None if it is not made so."""
+    """What is added to the variable to obtain the value; None if it has another form."""
     match value:
         case Cast(type=kind, value=inner) if symbol.type.base == kind.base == "integer":
             wide = kind.bytes is not None and symbol.type.bytes is not None and kind.bytes >= symbol.type.bytes

@@ -1,12 +1,12 @@
-"""Which elements a loop writes whose subscripts nobody knows beforehand: those its own counters have passed over.
+"""Which elements a loop with data-dependent subscripts writes: those that its own counters have passed.
 
     for (i = 0; i < n; i++) { k = key[i]; x[p[k >> shift]++] = k; }
 
-Every turn writes the element of ``x`` that a counter ``p[b]`` shows and moves that counter on by one. So what the loop wrote is
-exactly the elements from each counter's value before it up to, not including, its value after it. Two copies of the
-counters tell, whatever the keys were. With ``x[n++] = v`` the counter is a scalar.
+Every iteration writes the element of ``x`` at a counter ``p[b]`` and increments that counter. So the loop writes exactly the
+elements from each counter's value before the loop up to, not including, its value after it. Two copies of the counters record
+them, whatever the keys are. With ``x[n++] = v`` the counter is a scalar.
 
-Obligation: the loop touches the counters and ``x`` nowhere else.
+Obligation: the loop accesses the counters and ``x`` nowhere else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lapwing.overlap.ir.statements import Assign, Evaluate, Loop, Statement, Whi
 
 @dataclass(frozen=True)
 class WrittenRanges:
-    """``statement`` writes ``array`` where ``counters`` (an array, or a scalar) are and nowhere else."""
+    """``statement`` writes ``array`` at ``counters`` (an array, or a scalar), and nowhere else."""
 
     statement: Statement
     array: Symbol
@@ -28,7 +28,7 @@ class WrittenRanges:
 
 
 def written_ranges(statement: Statement, array: Symbol) -> WrittenRanges | None:
-    """What the statement writes of ``array``, if its loops do so in this way alone."""
+    """The ranges of ``array`` that the statement writes, if its loops write it only in this way."""
     if not isinstance(statement, Loop | While):
         return None
     counters = [c for inner in statement.walk() if (c := _counter_of(inner, array)) is not None]
@@ -42,7 +42,7 @@ def written_ranges(statement: Statement, array: Symbol) -> WrittenRanges | None:
         if isinstance(e, Name) and e.symbol in (array, counter)
     ]
     headers = [inner.variable for inner in statement.walk() if isinstance(inner, Loop)]
-    # Once each: in the scattering statement itself.
+    # Once each, in the scattering statement itself.
     if sorted(s.key for s in mentions) != sorted([array.key, counter.key]) or counter in headers:
         return None
     return WrittenRanges(statement, array, counter)

@@ -1,4 +1,4 @@
-"""Who calls whom, who communicates, and which variables travel in messages (P2, figure 3)."""
+"""The call graph: who calls whom, who communicates, and which variables are sent in messages (P2, figure 3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Call, Jump, Loop, Opaque, Statement, While
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of, language_of_procedure, language_outside
+from lapwing.overlap.languages.shared.words import Word
 
 
 class Target(enum.Enum):
@@ -34,13 +36,13 @@ class Target(enum.Enum):
 
     PROCEDURE = enum.auto()
     MPI = enum.auto()
-    KNOWN = enum.auto()
+    LIBRARY = enum.auto()
     UNKNOWN = enum.auto()
 
 
 @dataclass(frozen=True, eq=False)
 class CallSite:
-    """A place where ``procedure`` (a key) calls something. ``callee``: the key of a procedure of the program, or None.
+    """A call in ``procedure`` (a key). ``callee``: the key of a procedure of the program, or None.
 
     ``pointer``: the callee is reached through a pointer or a dummy procedure.
     """
@@ -59,9 +61,9 @@ class CallSite:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What a piece of source that could not be read mentions, by its identifiers.
+    """What source text that could not be read mentions, by its identifiers.
 
-    ``unknown``: there may be more to it, a call of a function that is in no source above all.
+    ``unknown``: it may contain more, above all calls of functions without source.
     """
 
     symbols: frozenset[Symbol]
@@ -117,13 +119,13 @@ class CallGraph:
         return self._calls_of.get(key, ())
 
     def unknown_calls(self, key: str | None = None) -> tuple[CallSite, ...]:
-        """Calls that may do anything: in one procedure, or in the whole program."""
+        """Calls of unknown functions: in one procedure, or in the whole program."""
         keys: Iterable[str] = self.sites if key is None else (key,)
         return tuple(site for k in keys for site in self.sites[k] if site.target is Target.UNKNOWN)
 
     @property
     def bottom_up(self) -> tuple[str, ...]:
-        """Every procedure after those it calls, recursion apart."""
+        """The procedures, callees before callers, recursion aside."""
         return tuple(key for component in self.components for key in component)
 
     def recursive(self, key: str) -> bool:
@@ -133,22 +135,22 @@ class CallGraph:
     def reaches_mpi(self, key: str) -> bool:
         """Whether a procedure may communicate, directly or through procedures of the program.
 
-        An unknown function may communicate, too: see ``reaches_unknown``.
+        Unknown functions may communicate, too: see ``reaches_unknown``.
         """
         return key in self._reaches_mpi
 
     def reaches_unknown(self, key: str) -> bool:
-        """Whether a procedure may, directly or not, run code that is in no source or could not be read."""
+        """Whether a procedure may, directly or not, run code without source or code that could not be read."""
         return key in self._reaches_unknown
 
     def runs_once(self, statement: Statement, procedure: Procedure) -> bool:
-        """Whether a statement of a procedure runs at most once in the program's life, as far as calls and loops show."""
+        """Whether a statement runs at most once in a run of the program, as far as calls and loops show."""
         return not _repeats(statement, procedure) and self._called_once(procedure.key)
 
     def _called_once(self, key: str) -> bool:
         known = self._once.get(key)
         if known is None:
-            self._once[key] = False  # for one that calls itself
+            self._once[key] = False  # for recursion
             procedure, calls = self.program.procedures[key], self.calls_of(key)
             if _is_main(procedure):
                 known = not calls
@@ -164,25 +166,25 @@ class CallGraph:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the sources hold the main program. Without it they are a library that others call."""
+        """Whether the sources contain the main program; otherwise they are a library that others call."""
         return any(map(_is_main, self.program.procedures.values()))
 
     @cached_property
     def external_code(self) -> bool:
-        """Whether code that is not in the sources, and is no library that is known, may change what others can name."""
+        """Whether code outside the sources, other than libraries with summaries, may change externally visible variables."""
         unknown = any(not site.pointer and site.name not in self.program.libraries for site in self.unknown_calls())
         return not self.whole or unknown or any(h.unknown for hidden in self.hidden.values() for h in hidden)
 
     @cached_property
     def entries(self) -> frozenset[str]:
-        """Procedures that may be called from places that no call site shows, with whatever arguments."""
+        """Procedures that may be called from outside the known call sites, with any arguments."""
         uncalled = {key for key in self.program.procedures if not self.calls_of(key)}
         named = {key for key, p in self.program.procedures.items() if self.external_code and is_external(p)}
         return self.address_taken | self._mentioned | uncalled | named
 
     @cached_property
     def _mentioned(self) -> frozenset[str]:
-        """Procedures that text which could not be read names."""
+        """Procedures named in text that could not be read."""
         return frozenset(key for hidden in self.hidden.values() for h in hidden for key in h.procedures)
 
     @cached_property
@@ -198,18 +200,17 @@ class CallGraph:
         return callees
 
     def _called_back(self, site: CallSite) -> frozenset[str]:
-        """The procedures of the program that a function which is not in it may call."""
-        if site.target is Target.KNOWN and site.name is not None:
-            language = language_of(self.program, self.program.procedures[site.procedure])
-            function = summaries.lookup(site.name, language)
+        """The program's procedures that a function outside it may call back."""
+        if site.target is Target.LIBRARY and site.name is not None:
+            function = language_of_procedure(self.program, self.program.procedures[site.procedure]).library(site.name)
             return self.address_taken if function is not None and function.calls else frozenset()
         if site.target is not Target.UNKNOWN:
             return frozenset()
-        return self._given_to_libraries if site.name in self.program.libraries else self.address_taken
+        return self._passed_to_libraries if site.name in self.program.libraries else self.address_taken
 
     @cached_property
-    def _given_to_libraries(self) -> frozenset[str]:
-        """The procedures that functions of the system's, whose sources are not here, may have been given to call."""
+    def _passed_to_libraries(self) -> frozenset[str]:
+        """The procedures that may have been passed to system functions as callbacks."""
         sites = [site for found in self.sites.values() for site in found if self.program.libraries.get(site.name or "")]
         return self.address_taken if any(site.target is Target.UNKNOWN for site in sites) else frozenset()
 
@@ -246,18 +247,18 @@ class CallGraph:
 
     @cached_property
     def without_mpi(self) -> frozenset[str]:
-        """Procedures that certainly run no call of MPI, directly or not."""
+        """Procedures that certainly call no MPI, directly or not."""
         return frozenset(self.sites) - self._reaches_mpi - self._reaches_unknown
 
     @cached_property
     def in_threads(self) -> frozenset[str]:
-        """Procedures that several threads may run at once. What starts threads is a directive, whose text is not read, or a
-        function that is given another to call."""
+        """Procedures that several threads may run at once. Threads are started by a directive, whose text is not read, or by a
+        function that takes a callback."""
         return _reached(self._mentioned | self.address_taken, self.callees)
 
     @cached_property
     def from_elsewhere(self) -> frozenset[str]:
-        """Procedures without MPI that code which is not in the sources may run, in whatever threads it has."""
+        """Procedures without MPI that code outside the sources may run, in any thread."""
         procedures = self.program.procedures.items() if self.external_code else ()
         return _reached(
             (key for key, p in procedures if is_external(p) and not _is_main(p) and not self.reaches_mpi(key)),
@@ -283,16 +284,8 @@ def _reached(keys: Iterable[str], following: Callable[[str], frozenset[str]]) ->
     return frozenset(found)
 
 
-def language_of(program: Program, procedure: Procedure) -> str:
-    return program.sources[procedure.source].language
-
-
-def is_cpp(program: Program, procedure: Procedure) -> bool:
-    return program.sources[procedure.source].path.suffix in _CPP_SUFFIXES
-
-
 def is_external(procedure: Procedure) -> bool:
-    """Whether code in other files can name a procedure: all but C's static ones and Fortran's internal ones."""
+    """Whether code in other files can name a procedure: true of all but C's static and Fortran's internal ones."""
     return not procedure.key.startswith("procedure ") and not is_static(procedure.key)
 
 
@@ -327,7 +320,7 @@ def is_static(key: str) -> bool:
 
 
 class _Resolver:
-    """``Program.resolve`` for a great many names, most of them of no procedure of the program."""
+    """``Program.resolve``, fast for many names of which most denote no procedure of the program."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -352,21 +345,21 @@ class _Resolver:
         return frozenset(key for key, procedure in self.program.procedures.items() if procedure.name == name)
 
     def target(self, name: str | None, caller: Procedure | None) -> tuple[Target, str | None, bool]:
-        # A dummy argument that is called is a dummy procedure; it may have the name of a real one.
+        # A called dummy argument is a dummy procedure, even if it has the name of an actual one.
         if name is None or (caller is not None and any(name == symbol.name for symbol in caller.parameters)):
             return Target.UNKNOWN, None, True
         callee = self.key(name, caller) if caller is not None else next(iter(self.possible(name)), None)
         if callee is not None:
             return Target.PROCEDURE, callee, False
-        language = language_of(self.program, caller) if caller is not None else "c"
-        if summaries.lookup(name, language) is not None:
-            return Target.KNOWN, None, False
+        language = language_outside(self.program) if caller is None else language_of_procedure(self.program, caller)
+        if language.library(name) is not None:
+            return Target.LIBRARY, None, False
         return (Target.MPI if mpi.is_mpi_name(name) else Target.UNKNOWN), None, False
 
     def mentioned(self, text: str, caller: Procedure) -> Hidden:
-        """What a text in a procedure names."""
-        language = language_of(self.program, caller)
-        words = _words(text, language)
+        """What a text in a procedure mentions."""
+        language = language_of_procedure(self.program, caller)
+        words = language.words(text)
         names = {word.name for word in words}
         symbols = frozenset(symbol for symbol in caller.symbols.values() if symbol.name in names)
         procedures = {name: keys for name in names if (keys := self.called(name, caller))}
@@ -376,7 +369,7 @@ class _Resolver:
         return Hidden(symbols, frozenset().union(*procedures.values()), is_mpi, unknown)
 
     def called(self, name: str, caller: Procedure | None) -> frozenset[str]:
-        """The procedure that a name is; all that have it, where it is not certain which."""
+        """The procedure that a name denotes; all with that name, where it is uncertain."""
         key = self.key(name, caller) if caller is not None else None
         return self.possible(name) if key is None else frozenset({key})
 
@@ -414,71 +407,30 @@ class _Reading:
     def _mentioned(self, text: str) -> Hidden:
         text = _DIRECTIVE.sub("", text)
         found = self._resolver.mentioned(text, self._procedure)
-        # C++ calls functions that no name shows; a preprocessor line, or a file that is missing, may hold anything.
-        more = is_cpp(self._resolver.program, self._procedure) or "#" in text or not text.strip()
+        # C++ calls functions implicitly; a preprocessor line, or a missing file, may hold anything.
+        language = language_of_procedure(self._resolver.program, self._procedure)
+        more = language.has_hidden_calls or "#" in text or not text.strip()
         return replace(found, unknown=found.unknown or more)
 
 
-_CPP_SUFFIXES = {".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"}
-_KEYWORDS = {
-    "c": frozenset("if while for switch return sizeof case do else goto break continue default NULL EOF FILE".split()),
-    "fortran": frozenset(
-        """if elseif while select case do where forall write read print open close inquire allocate deallocate nullify
-        integer real logical character complex type class dimension format data result bind rank associate concurrent
-        stop call then else end exit cycle return""".split()
-    ),
-}
-_TEXT = {
-    "c": re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL),
-    "fortran": re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|![^\n]*"),
-}
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(.*)$", re.MULTILINE)
 _NUMERIC = re.compile(r"[ \t]+[(\d][\d.()+\-*/ \t\r]*|[ \t\r]*")
 # Lines of the preprocessor's that cannot hide a statement.
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:pragma|if|ifdef|ifndef|elif|else|endif)\b.*$", re.MULTILINE)
-_IDENTIFIER = re.compile(r"(?P<before>\.|->|%)?\s*\b(?P<name>[A-Za-z_]\w*)\b(?P<after>\s*\()?")
-_CALL = re.compile(r"\bcall\s+([a-z_]\w*)")
 
 
 def _macros_that_are_numbers(program: Program) -> frozenset[str]:
-    """C's macros that all definitions in the sources make a number, or nothing."""
-    sources = [source for source in program.sources if source.language != "fortran"]
-    found = [define for source in sources for define in _DEFINE.findall(source.data.decode("latin-1"))]
+    """Macros that every definition in the sources makes a number, or empty."""
+    found = [
+        define
+        for source in program.sources
+        for define in language_of(source).macro_definitions(source.data.decode("latin-1"))
+    ]
     return frozenset(name for name, _ in found) - {name for name, body in found if not _NUMERIC.fullmatch(body)}
 
 
-@dataclass(frozen=True)
-class _Word:
-    name: str
-    member: bool
-    called: bool
-
-
-def _unexplained(word: _Word, language: str) -> bool:
-    """Whether a name that is none of the program's may be a function or a macro of anybody's."""
-    if word.member or word.name in _KEYWORDS[language] or mpi.is_mpi_name(word.name):
-        return False
-    if summaries.lookup(word.name, language) is not None:
-        return False
-    # C's macros are written in capitals, and one may stand for anything.
-    return word.called or (language == "c" and word.name.isupper())
-
-
-def _words(text: str, language: str) -> list[_Word]:
-    text = _TEXT[language].sub(" ", text)
-    calls: set[str] = set()
-    if language == "fortran":
-        text = text.lower()
-        calls = set(_CALL.findall(text))
-    return [
-        _Word(
-            match["name"],
-            # Fortran's dots are operators' (.and.); what stands behind one is no component.
-            match["before"] == "%" if language == "fortran" else match["before"] is not None,
-            match["after"] is not None or match["name"] in calls,
-        )
-        for match in _IDENTIFIER.finditer(text)
-    ]
+def _unexplained(word: Word, language: Language) -> bool:
+    """Whether a name unknown to the program may be a function or a macro."""
+    return word.may_call and not mpi.is_mpi_name(word.name) and language.library(word.name) is None
 
 
 def _components(
@@ -520,7 +472,7 @@ def _components(
 
 
 def passed_variables(expression: Expression) -> Iterator[Symbol]:
-    """The variables whose memory an argument hands over: ``a`` in ``a(i)``, ``&a[i]``, ``a + i``, ``a%x``; not ``i``."""
+    """The variables whose memory an argument passes: ``a`` in ``a(i)``, ``&a[i]``, ``a + i``, ``a%x``; not ``i``."""
     if isinstance(expression, Name):
         yield expression.symbol
     elif isinstance(expression, Element | Member):
@@ -568,7 +520,7 @@ def message_variables(program: Program, callgraph: CallGraph) -> dict[str, froze
 
 
 def _communicated(site: CallSite) -> list[Expression]:
-    """The buffers of an MPI call; all its arguments where nothing is known of it."""
+    """The buffers of an MPI call; all its arguments where it is unknown."""
     if site.target is not Target.MPI or site.name is None:
         return []
     call = mpi.lookup(site.name)
@@ -581,7 +533,7 @@ def _communicated(site: CallSite) -> list[Expression]:
 def _arguments_and_dummies(
     program: Program, callgraph: CallGraph
 ) -> dict[tuple[str, str], dict[tuple[str, Symbol], None]]:
-    """For an argument, the dummies it becomes, and for a dummy, the arguments it stands for: by procedure and variable."""
+    """Maps an actual argument to its dummies, and a dummy to its actual arguments, by procedure and variable."""
     related: dict[tuple[str, str], dict[tuple[str, Symbol], None]] = {}
     for site in (site for sites in callgraph.sites.values() for site in sites):
         if site.callee is None:
@@ -594,7 +546,7 @@ def _arguments_and_dummies(
 
 
 def arguments_of(call: Call | Invocation, callee: Procedure) -> Iterator[tuple[Symbol, Expression]]:
-    """The dummy arguments of a procedure of the program with what a call gives them."""
+    """The dummy arguments of a procedure of the program with a call's actual arguments."""
     yield from zip(callee.parameters, call.arguments, strict=False)
     by_name = {symbol.name: symbol for symbol in callee.parameters}
     for keyword, value in call.keywords if isinstance(call, Call) else ():

@@ -1,10 +1,10 @@
 """The control-flow graph of a procedure, and of a whole program with communication edges (P2's MPI-CFG).
 
-A loop has three nodes: its head, done once; its top, where every turn begins; and its turn, where every turn ends:
+A loop has three nodes: its head, executed once; its top, where every iteration begins; and its latch, where every iteration ends:
 
-    head → top → body → turn → what follows
+    head → top → body → latch → what follows
       ↓     ↑_____________|         ↑
-      |_____________________________|   (no turn at all)
+      |_____________________________|   (no iteration at all)
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ ENTRY, EXIT = 0, 1
 
 
 class Part(enum.Enum):
-    """What of its statement a node stands for. WHOLE of one with blocks is its condition."""
+    """Which part of its statement a node stands for. WHOLE of a statement with blocks is its condition."""
 
     WHOLE = enum.auto()
     HEAD = enum.auto()
     TOP = enum.auto()
-    TURN = enum.auto()
+    LATCH = enum.auto()
 
 
 class Way(enum.Enum):
     """How control gets from one node to the next."""
 
     ON = enum.auto()
-    ENTER = enum.auto()  # from a loop's head into its first turn
-    BACK = enum.auto()  # from the end of a turn to the next, or a goto that goes back
-    LEAVE = enum.auto()  # from the end of the last turn
-    SKIP = enum.auto()  # past a loop that takes no turn
+    ENTER = enum.auto()  # from a loop's head into its first iteration
+    BACK = enum.auto()  # from the end of an iteration to the next, or a goto that goes back
+    LEAVE = enum.auto()  # from the end of the last iteration
+    SKIP = enum.auto()  # past a loop without iterations
     THEN = enum.auto()  # an If's condition holds
     ELSE = enum.auto()  # it does not
 
@@ -114,17 +114,17 @@ class MessageFlow:
 
 # ---- building ---------------------------------------------------------------------------------------------------------
 
-# Edges whose end is not made yet.
+# Edges whose end does not exist yet.
 _Loose = list[tuple[int, Way]]
 
 
 @dataclass
-class _Turns:
-    """A loop being read: where EXIT and CYCLE go. ``leaving``: breaks; ``turning``: continues."""
+class _Enclosing:
+    """An enclosing loop, while its body is read: the open ends of its breaks and continues."""
 
     loop: Statement
-    leaving: _Loose = field(default_factory=list)
-    turning: _Loose = field(default_factory=list)
+    breaks: _Loose = field(default_factory=list)
+    continues: _Loose = field(default_factory=list)
 
 
 class _Builder:
@@ -132,7 +132,7 @@ class _Builder:
         self._procedure = procedure
         self._nodes: list[Node] = []
         self._edges: list[tuple[int, int, Way]] = []
-        self._turns: list[_Turns] = []
+        self._loops: list[_Enclosing] = []
         self._guards: list[tuple[Expression, bool]] = []
         self._labels: dict[str, int] = {}
         self._jumps: list[tuple[int, str | None]] = []
@@ -192,7 +192,7 @@ class _Builder:
                 self._jump(statement, node)
                 return []
             case Opaque():
-                # It may hold a jump to anywhere.
+                # It may contain a jump to anywhere.
                 self._returns += here
                 self._jumps.append((node, None))
         return here
@@ -211,16 +211,16 @@ class _Builder:
     def _loop(self, loop: Loop | While, ends: _Loose) -> _Loose:
         head = self._node(loop, Part.HEAD)
         self._join(ends, head)
-        turns = _Turns(loop)
-        self._turns.append(turns)
+        loop_exits = _Enclosing(loop)
+        self._loops.append(loop_exits)
         top = self._node(loop, Part.TOP)
         self._edges.append((head, top, Way.ENTER))
         body = self._block(loop.body, [(top, Way.ON)])
-        turn = self._node(loop, Part.TURN)
-        self._join([*body, *turns.turning], turn)
-        self._turns.pop()
-        self._edges.append((turn, top, Way.BACK))
-        return [(head, Way.SKIP), (turn, Way.LEAVE), *turns.leaving]
+        latch = self._node(loop, Part.LATCH)
+        self._join([*body, *loop_exits.continues], latch)
+        self._loops.pop()
+        self._edges.append((latch, top, Way.BACK))
+        return [(head, Way.SKIP), (latch, Way.LEAVE), *loop_exits.breaks]
 
     def _jump(self, jump: Jump, node: int) -> None:
         match jump.kind:
@@ -229,18 +229,18 @@ class _Builder:
             case "goto":
                 self._jumps.append((node, jump.to))
             case "break" | "continue":
-                turns = self._turns_of(jump.to)
-                if turns is None:
+                loop_exits = self._enclosing_loop(jump.to)
+                if loop_exits is None:
                     self._jumps.append((node, jump.to))
                 elif jump.kind == "break":
-                    turns.leaving.append((node, Way.LEAVE))
+                    loop_exits.breaks.append((node, Way.LEAVE))
                 else:
-                    turns.turning.append((node, Way.ON))
+                    loop_exits.continues.append((node, Way.ON))
 
-    def _turns_of(self, name: str | None) -> _Turns | None:
+    def _enclosing_loop(self, name: str | None) -> _Enclosing | None:
         if name is None:
-            return self._turns[-1] if self._turns else None
-        return next((turns for turns in reversed(self._turns) if turns.loop.label == name), None)
+            return self._loops[-1] if self._loops else None
+        return next((loop_exits for loop_exits in reversed(self._loops) if loop_exits.loop.label == name), None)
 
     def _resolve_jumps(self) -> None:
         unread = [node.number for node in self._nodes if isinstance(node.statement, Opaque)]
@@ -248,7 +248,7 @@ class _Builder:
             if label is not None and label in self._labels:
                 targets: Iterable[int] = (self._labels[label],)
             else:
-                # A label that is not seen stands in what could not be read.
+                # A missing label is in text that could not be read.
                 targets = [*self._labels.values(), *(number for number in unread if number != start)]
             for target in targets:
                 self._edges.append((start, target, Way.BACK if target <= start else Way.ON))

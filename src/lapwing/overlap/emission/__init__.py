@@ -1,1 +1,1 @@
-"""From a transformed program to its files' texts."""
+"""Code generation: from a transformed program to the text of its files."""

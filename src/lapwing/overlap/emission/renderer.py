@@ -1,4 +1,4 @@
-"""From a changed tree back to text: what was not changed keeps its bytes, what moved takes its comments along.
+"""Renders a changed syntax tree as text: unchanged statements keep their bytes, moved ones take their comments along.
 
 A statement's *chunk* is its lines with the comments and blank lines above it; the chunks of a block follow one another
 without gaps. Rendering puts the chunks of a block in their new order.
@@ -9,20 +9,17 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter, expression_text
-from lapwing.overlap.emission.strip_mining import closing, heads
 from lapwing.overlap.ir.expressions import Operation
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import counts_plainly
 from lapwing.overlap.ir.split_phase import (
     NOWHERE,
-    DividedCall,
     Drain,
     Level,
+    OutlinedCall,
     Part,
     PartialLoop,
     Progress,
@@ -32,29 +29,11 @@ from lapwing.overlap.ir.split_phase import (
     home,
 )
 from lapwing.overlap.ir.statements import Assign, Block, Compound, If, Loop, Statement
-from lapwing.overlap.languages.c.printer import indentation, indentation_step
-from lapwing.overlap.languages.fortran.printer import comment_line, statement_lines
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.shared.strip_mining import closing
+from lapwing.overlap.source.indentation import indentation, indentation_step
 from lapwing.overlap.source.spans import Source, Span
-
-
-@dataclass(frozen=True)
-class Edit:
-    """Bytes ``start`` to ``end`` become ``text``."""
-
-    start: int
-    end: int
-    text: str
-
-
-def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """The file with all edits made; edits at the same place come in the order given. They must not overlap."""
-    pieces, at = [], 0
-    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
-        if edit.start < at:
-            raise ValueError(f"edits overlap at byte {edit.start}")
-        pieces += [data[at : edit.start], edit.text.encode("latin-1", "replace")]
-        at = edit.end
-    return b"".join([*pieces, data[at:]])
 
 
 class Renderer:
@@ -63,17 +42,20 @@ class Renderer:
     def __init__(
         self, source: Source, procedure: Procedure, emitter: Emitter, remarks: Mapping[Span, str] | None = None
     ) -> None:
-        """``procedure``: as it was read. ``remarks``: comments for its statements."""
+        """``procedure``: as it was read. ``remarks``: comments to put above its statements."""
         self.source = source
         self._emitter = emitter
+        self._layout = language_of(source).layout(source)
         self._remarks = remarks or {}
         self._data = source.data
         self._starts = source.line_starts
         self._blocks: dict[tuple[int, int], Block] = {}
         self._chunks: dict[tuple[int, int], tuple[int, int]] = {}
         self._originals: dict[tuple[int, int], Statement] = {}
-        self._shown: set[int] = set()  # the starts of chunks whose lines above the statement are written
-        self._silent: set[int] = set()  # ids of Fortran's phases whose error code the next ones set as well
+        self._shown: set[int] = set()  # starts of the chunks whose leading lines are written
+        self._silent: set[int] = (
+            set()
+        )  # ids of Fortran's split-phase operations whose error code the next ones set, too
         self._learn(procedure.body)
 
     def _learn(self, block: Block) -> None:
@@ -88,7 +70,7 @@ class Renderer:
                 self._learn(inner)
 
     def _line_end(self, offset: int, limit: int) -> int:
-        """Past the end of the line if only blanks and a comment follow on it."""
+        """The offset past the end of the line if only blanks and a comment follow on it."""
         line = bisect.bisect_right(self._starts, offset)
         end = self._starts[line] if line < len(self._starts) else len(self._data)
         rest = self._data[offset:end].strip()
@@ -97,10 +79,10 @@ class Renderer:
         return offset
 
     def _opening(self, block: Block) -> int:
-        """Past the rest of the line that opens the block, if nothing stands on it."""
+        """The offset past the rest of the line that opens the block, if nothing is on it."""
         end = self._data.find(b"\n", block.span.start, block.span.end)
         empty = end >= 0 and not self._data[block.span.start : end].strip()
-        return end + 1 if empty and block.form == "lines" and self.source.language != "fortran" else block.span.start
+        return end + 1 if empty and block.form == "lines" and self._layout.has_braces else block.span.start
 
     def text(self, start: int, end: int) -> str:
         return self._data[start:end].decode("latin-1")
@@ -108,7 +90,7 @@ class Renderer:
     # ---- blocks and statements ----------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> str:
-        """The text of ``block.span`` with the block's present statements."""
+        """The text of ``block.span`` with the block's current statements."""
         old = self._blocks.get((block.span.start, block.span.end))
         if old is block:
             return self.text(block.span.start, block.span.end)
@@ -140,11 +122,11 @@ class Renderer:
         return "".join([*pieces, tail])
 
     def _note_silent(self, statements: Sequence[Statement]) -> None:
-        """Of phases that follow one another and set the same error code, which none of them reads, the last one sets it."""
-        if self.source.language != "fortran" or _DIRECTIVE.search(self._data):
+        """Of successive split-phase operations that set the same error code, and do not read it, only the last sets it."""
+        if not self._emitter.sets_error_codes or _DIRECTIVE.search(self._data):
             return
-        reset, names = "", set[str]()  # by the phases that follow, without other statements between
-        written = [self._emitter.phase(s) if isinstance(s, SplitPhaseOperation) else () for s in statements]
+        reset, names = "", set[str]()  # by the following operations, without other statements between
+        written = [self._emitter.operation(s) if isinstance(s, SplitPhaseOperation) else () for s in statements]
         for statement, text in zip(reversed(statements), reversed(written), strict=True):
             if not text:
                 reset = ""
@@ -168,12 +150,12 @@ class Renderer:
         return text[:above] + self.comment(remark, self._column(start)) + text[above:]
 
     def _is_indented(self, offset: int) -> bool:
-        """Whether the blanks at the beginning of a line are written already."""
+        """Whether the indentation of a line is written already."""
         start = self._line_start(offset)
         return start < offset and not self.text(start, offset).strip()
 
     def _directives_above(self, statement: Statement) -> str:
-        """Lines of the preprocessor above the statement that this is made of, with what stands between them; once."""
+        """Preprocessor lines above the statement that this one is made from, with the text between them; once."""
         place = home(statement)
         chunk = self._chunks.get((place.start, place.end))
         if chunk is None:
@@ -185,30 +167,28 @@ class Renderer:
         return self.text(start, line)
 
     def _start_of(self, chunk: tuple[int, int], statement: Statement) -> int:
-        """Where the text of a chunk starts that is still to be written."""
+        """Where the unwritten text of a chunk starts."""
         return self._line_start(statement.span.start) if chunk[0] in self._shown else chunk[0]
 
     def _moved(self, statement: Statement, block: Block) -> bool:
         return all(statement is not s for s in block.statements)
 
     def _opened(self, block: Block, old: Block) -> str:
-        """A block of one statement that is written without braces, or on the line of its IF."""
+        """The text of a block that was a single statement without braces, or on the line of its IF."""
         if len(block.statements) == 1 and not _is_made(block.statements[0]):
             return self.statement(block.statements[0], 0)
         outer = self._column(old.span.start)
-        indent = outer + self._step
+        indent = outer + self._layout.step
         alone = not self.text(self._line_start(old.span.start), old.span.start).strip()
         if alone and "\n" in self.text(old.span.start, old.span.end):
-            indent = outer  # the other lines of a long statement stay there: compilers warn of one that seems to go on
+            indent = outer  # continuation lines keep their indentation: compilers warn of misleading ones
         inner = []
         for statement in block.statements:
             text = self.statement(statement, indent).strip("\n")
             if not _is_made(statement):
                 text = self.lines([text.strip()], indent).rstrip("\n")
             inner.append(text + "\n")
-        if self.source.language == "fortran":
-            return "then\n" + "".join(inner) + self.lines(["end if"], outer).rstrip("\n")
-        return "{\n" + "".join(inner) + self._blanks(outer) + "}"
+        return self._layout.enclosed("".join(inner), outer)
 
     def statement(self, statement: Statement, indent: int) -> str:
         if isinstance(statement, PartialLoop):
@@ -230,11 +210,11 @@ class Renderer:
         return "".join([*pieces, self.text(at, end)])
 
     def _is_emptied(self, block: Block) -> bool:
-        """Whether nothing is left of what the block held."""
+        """Whether the block has lost all its statements."""
         return not block.statements and bool(self._blocks[(block.span.start, block.span.end)].statements)
 
     def _partial(self, loop: PartialLoop, indent: int) -> str:
-        """The whole nest's text with other bounds, or with a line in its innermost body that leaves out the interior."""
+        """The whole nest's text with other bounds, or with a line in its innermost body that skips the interior."""
         assert loop.whole is not None
         before = "turns that others need" if loop.sent else "turns that need nothing from other ranks"
         what = before if loop.inside is not loop.sent else "the other turns"
@@ -243,7 +223,7 @@ class Renderer:
         at = max(start, self._line_start(loop.whole.span.start))
         for number, level in enumerate(loop.box):
             body = level.loop.body.span
-            if loop.inside and level.divides:
+            if loop.inside and level.splits:
                 pieces.append(self._new_header(at, level))
             else:
                 pieces.append(self.text(at, body.start))
@@ -268,7 +248,7 @@ class Renderer:
         return "".join([*pieces, "" if opened else "\n", guard, rest if opened else rest.removeprefix("\n")])
 
     def _interior(self, loop: PartialLoop, whole: Loop, at: int, end: int) -> Iterable[str]:
-        """The interior's text from its innermost body on, with a call that lets MPI work at the end of the nest's body."""
+        """The interior's text from its innermost body on, with a progress call at the end of the nest's body."""
         if not _lets_progress(loop):
             yield self.text(at, end)
             return
@@ -283,7 +263,7 @@ class Renderer:
         yield self.text(place, end)
 
     def _with_brace(self, head: str, loop: Loop) -> str:
-        """What stands before the body of C's loop, which has no braces, with an opening one as the file has them."""
+        """The text before the body of a C loop without braces, with an opening brace in the file's style."""
         outer, start = self._lead(loop.span.start), loop.body.span.start
         alone = not self.text(self._line_start(start), start).strip()
         inner = self._lead(start) if alone else outer + indentation_step(self.source)
@@ -303,28 +283,29 @@ class Renderer:
         """The loop's text with another head, in a loop over its strips."""
         start, end = self._start_of(self._chunk(loop), loop), self._chunk(loop)[1]
         line, column = self._line_start(loop.span.start), self._column(loop.span.start)
-        body, fortran = loop.body.span, self.source.language == "fortran"
-        head = self.text(loop.span.start, body.start)
-        changed = heads(self.source, loop, head)
-        assert changed is not None  # progress/calls.py asked
+        body = loop.body.span
+        changed = self._emitter.strips(loop, self.text(loop.span.start, body.start))
+        assert changed is not None  # checked by progress/calls.py
         text = self.comment("lapwing: in strips, so that MPI can go on with what is under way", column)
         text += self.lines([*changed.outer, changed.inner], column)
-        if not fortran:
-            text = text.rstrip("\n") + head[closing(head) + 1 :]
-        text += self.block(loop.body).removeprefix("\n" if fortran else "") + self.text(body.end, loop.span.end) + "\n"
-        text += self.lines([*self._emitter.progress(), "end do" if fortran else "}"], column)
+        if changed.rest is not None:
+            text = text.rstrip("\n") + changed.rest + self.block(loop.body)
+        else:
+            text += self.block(loop.body).removeprefix("\n")
+        text += self.text(body.end, loop.span.end) + "\n"
+        text += self.lines([*self._emitter.progress(), changed.end], column)
         if start <= line and not self.text(line, loop.span.start).strip():
             return self.text(start, line) + text.rstrip("\n") + self.text(loop.span.end, end)
         return self.text(start, loop.span.start) + text.strip() + self.text(loop.span.end, end)
 
     def _is_two_loops(self, loop: PartialLoop) -> bool:
-        """Whether the turns outside are a loop before the interior and one after it: what is done a turn would not be worth a
-        test."""
+        """Whether the boundary is rendered as one loop before the interior and one after it, because the body is too cheap for
+        a test in each iteration."""
         last = loop.box[-1]
         innermost = not any(isinstance(s, Loop) for s in last.loop.body.walk())
         limited = last.low is not None or last.high is not None
         fits = limited or (innermost and counts_plainly(last.loop))
-        return not loop.inside and fits and self.source.language == "fortran"
+        return not loop.inside and fits and language_of(self.source).splits_shell
 
     def _two_loops(self, loop: PartialLoop) -> Iterable[str]:
         level = loop.box[-1]
@@ -338,17 +319,17 @@ class Renderer:
             yield "\n" * number + self.lines([head], span.start - line) + self.text(body.start, span.end)
 
     def _new_header(self, at: int, level: Level) -> str:
-        """What stands from ``at`` to the loop's body, with the loop's present bounds."""
+        """The text from ``at`` to the loop's body, with the loop's current bounds."""
         head = self._emitter.header(level)
         span, body = level.loop.span, level.loop.body.span
-        if self.source.language == "fortran":
+        if not self._layout.has_braces:
             line = max(at, self._line_start(span.start))
             return self.text(at, line) + self.lines([head], span.start - self._line_start(span.start))
         old = self.text(span.start, body.start)
         return self.text(at, span.start) + head + old[closing(old) + 1 :]
 
     def _above(self, span: Span) -> str:
-        """Comments above the statement that a made one stands for."""
+        """Comments above the statement that a generated one replaces."""
         if span == NOWHERE:
             return ""
         start, _ = self._chunks[(span.start, span.end)]
@@ -356,11 +337,11 @@ class Renderer:
         return self.text(start, line) if start < line and start not in self._shown else ""
 
     def _beside(self, span: Span, indent: int) -> str:
-        """The comment that stood behind the statement, on a line of its own: what is made may need several lines."""
+        """The statement's trailing comment, on a line of its own, as the replacement may need several lines."""
         if span == NOWHERE:
             return ""
         comment = self.text(span.end, self._chunks[(span.start, span.end)][1]).strip()
-        if comment.startswith("!$"):  # on a line of its own it would be code, or a directive
+        if comment.startswith("!$"):  # on a line of its own it would become code, or a directive
             comment = f"! {comment[1:]}"
         in_column_6 = self.source.form == "fixed" and indent == 5
         return f"{'' if in_column_6 else ' ' * indent}{comment}\n" if comment else ""
@@ -368,11 +349,11 @@ class Renderer:
     def _made(self, statement: Statement, indent: int) -> str:
         match statement:
             case SplitPhaseOperation():
-                lines = self._emitter.phase(statement)
+                lines = self._emitter.operation(statement)
                 if id(statement) in self._silent:
                     lines = lines[:-1]
                 return self.comment(comment_of(statement), indent) + self.lines(lines, indent)
-            case DividedCall():
+            case OutlinedCall():
                 return self.comment(comment_of(statement), indent) + self.lines(self._emitter.call(statement), indent)
             case Progress(lender=lender):
                 return self.lines(self._emitter.progress(lender), indent)
@@ -382,46 +363,20 @@ class Renderer:
                 comment = "lapwing: messages that still travel must arrive before MPI ends"
                 return self.comment(comment, indent) + self.lines(self._emitter.drain(statement), indent)
             case If(condition=Operation(operator="!=", arguments=(left, right)), then=then):
-                sides = [expression_text(self.source, e) for e in (left, right)]
+                head, end = self._emitter.unless_equal(left, right)
                 inner = "".join(self.statement(s, indent + 3) for s in then.statements)
-                if self.source.language == "fortran":
-                    head, end = f"if ({sides[0]} .ne. {sides[1]}) then", "end if"
-                else:
-                    head, end = f"if ({sides[0]} != {sides[1]}) {{", "}"
                 return self.lines([head], indent) + inner + self.lines([end], indent)
             case Assign(target=target, value=value):
-                end = "" if self.source.language == "fortran" else ";"
-                sides = [expression_text(self.source, e) for e in (target, value)]
-                return self.lines([f"{sides[0]} = {sides[1]}{end}"], indent)
+                return self.lines([self._emitter.assignment(target, value)], indent)
             case Compound(body=body):
                 return "".join(self.statement(s, indent) for s in body.statements)
         raise TypeError(f"{type(statement).__name__} cannot be written")
 
     def lines(self, lines: Sequence[str], indent: int) -> str:
-        pieces = []
-        for line in lines:
-            deeper = len(line) - len(line.lstrip(" "))
-            if self.source.language == "fortran":
-                pieces.append(statement_lines(line.strip(), indent + deeper, self.source.form or "free"))
-            else:
-                pieces.append(self._blanks(indent + deeper) + line.strip() + "\n" if line.strip() else "\n")
-        return "".join(p if p.endswith("\n") else p + "\n" for p in pieces)
+        return self._layout.lines(lines, indent)
 
     def comment(self, text: str, indent: int) -> str:
-        if self.source.language == "fortran":
-            line = comment_line(text, indent, self.source.form or "free")
-        else:
-            line = f"{self._blanks(indent)}/* {text} */"
-        return line if line.endswith("\n") else line + "\n"
-
-    def _blanks(self, columns: int) -> str:
-        """The beginning of C's line, as the file has them: of tabs, or of blanks."""
-        tabs = columns // _TAB if self._in_tabs else 0
-        return "\t" * tabs + " " * (columns - _TAB * tabs)
-
-    @cached_property
-    def _in_tabs(self) -> bool:
-        return self.source.language != "fortran" and indentation_step(self.source) == "\t"
+        return self._layout.comment(text, indent)
 
     # ---- places -------------------------------------------------------------------------------------------------------
 
@@ -432,29 +387,18 @@ class Renderer:
         return self._starts[bisect.bisect_right(self._starts, offset) - 1]
 
     def _lead(self, offset: int) -> str:
-        """The blanks that the line begins with."""
+        """The line's indentation."""
         return indentation(self.source, offset)
 
     def _column(self, offset: int) -> int:
-        start = self._line_start(offset)
-        line = self.text(start, offset)
-        if self.source.language != "fortran":
-            line = line.expandtabs(_TAB)
-        body = line[6:] if self.source.form == "fixed" and len(line) > 6 else line
-        lead = len(line) - len(body)
-        return lead + len(body) - len(body.lstrip(" \t"))
+        return self._layout.column(self.text(self._line_start(offset), offset))
 
     def _indent_of_block(self, block: Block) -> int:
         for statement in block.statements:
             line = self.text(self._line_start(statement.span.start), statement.span.start)
             if statement.label is None and not line.strip():
                 return len(line.expandtabs(_TAB))
-        return self._column(block.span.start) + self._step
-
-    @cached_property
-    def _step(self) -> int:
-        """The columns of one level."""
-        return 3 if self.source.language == "fortran" else len(indentation_step(self.source).expandtabs(_TAB))
+        return self._column(block.span.start) + self._layout.step
 
 
 _TAB = 8  # columns
@@ -472,12 +416,12 @@ def _lets_progress(loop: PartialLoop) -> bool:
 
 
 def _is_made(statement: Statement) -> bool:
-    return statement.span == NOWHERE or isinstance(statement, SplitPhaseOperation | DividedCall)
+    return statement.span == NOWHERE or isinstance(statement, SplitPhaseOperation | OutlinedCall)
 
 
-def comment_of(statement: SplitPhaseOperation | DividedCall) -> str:
-    """The one line above a changed place."""
-    if isinstance(statement, DividedCall):
+def comment_of(statement: SplitPhaseOperation | OutlinedCall) -> str:
+    """The comment line above a changed place."""
+    if isinstance(statement, OutlinedCall):
         assert statement.original is not None
         if statement.original.span == NOWHERE:
             return f"lapwing: {statement.original.name} is in two parts"
@@ -497,8 +441,8 @@ _OF_COMMUNICATION = ("its communication starts here", "what it brings is needed 
 _OF_WORK = ("what needs nothing from other ranks", "the rest")
 
 
-def _sends(phase: SplitPhaseOperation) -> bool:
-    message = mpi.lookup(phase.call.name or "")
+def _sends(operation: SplitPhaseOperation) -> bool:
+    message = mpi.lookup(operation.call.name or "")
     return message is not None and message.kind is mpi.Kind.SEND
 
 

@@ -1,58 +1,60 @@
-"""Macros that are taken as undefined: compilers check that they are, where a program was rewritten by that.
+"""Checks in the rewritten files that macros which were taken as undefined are undefined at compile time.
 
 before:  #ifdef DEBUG / print what came / #endif            after:  the same, elsewhere, with the statement below it
                                                                     #if defined(DEBUG) / #error … / #endif
 
-What such a macro leaves out was not read, so what is proved holds only while it stays out. That is asked where a file is
-compiled, with the flags it gets: in all files that change or, if the preprocessor sees none of them (Fortran), in those with
-the lines.
+Text that such a macro excludes was not read, so proofs hold only while it stays excluded. The check runs when a file is
+compiled, with that file's flags: in all files that change or, if none of them is preprocessed (Fortran), in those with the
+conditional lines.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from lapwing.overlap.ir.program import Program
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.spelling import spellings
 from lapwing.overlap.source.spans import Source
-from lapwing.overlap.source.spelling import macros, spellings
+from lapwing.overlap.source.spelling import macros
 
 _WIDTH = 120
-_DIRECTIVE = re.compile(rb"^[ \t]*#", re.MULTILINE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class Checks:
-    """Texts for a file: at its beginning, and in C after what it includes, where the system's headers have been read, too."""
+    """The checks for a file: at its beginning, and in C also after its #includes, where the system's headers have been read."""
 
     first: str = ""
     after_includes: str = ""
 
 
 def checks(program: Program, changed: Collection[int]) -> Mapping[int, Checks]:
-    """What the files get, by their numbers, if those that are ``changed`` are."""
+    """The checks for each file, by its number, given the numbers of the ``changed`` files."""
     if not changed or not program.undefined:
         return {}
     seen = [number for number in changed if _is_preprocessed(program.sources[number])]
     files = seen or sorted(frozenset().union(*program.undefined.values()))
     own = {name.decode() for text in spellings(program.sources, program.included) for name, _ in macros(text)}
-    # What the program's own text defines, it may define before; from outside it is not.
+    # A macro that the program's own text defines may be defined before; it is not defined from outside.
     defined = [name for name in program.undefined if name in own]
     others = [name for name in program.undefined if name not in own]
     plain = Checks(_check(program.undefined))
-    in_c = Checks(_check(defined), _check(others))
-    return {number: plain if program.sources[number].language == "fortran" else in_c for number in files}
+    in_two = Checks(_check(defined), _check(others))
+    return {
+        number: in_two if language_of(program.sources[number]).support_after_includes else plain for number in files
+    }
 
 
 def beginning(source: Source) -> int:
-    """Where a line can be put before all others."""
+    """The offset at which a line can be inserted before all others."""
     return len(_BYTE_ORDER_MARK) if source.data.startswith(_BYTE_ORDER_MARK) else 0
 
 
 def _is_preprocessed(source: Source) -> bool:
-    return source.language != "fortran" or _DIRECTIVE.search(source.data) is not None
+    return language_of(source).is_preprocessed(source)
 
 
 def _check(names: Iterable[str]) -> str:

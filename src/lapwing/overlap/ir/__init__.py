@@ -1,1 +1,1 @@
-"""The program model: expressions, statements, procedures, and a communication taken apart."""
+"""The program model: expressions, statements, procedures, and split-phase operations."""

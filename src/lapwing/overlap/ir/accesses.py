@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap.ir.expressions import (
     Symbol,
 )
@@ -25,39 +26,39 @@ class Memory:
 
 
 UNKNOWN = Memory("unknown")
-"""Anything that escaped or is external: it may alias all memory that has escaped, and itself."""
+"""Escaped or external memory: may alias all memory that has escaped, and itself."""
 
 
 ANYTHING = Memory("anything")
-"""Where a pointer leads that nothing seems to give a value: it came by a way that is not modelled. It may alias all memory."""
+"""The target of a pointer without a visible definition: it is set in a way that is not modelled. May alias all memory."""
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """``place``: subscripts of the element where the part begins (none: the whole array); ``bounds``: of its dimensions as the
-    procedure declares them, the last upper one apart."""
+    """Where part of an array is passed to a procedure. ``place``: subscripts of its first element (empty: the whole array);
+    ``bounds``: of the dimensions as the procedure declares them, except the last upper bound."""
 
-    place: tuple[Linear, ...]
-    bounds: tuple[tuple[Linear, Linear], ...]
+    place: tuple[Affine, ...]
+    bounds: tuple[tuple[Affine, Affine], ...]
 
-    def linears(self) -> tuple[Linear, ...]:
+    def forms(self) -> tuple[Affine, ...]:
         return (*self.place, *(end for pair in self.bounds for end in pair))
 
-    def substitute(self, values: Mapping[str, Linear]) -> Anchor:
+    def substitute(self, values: Mapping[str, Affine]) -> Anchor:
         return Anchor(
             tuple(p.substitute(values) for p in self.place),
             tuple((low.substitute(values), high.substitute(values)) for low, high in self.bounds),
         )
 
 
-@dataclass  # not frozen, as Linear
+@dataclass  # not frozen, as Section
 class Access:
-    """One variable's elements are read or written.
+    """A read or a write of a variable's elements.
 
     symbol: the variable whose index space ``section`` is in; None where only ``memory`` is known. ``through``: what the pointer
     ``symbol`` points to, not the pointer. section: None for a scalar, or the whole. must: exactly these elements, for certain.
-    anchor: where a part of ``symbol`` was handed to a procedure, with what shape; the section counts from there. stale: the
-    pointer ``symbol`` may have led elsewhere at the beginning.
+    anchor: where a part of ``symbol`` was passed to a procedure, and with what shape; the section is relative to it. stale: the
+    pointer ``symbol`` may have pointed elsewhere at the beginning.
     """
 
     symbol: Symbol | None
@@ -71,7 +72,7 @@ class Access:
     stale: bool = False
 
     def __hash__(self) -> int:
-        # Accesses go through many lists without doubles on their way up to a procedure's summary.
+        # Accesses are deduplicated many times on their way up to a procedure's summary.
         found: int | None = self.__dict__.get("_hash")
         if found is None:
             found = self.__dict__["_hash"] = hash((self.symbol, self.section, self.writes, self.memory))
@@ -79,11 +80,11 @@ class Access:
 
     @property
     def own_key(self) -> str | None:
-        """The variable's key, if what is touched is reached by no other name."""
+        """The variable's key, if it has no aliases."""
         return self.symbol.key if self.symbol is not None and not self.through and self.symbol.alone else None
 
     def uncertain(self) -> Access:
-        """The same, but it may not happen."""
+        """The same access, possible rather than certain."""
         return self._with_hash(must=False) if self.must else self
 
     def within(self, section: Section | None, must: bool) -> Access:
@@ -100,7 +101,7 @@ class Access:
         return self._with_hash(where=where)
 
     def _with_hash(self, **changes: object) -> Access:
-        # Far more are made so than in any other way, of changes that do not enter the hash.
+        # The usual way to create accesses: the changed fields do not enter the hash.
         copy = object.__new__(Access)
         copy.__dict__.update(self.__dict__, **changes)
         return copy

@@ -1,7 +1,7 @@
 """Variables, their types, and expressions.
 
-Expressions are frozen and compared by what they say, not by where they stand (spans do not count). Two variables are the same
-if their symbols' keys are."""
+Expressions are frozen and compare by structure, not by position (spans do not count). Two variables are equal if their symbols'
+keys are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Storage(enum.Enum):
 class Type:
     """``base``: "integer", "real", "complex", "logical", "character", "pointer", "struct" or "other". ``bytes`` of an
     element, None where unknown. ``text``: as a declaration spells it ("double precision", "INT_TYPE", "real(kind=8)").
-    ``target``: what a C pointer points to. ``unsigned``: C's whole numbers without a sign."""
+    ``target``: what a C pointer points to. ``unsigned``: C's unsigned integers."""
 
     base: str
     bytes: int | None
@@ -36,7 +36,7 @@ class Type:
 
     @property
     def holds_values(self) -> bool:
-        """Whether what is of this type leads to nothing else and has no parts with names."""
+        """Whether values of this type are plain: no pointers, and no named components."""
         return self.base in ("integer", "real", "complex", "logical", "character")
 
 
@@ -53,8 +53,8 @@ class Symbol:
     """A variable, equal to another if ``key`` is: "file.c::name", "module m::u", "common b::u", "procedure p::i".
 
     ``dimensions``: None for a scalar (a C pointer too); in the order of the source (Fortran: first is contiguous, C: last).
-    ``rows``: of a C pointer to arrays, the dimensions of one of them. ``length``: of a Fortran character, where it is given and
-    no known number. ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE;
+    ``rows``: of a C pointer to arrays, the dimensions of one of them. ``length``: of a Fortran character, if specified and not
+    a known number. ``value``: of a CONSTANT. ``overlay``: variables that share storage have the same overlay (EQUIVALENCE;
     members of COMMON blocks laid out differently in different procedures; in C its own key if the linker gives it another
     variable's); None: it shares with nobody.
     """
@@ -83,14 +83,14 @@ class Symbol:
 
     @property
     def index_space(self) -> tuple[Dimension, ...] | None:
-        """The dimensions of what its subscripts count: of an array, or of what a C pointer leads to."""
+        """The dimensions that its subscripts index: of an array, or of what a C pointer points to."""
         if self.dimensions is not None or self.type.base != "pointer":
             return self.dimensions
         return (Dimension(Number(0), None), *self.rows)
 
     @property
     def element(self) -> Type:
-        """The type of an element of what its subscripts count."""
+        """The type of the elements that its subscripts select."""
         found = self.type
         if self.dimensions is None and found.base == "pointer" and found.target is not None:
             found = found.target
@@ -100,14 +100,14 @@ class Symbol:
 
     @cached_property
     def alone(self) -> bool:
-        """Whether its memory is reached by its name only: by no pointer, argument or other variable."""
+        """Whether its memory is accessed by its name only: through no pointer, argument or other variable."""
         stored = self.storage in (Storage.LOCAL, Storage.SAVED, Storage.GLOBAL)
         return stored and self.overlay is None and not self.pointer and not self.target
 
 
 @dataclass(frozen=True)
 class Expression:
-    """``span``: where it stands in the source, as spelled there (macros unexpanded); None for expressions that were made."""
+    """``span``: its place in the source, as spelled there (macros unexpanded); None for generated expressions."""
 
     span: Span | None = field(default=None, compare=False, kw_only=True)
 
@@ -116,7 +116,7 @@ class Expression:
         return ()
 
     def walk(self) -> Iterator[Expression]:
-        # Generators in generators would hand each part through all that it lies in.
+        # Nested generators would pass each part up through every level.
         waiting: list[Expression] = [self]
         while waiting:
             expression = waiting.pop()
@@ -207,9 +207,9 @@ class AddressOf(Expression):
 @dataclass(frozen=True)
 class Operation(Expression):
     """``operator`` in C's spelling for both languages: + - * / % ** == != < <= > >= && || ! << >> & | ^ ~, "neg" for a unary
-    minus, "?:" for C's conditional and "," for its comma, "sizeof" for a size that is reckoned from these values. Fortran's
-    .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: the bytes of the unsigned numbers that C compares or
-    reckons with, 0 where they have a sign.
+    minus, "?:" for C's conditional and "," for its comma, "sizeof" for a size that is computed from its operands. Fortran's
+    .eqv. is ==, .neqv. is !=, // is "//". ``wraps``: the bytes of the unsigned type in which C evaluates it, 0 where it is
+    signed.
     """
 
     operator: str
@@ -222,9 +222,9 @@ class Operation(Expression):
 
 @dataclass(frozen=True)
 class Cast(Expression):
-    """A conversion: one that is spelled, or one of C's own that may change a whole number.
+    """A conversion: an explicit cast, or an implicit one of C's that may change an integer.
 
-    ``keeps``: a whole number stays the same, or one below zero becomes the large one that stands for it without a sign.
+    ``keeps``: it preserves an integer's value, or maps a negative one to its unsigned counterpart.
     """
 
     type: Type
@@ -239,7 +239,7 @@ _Value = TypeVar("_Value")
 
 
 def without_casts(value: _Value) -> Expression | _Value:
-    """What is converted, innermost; the expression itself if it is no conversion."""
+    """The innermost converted expression; the expression itself if it is no conversion."""
     inner: Expression | _Value = value
     while isinstance(inner, Cast):
         inner = inner.value
@@ -249,7 +249,7 @@ def without_casts(value: _Value) -> Expression | _Value:
 @dataclass(frozen=True)
 class Invocation(Expression):
     """A function called inside an expression. ``name``: the callee, None if it is reached through a pointer. Fortran's intrinsics
-    and C's library functions are invocations too (see libraries/summaries.py for what is known of them)."""
+    and C's library functions are invocations too (see libraries/summaries.py for their summaries)."""
 
     name: str | None
     arguments: tuple[Expression, ...]

@@ -1,10 +1,10 @@
-"""The program model: what both front ends read a program into, and what every analysis and motion works on.
+"""The program model: the result of both front ends, and the input of every analysis and transformation.
 
 A program is a set of procedures; a procedure's body is a tree of statements, each with the exact bytes of the file it
 was read from. Whatever a front end cannot read becomes an :class:`Opaque` statement, a barrier for everything.
 
-Expressions and statements are frozen and compared by what they say, not by where they stand (spans do not count). Two
-variables are the same if their symbols' keys are.
+Expressions and statements are frozen and compare by structure, not by position (spans do not count). Two variables are equal if
+their symbols' keys are.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ class Procedure:
     name, by
     name (Fortran: lower case).
 
-    Offsets for whoever inserts text: ``uses_end`` is where a USE may be added (Fortran: after the last USE, or after the header),
+    Offsets for inserting text: ``uses_end`` is where a USE may be added (Fortran: after the last USE, or after the header),
     ``declarations_end`` where a declaration may (Fortran: before the first executable statement; C: after the opening brace).
     ``mpi_interface``: "mpif.h", "mpi", "mpi_f08" or None. ``host``: the module or procedure it is contained in.
-    ``line_length``: of its source form (72, 132) or None. ``open_hosts``: hosts like that of which it sees every procedure that
-    is not private, one that is added, too. ``inline``: a function of C, not static, of which there may be no definition to call.
+    ``line_length``: of its source form (72, 132) or None. ``open_hosts``: hosts like that whose public procedures it sees
+    without exception, including added ones. ``inline``: a C function that is inline but not static, and may have no definition
+    to call.
     """
 
     name: str
@@ -59,8 +60,8 @@ class Procedure:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A C function's as a source sees it, without body. ``start``: where its words stand in that source, or the #include of the
-    header that has them. ``macros``: those among its words."""
+    """A C function's as a source sees it, without body. ``start``: the offset of its text in that source, or of the #include of
+    the header that contains it. ``macros``: those in its text."""
 
     source: int
     start: int
@@ -70,9 +71,9 @@ class Declaration:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Conditional compilation, from ``#if`` to ``#endif``, of which something is not compiled, or would not be with other macros.
-    ``pieces``: what is not. ``whole``: nothing is compiled there, so its lines mean no more than a comment. ``macros``: those
-    that decide, and are taken as undefined."""
+    """A region of conditional compilation, from ``#if`` to ``#endif``, of which some text is not compiled, or would not be with
+    other macros. ``pieces``: the excluded text. ``whole``: all of it is excluded, so the region is like a comment. ``macros``:
+    the deciding ones, which are taken as undefined."""
 
     span: Span
     pieces: tuple[Span, ...]
@@ -83,7 +84,7 @@ class LeftOut:
 def taken_as_undefined(assumed: Iterable[tuple[int, frozenset[str]]]) -> dict[str, frozenset[int]]:
     """The macros that were taken as undefined, with the numbers of the files in which that decides what is compiled.
 
-    ``assumed``: such macros of a region, with its file's number.
+    ``assumed``: the file's number and the undefined macros of each region.
     """
     found: dict[str, set[int]] = {}
     for source, macros in assumed:
@@ -94,13 +95,13 @@ def taken_as_undefined(assumed: Iterable[tuple[int, frozenset[str]]]) -> dict[st
 
 @dataclass(frozen=True)
 class Program:
-    """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: values C's file-scope
-    declarations give. ``mains``: where main programs stand, those included that ``procedures`` has no room for. ``included``: the
-    text of C headers that are no sources, the system's and MPI's apart, and the values of macros that are given from outside.
+    """``procedures`` by key. ``globals``: every variable outside procedures, by key. ``initial``: initial values in C's
+    file-scope declarations. ``mains``: places of all main programs, of which ``procedures`` holds one. ``included``: the text
+    of C headers that are not sources, except the system's and MPI's, and the values of macros defined from outside.
     ``declarations``: of C's functions outside of others, by their keys; their definitions' heads are among them. ``left_out``:
-    what conditional compilation leaves out of what was read, from each ``#if`` to its ``#endif``. ``undefined``: the macros that
+    regions with text that conditional compilation excludes, from each ``#if`` to its ``#endif``. ``undefined``: the macros that
     are taken as undefined, with the numbers of the files in which that decides what is compiled. ``libraries``: C's functions
-    that headers of the system's declare, but for MPI's, and whether they may be given functions to call.
+    that system headers declare, except MPI's, and whether they may take callbacks.
     """
 
     sources: tuple[Source, ...]
@@ -116,7 +117,7 @@ class Program:
     libraries: Mapping[str, bool] = field(default_factory=dict)
 
     def resolve(self, name: str | None, caller: Procedure) -> Procedure | None:
-        """The procedure that ``name`` means inside ``caller``, None if it is not in the program or not certain."""
+        """The procedure that ``name`` denotes inside ``caller``; None if it is not in the program, or uncertain."""
         if name is None:
             return None
         hosts = [f"procedure {caller.key}", f"{caller.host}"] if caller.host else [f"procedure {caller.key}"]
@@ -128,13 +129,13 @@ class Program:
         return found[0] if len(found) == 1 else None
 
     def is_left_out(self, source: int, offset: int) -> bool:
-        """Whether a byte of a file lies where conditional compilation leaves nothing."""
+        """Whether a byte of a file lies in a region that conditional compilation excludes entirely."""
         number = bisect.bisect_right(self._emptied[source], offset, key=lambda span: span.start) - 1
         return number >= 0 and offset < self._emptied[source][number].end
 
     @cached_property
     def _emptied(self) -> Mapping[int, Sequence[Span]]:
-        """From ``#if`` to ``#endif``, where nothing is compiled, by files and in order; inner ones belong to the outer."""
+        """The entirely excluded regions, by file and in order; inner ones are merged into outer ones."""
         found: dict[int, list[Span]] = {number: [] for number in range(len(self.sources))}
         for one in sorted(self.left_out, key=lambda one: (one.span.source, one.span.start)):
             spans = found[one.span.source]

@@ -1,4 +1,4 @@
-"""Small questions to, and changes of, trees of statements."""
+"""Queries on statement trees, and rewriting of them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def substitute_block(body: Block, old: Block, new: Block) -> Block:
 
 
 def shaping(symbol: Symbol) -> tuple[Expression, ...]:
-    """What a variable's bounds and length are made of."""
+    """The expressions of a variable's bounds and length."""
     bounds = [b for d in symbol.dimensions or () for b in (d.lower, d.upper)]
     return tuple(e for e in (*bounds, symbol.length) if e is not None and not isinstance(e, Number))
 
@@ -92,19 +92,19 @@ def has_explicit_shape(dimensions: Sequence[Dimension] | None) -> bool:
     """Explicit shape or assumed size: contiguous by the language's rules. An assumed shape, a(:), may have gaps."""
     if dimensions is None:
         return False
-    # Alone, the last one may be open, and that says a(*): of an assumed shape, a(:), no lower bound of 1 is said.
+    # Only the last dimension may be open, which means a(*): an assumed shape, a(:), has no explicit lower bound of 1.
     last = dimensions[-1]
     sized = last.upper is not None or len(dimensions) > 1 or last.lower == Number(1)
     return sized and all(d.upper is not None for d in dimensions[:-1])
 
 
 def done_on_entry(procedure: Procedure) -> tuple[Statement, ...]:
-    """Fortran: what a call does before the procedure's first statement: its own variables, and its result, get their shapes, and
-    what is INTENT(OUT) is freed, or given the initial values of its type."""
+    """Fortran: what a call executes before the procedure's first statement: local variables and the result get their shapes,
+    and INTENT(OUT) arguments are freed, or get the initial values of their type."""
     symbols = [*procedure.symbols.values(), *([procedure.result] if procedure.result is not None else [])]
-    prefix = f"procedure {procedure.key}::"  # a host's variables have their shapes already
+    prefix = f"procedure {procedure.key}::"  # a host's variables already have their shapes
     own = [s for s in symbols if s.storage in (Storage.LOCAL, Storage.ARGUMENT) and s.key.startswith(prefix)]
-    # An ALLOCATABLE's bounds are those of its ALLOCATE.
+    # The bounds of an ALLOCATABLE are evaluated in its ALLOCATE.
     shapes = dict.fromkeys(e for s in own for e in shaping(replace(s, dimensions=None) if s.allocatable else s))
     fresh = tuple(Name(s) for s in own if s.intent == "out" and (s.allocatable or _has_components(s)))
     freed = (Allocate(fresh, frees=True, span=procedure.span),) if fresh else ()
@@ -112,7 +112,7 @@ def done_on_entry(procedure: Procedure) -> tuple[Statement, ...]:
 
 
 def _has_components(symbol: Symbol) -> bool:
-    """Whether it may have components with initial values; MPI's handles have none."""
+    """Whether it may have components with default initialisation; MPI's handles have none."""
     return symbol.type.base in ("struct", "other") and symbol.type.bytes is None
 
 
@@ -121,14 +121,14 @@ def has_messages(procedure: Procedure) -> bool:
 
 
 def message_of(statement: Statement) -> mpi.MpiCall | None:
-    """What MPI call the statement is, if it is one by itself."""
+    """The MPI call that the statement is, if it is one."""
     if isinstance(statement, Call) and statement.name is not None and mpi.is_mpi_name(statement.name):
         return mpi.lookup(statement.name)
     return None
 
 
 def works(statements: Iterable[Statement], program: Program, procedure: Procedure, depth: int = 8) -> bool:
-    """Whether there are loops to run: computation that can hide a transfer."""
+    """Whether the statements run loops: computation that can hide a transfer."""
     for statement in statements:
         for inner in statement.walk():
             if isinstance(inner, Loop | While):
@@ -146,7 +146,7 @@ def declared_in(statement: Statement) -> frozenset[Symbol]:
 
 
 def variables_of(statement: Statement) -> frozenset[Symbol]:
-    """All variables the statement names, those of its blocks and of the calls it was made from included."""
+    """All variables that the statement names, including in its blocks and in the calls it was made from."""
     found: set[Symbol] = set()
     for inner in statement.walk():
         named: list[Statement | None] = [inner]
@@ -161,10 +161,10 @@ def variables_of(statement: Statement) -> frozenset[Symbol]:
 
 
 def is_for_its_block(statement: Statement) -> bool:
-    """C: whether it, apart from what its blocks hold, makes something that its block alone has, besides variables: a name of a
-    type, say, or an array without a name."""
+    """C: whether it, its blocks aside, creates something with block scope other than a variable: a type's name, say, or a
+    compound literal."""
     if isinstance(statement, Declare):
-        # Of an array or a struct braces are no more than its initial value.
+        # The braces of an array's or a struct's initial value create nothing.
         unnamed = any(
             symbol.pointer and value is not None and _has_braces(value) for symbol, value in statement.variables
         )
@@ -181,7 +181,7 @@ def _is_braces(expression: Expression) -> bool:
 
 
 def hidden_name(earlier: Statement, later: Statement) -> str | None:
-    """The name that would mean another variable, or none, if ``later`` stood before ``earlier``."""
+    """The name that would denote another variable, or none, if ``later`` preceded ``earlier``."""
     if not isinstance(earlier, Declare) and not isinstance(later, Declare):
         return None
     if any(isinstance(s, Declare) and s.names for s in (earlier, later)):
@@ -194,17 +194,17 @@ def hidden_name(earlier: Statement, later: Statement) -> str | None:
 
 
 def is_intrinsic(name: str, program: Program, procedure: Procedure) -> bool:
-    """Fortran: whether the name of an intrinsic function means that in the procedure."""
+    """Fortran: whether the name of an intrinsic function denotes the intrinsic in the procedure."""
     return name not in procedure.symbols and program.resolve(name, procedure) is None
 
 
 def is_spelled_signed(kind: Type) -> bool:
-    """C: whether the words of the type say that it has a sign; what a typedef stands for is not looked up."""
+    """C: whether the type is spelled as a signed one; typedefs are not resolved."""
     return _SIGNED.issuperset(kind.text.split())
 
 
 def types_in(expression: Expression) -> Iterator[Type | None]:
-    """C: the types of the scalars and of the structs' members in the expression; None where one is not known."""
+    """C: the types of the scalars and of the structs' members in the expression; None for unknown ones."""
     match expression:
         case Member(type=kind):
             yield kind
@@ -221,13 +221,12 @@ def is_default_integer(symbol: Symbol) -> bool:
 
 
 def is_hosts(symbol: Symbol, procedure: Procedure) -> bool:
-    """Whether it is a local variable of the procedure that this one is contained in, which is there when this one ends."""
+    """Whether it is a local variable of the host procedure, which outlives a call of this one."""
     return symbol.storage is Storage.LOCAL and symbol.key.startswith(f"{procedure.host}::")
 
 
 def is_seen_by_its_name(symbol: Symbol, procedure: Procedure) -> bool:
-    """Whether the name means this variable all over the procedure: USE may rename it, and C's blocks have variables of their
-    own."""
+    """Whether the name denotes this variable throughout the procedure: USE may rename it, and C's blocks may shadow it."""
     if sum(other.name.lower() == symbol.name.lower() for other in procedure.symbols.values()) > 1:
         return False
     known = procedure.symbols.get(symbol.name, procedure.symbols.get(symbol.name.lower()))
@@ -239,7 +238,7 @@ def is_seen_by_its_name(symbol: Symbol, procedure: Procedure) -> bool:
 
 
 def counts_plainly(loop: Loop) -> bool:
-    """Whether its ends are default integers, as those that they are compared with: Fortran's max and min take no others."""
+    """Whether its bounds are default integers, as required for comparing them by Fortran's max and min."""
     parts = [e for end in (loop.lower, loop.upper) for e in end.walk()]
     symbols = [loop.variable, *(e.symbol for e in parts if isinstance(e, Name))]
     return all(map(is_default_integer, symbols)) and all(
@@ -248,7 +247,7 @@ def counts_plainly(loop: Loop) -> bool:
 
 
 def called_in(statement: Statement) -> Iterator[str]:
-    """Names of what the statement calls, in expressions and in text that could not be read, too. Not in its blocks."""
+    """Names that the statement calls, including in expressions and in text that could not be read, without its blocks."""
     if isinstance(statement, Call) and statement.name is not None:
         yield statement.name
     for inner in statement.every_expression():

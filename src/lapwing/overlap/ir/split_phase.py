@@ -1,11 +1,11 @@
-"""A communication taken apart: when it starts, and when what it brings is needed.
+"""Split-phase operations: a communication split into its start and its completion, where its data is needed.
 
 before:  call MPI_RECV(buf, …)            after:  post buf … ; arrive buf
 before:  call MPI_SEND(buf, …)            after:  send buf …
 before:  call MPI_ALLREDUCE(a, b, …)      after:  start a, b … ; end
 
-With ``copies`` the message travels in memory of its own: it is copied there when it is sent, or to where it belongs when
-it has arrived. Then the program may use its buffer meanwhile, and what it finds there is what it would have found.
+With ``copies`` the message travels in a buffer of its own: it is copied there when it is sent, or to its destination once it
+has arrived. The program may then use its buffer in the meantime, and finds there what it would have found.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from lapwing.overlap.ir.statements import Call, Loop, Statement
 from lapwing.overlap.source.spans import Span
 
 NOWHERE = Span(-1, 0, 0)
-"""The span of a statement that was made: it has no text of its own and takes no comments along."""
+"""The span of a generated statement: it has no text of its own and takes no comments along."""
 
 
 SHORT_MESSAGE = 2048
-"""Bytes that MPI keeps in memory of its own until they are received: the widely used MPIs keep about 4 KiB, or more."""
+"""Bytes that MPI buffers itself until they are received (eager protocol): the common MPIs buffer about 4 KiB, or more."""
 
 
 class Part(enum.Enum):
     POST = "post"  # a receive is posted
-    ARRIVE = "arrive"  # its message is there, in the buffer
-    SEND = "send"  # a message is on its way
+    ARRIVE = "arrive"  # its message is in the buffer
+    SEND = "send"  # a message is sent
     START = "start"  # of a collective
     END = "end"
 
 
 @dataclass(frozen=True)
 class SplitPhaseOperation(Statement):
-    """One part of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) stood for.
+    """One operation of the communication that ``call`` (a blocking call, or a nonblocking one completed by ``wait``) performed.
 
-    ``slot``: its number in its file, the same in all parts. ``status``: where the arriving message's status goes. ``instead``:
-    texts that stand for arguments, by their places. ``unless``: C's variable that says it was started before.
-    ``plain_if_short``: a short message is sent where the send is, or received where the receive ends, by a blocking call as the
-    program has it (split_phase/direct_messages.py).
+    ``slot``: its number in its file, the same in all operations. ``status``: where the arriving message's status goes.
+    ``instead``: texts that replace arguments, by their positions. ``unless``: C's variable that tells that it was started
+    before. ``plain_if_short``: a short message is sent at the send, or received at the end of the receive, by the program's
+    original blocking call (split_phase/direct_messages.py).
     """
 
     part: Part
@@ -57,9 +57,9 @@ class SplitPhaseOperation(Statement):
 
 
 @dataclass(frozen=True)
-class DividedCall(Call):
-    """A call of one part of a procedure that was divided; ``original``: the call of the whole, whose arguments' texts
-    it takes. ``work``: it was divided as work, of which the first part needs nothing from other ranks.
+class OutlinedCall(Call):
+    """A call of one of a procedure's outlined parts; ``original``: the call of the whole, whose argument texts it takes.
+    ``work``: the procedure was split as computation whose first part needs nothing from other ranks.
     """
 
     original: Call | None = field(default=None, compare=False)
@@ -67,17 +67,17 @@ class DividedCall(Call):
 
 
 def home(statement: Statement) -> Span:
-    """Where the statement stood that this one is, is made of or made for; NOWHERE if there is none."""
+    """Where the statement was that this one is, or was generated from or for; NOWHERE if there is none."""
     if statement.span == NOWHERE and isinstance(statement, SplitPhaseOperation):
         return statement.call.span
-    if statement.span == NOWHERE and isinstance(statement, DividedCall) and statement.original is not None:
+    if statement.span == NOWHERE and isinstance(statement, OutlinedCall) and statement.original is not None:
         return statement.original.span
     return statement.place if isinstance(statement, Drain) else statement.span
 
 
 @dataclass(frozen=True)
 class Drain(Statement):
-    """Before MPI is finalised (at ``place``): copies of sends of these files that may still be on their way are waited for."""
+    """Waits, before MPI is finalised (at ``place``), for copies of these files' sends that may still be in flight."""
 
     sources: tuple[int, ...]
     place: Span
@@ -85,14 +85,14 @@ class Drain(Statement):
 
 @dataclass(frozen=True)
 class Progress(Statement):
-    """MPI is given the time to go on with what is under way. ``lender``: the number of the file whose procedure is called for
-    that, where it is another one."""
+    """A progress call: lets MPI advance communication in flight. ``lender``: the number of the file whose progress procedure is
+    called, where it is another one."""
 
     lender: int | None = None
 
 
 def plus(value: Expression, number: int) -> Expression:
-    """The sum, with numbers put together."""
+    """The sum, with constants folded."""
     match value:
         case Number(value=int(own)):
             return Number(own + number)
@@ -103,8 +103,8 @@ def plus(value: Expression, number: int) -> Expression:
 
 @dataclass(frozen=True)
 class Level:
-    """A loop of a nest, and how many of its turns belong to the boundary at its lower and at its upper end; or between which
-    values of its variable, ``low`` and ``high``, its turns belong to the interior.
+    """A loop of a nest, and how many of its iterations belong to the boundary at its lower and at its upper end; or the values
+    of its variable, ``low`` and ``high``, between which its iterations belong to the interior.
     """
 
     loop: Loop
@@ -114,16 +114,17 @@ class Level:
     high: Expression | None = None
 
     @property
-    def divides(self) -> bool:
+    def splits(self) -> bool:
         return self.below + self.above > 0 or self.low is not None or self.high is not None
 
 
 @dataclass(frozen=True)
 class PartialLoop(Loop):
-    """The interior of the nest ``whole`` (``inside``): turns away from both ends at every level of ``box``; or the others.
+    """The interior of the nest ``whole`` (``inside``): the iterations away from both ends at every level of ``box``; or its
+    boundary, the others.
 
-    Its bounds, and those of the loops in it, are the interior's, or for the others the whole nest's. ``sent``: the others come
-    first, because a message needs what they make.
+    Its bounds, and those of the loops in it, are the interior's, or for the boundary the whole nest's. ``sent``: the boundary
+    comes first, because a message carries its results.
     """
 
     inside: bool = field(default=True, kw_only=True)
@@ -134,13 +135,13 @@ class PartialLoop(Loop):
 
 @dataclass(frozen=True)
 class StripMinedLoop(Loop):
-    """A long innermost loop whose turns run in strips, with a progress call after each (emission/strip_mining.py)."""
+    """A long innermost loop, strip-mined, with a progress call after each strip (languages/shared/strip_mining.py)."""
 
 
 @dataclass(frozen=True)
 class Written(Statement):
-    """Lines of text that a motion wrote, and the memory they touch; ``barrier``: why nothing may pass them. ``starts``: what is
-    under way after them."""
+    """Lines of text that a transformation wrote, and their accesses; ``barrier``: why nothing may pass them. ``starts``: what
+    is in flight after them."""
 
     lines: tuple[str, ...]
     accesses: tuple[Access, ...] = field(default=(), compare=False)

@@ -1,4 +1,4 @@
-"""Statements: frozen, and compared by what they say, not by where they stand (spans do not count)."""
+"""Statements: frozen, and compared by structure, not by position (spans do not count)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Statement:
         return ()
 
     def every_expression(self) -> tuple[Expression, ...]:
-        """The same with all that they are made of, each before its own. Remembered: most of what is asked asks for these."""
+        """The same with all subexpressions, in preorder. Memoised: most queries need these."""
         found: tuple[Expression, ...] | None = self.__dict__.get("_every_expression")
         if found is None:
             found = self.__dict__["_every_expression"] = tuple(e for top in self.expressions() for e in top.walk())
@@ -51,7 +51,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Block:
-    """Statements in order. ``span``: what stands between the header and the end of the statement that holds the block; all its
+    """Statements in order. ``span``: the text between the header and the end of the statement that holds the block; all its
     statements and the comments around them lie inside. For a C block in braces that is the text between the braces.
 
     ``form``: "lines" (the usual), "single" (C: one statement without braces; Fortran: the statement after ``if (…)`` on one
@@ -112,8 +112,8 @@ class Evaluate(Statement):
 
 @dataclass(frozen=True)
 class Declare(Statement):
-    """C: a declaration inside a function, with the initial values it gives: one (variable, value or None) each. ``names``: it is
-    one of what is no local variable, too: of a type, an enumerator, a function, a variable of another place."""
+    """C: a declaration inside a function, with the initial values it gives: one (variable, value or None) each. ``names``: it
+    also declares something other than local variables: a type, an enumerator, a function, a variable defined elsewhere."""
 
     variables: tuple[tuple[Symbol, Expression | None], ...]
     names: bool = field(default=False, kw_only=True)
@@ -161,7 +161,7 @@ class Loop(Statement):
 
 @dataclass(frozen=True)
 class While(Statement):
-    """Every other loop. ``parts``: its condition and, for C's for, what comes before and after each turn."""
+    """Every other loop. ``parts``: its condition and, for C's for, what comes before and after each iteration."""
 
     parts: tuple[Expression, ...]
     body: Block
@@ -175,9 +175,7 @@ class While(Statement):
 
 @dataclass(frozen=True)
 class Select(Statement):
-    """``switch`` or ``select case``. A C case that falls through to the next makes the front end give Opaque instead,
-    unless it is empty.
-    """
+    """``switch`` or ``select case``. If a nonempty C case falls through to the next, the front end reads it as Opaque."""
 
     selector: Expression
     cases: tuple[Block, ...]
@@ -213,8 +211,8 @@ class Jump(Statement):
 
 @dataclass(frozen=True)
 class InputOutput(Statement):
-    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that libraries/summaries.py knows.) ``files``: OPEN,
-    CLOSE, INQUIRE, FLUSH, or READ of a file: other ranks find what it wrote, or it finds what they did."""
+    """PRINT, WRITE, READ, OPEN, … of Fortran. (C's printf is a Call that libraries/summaries.py knows.) ``files``: OPEN, CLOSE,
+    INQUIRE, FLUSH, or READ of a file: it synchronises the file's contents with other ranks."""
 
     reads: tuple[Expression, ...]
     writes: tuple[Expression, ...]
@@ -245,22 +243,23 @@ class Nothing(Statement):
 
 @dataclass(frozen=True)
 class Opaque(Statement):
-    """What the front end could not read, or must not be looked into: it may do anything. ``reason`` goes into the report."""
+    """A statement that the front end could not read, or must not look into: it may do anything. ``reason`` goes into the
+    report."""
 
     reason: str
 
 
 def is_unread(statement: Statement) -> bool:
-    """Whether the statement, apart from those in it, could not be read.
+    """Whether the statement itself, without its blocks, could not be read.
 
-    It may then write variables that it does not seem to name."""
+    It may then write variables that it does not visibly name."""
     return isinstance(statement, Opaque) or any(isinstance(e, Unread) for e in statement.every_expression())
 
 
 def definitions(statement: Statement) -> Iterator[tuple[Symbol, Expression | None]]:
-    """The variables that the statement may write by their names, or hands on the addresses of, and what they are then worth, or
-    None: something else. Elements and components are not among them."""
-    places: list[Expression] = []  # what may be one of several variables
+    """The definitions of variables in the statement: variables that it may write by name, or whose address it passes on, with
+    the new value, or None if that is unknown. Without elements and components."""
+    places: list[Expression] = []  # lvalues that may be one of several variables
     match statement:
         case Declare(variables):
             yield from ((symbol, value) for symbol, value in variables if value is not None)

@@ -1,4 +1,4 @@
-"""What kind of value a C expression has, as far as it matters to pointers: a number, a pointer, an array that decays to one."""
+"""The kind of a C expression's value, as it matters to pointers: a number, a pointer, or an array that decays to one."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Shape:
     inner: Shape | None = None
 
     def step(self) -> Shape:
-        """The shape behind one ``*`` or one index."""
+        """The shape after one ``*`` or one index."""
         if self.kind in (Kind.NUMBER, Kind.INTEGER):
-            return self  # an index into an array that the type does not show
+            return self  # an index into an array that the type does not express
         return self.inner or UNKNOWN_SHAPE
 
     @property
@@ -70,7 +70,7 @@ def shape_of_type(type_: Type | None) -> Shape:
 
 
 def _shape_of_row(text: str, element: Shape) -> Shape:
-    """An array that a pointer points to. Its type says what the elements are, but only its text how many indices lead there."""
+    """An array that a pointer points to. Its type gives the elements, but only its text the number of dimensions."""
     count = text.count("[")
     if not count and not element.plain:
         return Shape(Kind.ARRAY, UNKNOWN_SHAPE)
@@ -85,7 +85,7 @@ def shape_of_symbol(symbol: Symbol) -> Shape:
         return Shape(Kind.POINTER, shape) if symbol.pointer and shape.kind is not Kind.POINTER else shape
     for _ in symbol.dimensions:
         shape = Shape(Kind.ARRAY, shape)
-    # An array that is an argument is a pointer to the first of its elements, unless it is passed by reference.
+    # An array argument is a pointer to its first element, unless it is passed by reference.
     return Shape(Kind.POINTER, shape.inner) if symbol.storage is Storage.ARGUMENT and symbol.by_value else shape
 
 

@@ -1,1 +1,1 @@
-"""The languages that programs are read from and written in."""
+"""The source languages of programs: reading and writing them."""

@@ -1,8 +1,8 @@
-"""What is known of functions that are in no source: C's library and Fortran's intrinsics.
+"""Library summaries: the effects of functions without source, C's library and Fortran's intrinsics.
 
-A function that is not listed may do anything. That is why some are left out on purpose: ``system``, ``longjmp``, ``signal``,
-``fesetround``, whatever starts threads, and what reads ``errno`` — so that the mathematical functions, which may set it,
-can be taken as pure: code that looks at ``errno`` is a barrier to them.
+A function that is not listed may do anything. Some are therefore omitted on purpose: ``system``, ``longjmp``, ``signal``,
+``fesetround``, whatever starts threads, and whatever reads ``errno``. The latter lets the mathematical functions, which may set
+it, count as pure: code that reads ``errno`` is a barrier to them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lapwing.overlap.ir.expressions import Expression, Name, Text
 
 @dataclass(frozen=True)
 class LibrarySummary:
-    """What a call does. Arguments are counted from 0. An argument's own value is always read (in Fortran that is the variable's
-    value, unless the function is an ``inquiry`` or only writes it), so ``reads`` holds C's pointees only.
+    """The effects of a call. Arguments are counted from 0. An argument's own value is always read (in Fortran that is the
+    variable's value, unless the function is an ``inquiry`` or only writes it), so ``reads`` holds C's pointees only.
 
     ``state``: a hidden state that is read and written: "heap", "random", "clock", "environment", "locale", "threads" (OpenMP's
     settings), "signgam". Calls with the same state keep their order. "synchronisation" is that of files: other ranks see what
-    was written once it is closed or flushed, so these calls and messages keep their order. ``stream``: the argument that is
-    the C stream it works on, which is none of theirs if it is a standard one. ``io``: the same for all that reads or prints.
+    was written once it is closed or flushed, so these calls and messages keep their order. ``stream``: the argument that is the
+    C stream it works on; standard streams are exempt from that. ``io``: it reads or prints, which keeps its order, too.
     """
 
     name: str
@@ -29,13 +29,13 @@ class LibrarySummary:
     reads: tuple[int, ...] = ()  # arguments whose pointees are read
     writes: tuple[int, ...] = ()  # arguments whose pointees (Fortran: the variables themselves) are written
     io: bool = False
-    ends: bool = False  # does not come back, or (assert) may not
+    ends: bool = False  # does not return, or (assert) may not
     state: str | None = None
     stream: int | None = None
     allocates: bool = False
     frees: bool = False
     inquiry: bool = False  # looks at shape, status or type of its arguments, never at their contents
-    of_declaration: bool = False  # an inquiry about what no statement changes: a type, or whether there is an argument
+    of_declaration: bool = False  # an inquiry about what no statement changes: a type, or an argument's presence
     reads_from: int | None = None  # the pointees of this argument and all after it are read
     writes_from: int | None = None
     returns: int | None = None  # the argument whose pointer it returns, or one into the same object
@@ -44,7 +44,7 @@ class LibrarySummary:
     copies: tuple[tuple[int, int], ...] = ()  # (to, from): contents are copied, pointers among them
     lends: bool = False  # returns a pointer into memory of the library's own, the same at every call
     fills: int | None = None  # the argument whose pointee receives a pointer to newly allocated memory
-    calls: tuple[int, ...] = ()  # arguments that are functions, and are called
+    calls: tuple[int, ...] = ()  # function arguments that are called
     parameters: tuple[str, ...] = ()  # Fortran's keywords
 
     def arguments_read(self, arguments: Sequence[Expression]) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ class LibrarySummary:
         return _with_rest(self.writes, start, len(arguments))
 
     def reads_nothing_of(self, argument: Expression) -> bool:
-        """Fortran: whether it is an inquiry that has the same answer whatever statements do to the argument."""
+        """Fortran: whether it is an inquiry whose answer no statement can change."""
         if not self.inquiry or not isinstance(argument, Name):
             return False
         return self.of_declaration or not (argument.symbol.allocatable or argument.symbol.pointer)
@@ -71,7 +71,7 @@ class LibrarySummary:
 
 
 def lookup(name: str, language: str) -> LibrarySummary | None:
-    """What is known of ``name`` in a source of ``language`` ("fortran" or "c", C++ included); None: it may do anything."""
+    """The summary of ``name`` in a source of ``language`` ("fortran" or "c", C++ included); None: it may do anything."""
     if language == "fortran":
         return _FORTRAN.get(name.lower())
     return _C.get(name) or _C.get(name.removeprefix("__builtin_")) or _C.get(name.removeprefix("std::"))
@@ -169,7 +169,7 @@ def _c_strings() -> list[LibrarySummary]:
         *_each("strcat strncat", LibrarySummary("", reads=(0, 1), writes=(0,), returns=0)),
         *_each("strchr strrchr strchrnul index rindex", LibrarySummary("", reads=(0,), returns=0)),
         *_each("strstr strcasestr strpbrk", LibrarySummary("", reads=(0, 1), returns=0)),
-        # strtok is left out: it remembers a string, which a later call with NULL reads and writes.
+        # strtok is omitted: it keeps a pointer to a string, which a later call with NULL reads and writes.
         LibrarySummary("strtok_r", reads=(0, 1, 2), writes=(0, 2), returns=0, stores=((2, 0),)),
         *_each("atoi atol atoll atof", LibrarySummary("", reads=(0,))),
         *_each(

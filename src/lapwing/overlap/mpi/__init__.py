@@ -1,7 +1,7 @@
-"""What Lapwing knows about MPI's calls, for C and Fortran at once (MPI: A Message-Passing Interface Standard, 3.1).
+"""Descriptions of MPI's calls, for C and Fortran at once (MPI: A Message-Passing Interface Standard, 3.1).
 
-The calls are a table in `calls`, which `table` reads into what `model` holds; names that are no calls are in
-`names`. C and Fortran share names and order of parameters; Fortran adds IERROR at the end (`fortran_parameters`).
+The calls are a table in `calls`, which `table` parses into the classes of `model`; other names are in `names`. C and Fortran
+share names and order of parameters; Fortran adds IERROR at the end (`fortran_parameters`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def is_mpi_name(name: str) -> bool:
-    """Say whether a name is one that MPI keeps for itself, in either language.
+    """Return whether a name is reserved for MPI, in either language.
 
     Programs break this rule, in Fortran above all: look for a procedure of the program's own first.
     """
@@ -39,7 +39,7 @@ def is_mpi_name(name: str) -> bool:
 
 
 def lookup(name: str) -> MpiCall | None:
-    """Return what is known of a procedure by its name in any case, or None: it may do anything that MPI can do.
+    """Return the description of a procedure by its name in any case, or None: it may do anything that MPI can do.
 
     MPI_X and PMPI_X are the same call, with MPI_X for its name. Calls with large counts (MPI_Send_c, MPI 4) are known
     where they differ from the others by the types of their parameters alone. Not known are MPI's tool interface
@@ -68,8 +68,8 @@ def fortran_parameters(call: MpiCall) -> tuple[Parameter, ...]:
 def buffers_in_place(call: MpiCall, argument: int) -> tuple[Buffer, ...]:
     """Return the buffers of a collective call whose argument at this place is MPI_IN_PLACE.
 
-    The named buffer falls away. Where it was the one to send from, what is received into is also where this rank's part
-    comes from; where it was the one to receive into (MPI_Scatter's at the root), nothing else changes.
+    The named buffer is dropped. If it was the send buffer, this rank's contribution comes from the receive buffer; if it was
+    the receive buffer (MPI_Scatter's at the root), nothing else changes.
     """
     sends = any(buffer.argument == argument and buffer.reads for buffer in call.buffers)
     return tuple(replace(buffer, reads=buffer.reads or sends) for buffer in call.buffers if buffer.argument != argument)

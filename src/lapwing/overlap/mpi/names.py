@@ -1,4 +1,4 @@
-"""Names of MPI that are no calls: basic datatypes, wildcards, null handles and other constants."""
+"""Names of MPI other than calls: basic datatypes, wildcards, null handles and other constants."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ TYPE_SIZES: dict[str, tuple[str, str, int | None]] = {
 WILDCARDS: frozenset[str] = frozenset({"MPI_ANY_SOURCE", "MPI_ANY_TAG"})
 
 # An argument that names no object: nothing is sent, received, waited for or written through it. MPI_BOTTOM is not one:
-# with it a datatype's absolute addresses say what a call touches, which may be anything.
+# with it a datatype's absolute addresses say what a call accesses, which may be anything.
 NULLS: frozenset[str] = frozenset(
     """
     MPI_PROC_NULL MPI_REQUEST_NULL MPI_COMM_NULL MPI_GROUP_NULL MPI_DATATYPE_NULL MPI_OP_NULL MPI_ERRHANDLER_NULL
@@ -136,5 +136,5 @@ _OTHER_CONSTANTS = """
     MPI_ERR_VALUE_TOO_LARGE MPI_ERR_ERRHANDLER MPI_ERR_ABI MPI_ERR_LASTCODE
 """.split()
 
-# All names that MPI fixes before a program runs: to read one is no data flow, and nothing can write one.
+# All names that MPI defines before a program runs: reading one is no data flow, and nothing can write one.
 CONSTANTS: frozenset[str] = WILDCARDS | NULLS | frozenset(TYPE_SIZES) | frozenset(_OTHER_CONSTANTS)

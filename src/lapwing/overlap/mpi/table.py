@@ -1,4 +1,4 @@
-"""The table of MPI's calls (`calls`), read."""
+"""Parses the table of MPI's calls (`calls`)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _WORDS = frozenset(
 
 @dataclass(frozen=True)
 class _Marks:
-    """What the table says of a parameter beside the parameter itself."""
+    """The table's marks of a parameter."""
 
     parameter: Parameter
     per_rank: bool
@@ -99,7 +99,7 @@ def table_rows() -> Iterator[tuple[Kind, str]]:
 
 
 def calls_of_row(kind: Kind, row: str) -> Iterator[MpiCall]:
-    """Yield the call of a row and the other forms that the row says there are."""
+    """Yield the call of a row and its other forms, as marked in the row."""
     left, _, right = row.partition("|")
     stem, *tokens = left.split()
     flags = frozenset(right.split())

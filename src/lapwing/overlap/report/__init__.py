@@ -1,1 +1,1 @@
-"""What became of a program's communications, for people and for machines."""
+"""Reports of what was done with a program's communications, for people and for machines."""

@@ -5,10 +5,10 @@
     {"schema": 1,                      changes only when a field is removed or means something else
      "version": "0.1.0",               of lapwing
      "folder": "/home/me/heat",        what relative paths are relative to; files outside it have absolute paths
-     "seconds": 0.31,                  reading, analysis and motions
+     "seconds": 0.31,                  reading, analysis and transformations
      "counts": {"communications": 3, "rewritten": 2, "left": 1, "files_changed": 1,
-                "motions": {"nonblocking": 2},         how often each was made
-                "progress_calls": 3,                   loops that let MPI go on with what is under way
+                "motions": {"nonblocking": 2},          how often each transformation was made
+                "progress_calls": 3,                   loops that let MPI go on with what is in flight
                 "obligations": {"…": 1}},              how often each failed where nothing was done
      "communications": [
        {"path": "heat.c", "line": 40, "text": "MPI_Send(…);",
@@ -23,7 +23,7 @@
      "problems": [{"path", "line", "message"}],        line 0: the whole file
      "undefined": ["DEBUG"],                           macros that were taken as undefined
      "without_source": ["dgemm_"],                     procedures that are called, and were not read
-     "verification": null}                             with --verify what cli/verifying.py says of it
+     "verification": null}                             with --verify what verify/verdict.py says of it
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def _communication(communication: Communication, base: Path) -> dict[str, Any]:
         "consumer": _place(communication.consumer, base),
         "matches": [_known(match, base) for match in communication.matches],
         "actions": [
-            {"motion": action.motion, "description": action.description, "place": _known(action.place, base)}
+            {"motion": action.transformation, "description": action.description, "place": _known(action.place, base)}
             for action in communication.actions
         ],
         "refusals": [
             {
-                "motion": refusal.motion,
+                "motion": refusal.transformation,
                 "obligation": refusal.obligation,
                 "found": refusal.found,
                 "place": _place(refusal.place, base),

@@ -1,6 +1,6 @@
-"""What became of a program: every communication, what was done about it, or why nothing was.
+"""The outcome for a program: every communication, with the transformations made, or why there were none.
 
-The motions fill these classes; report_text, report_json and report_sarif write them down for people and for machines.
+survey.py fills these classes from the transformations' notes; text, json and sarif render them for people and for machines.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from lapwing.overlap.source.patch import FileChange
 from lapwing.overlap.source.spans import Problem
 
 PROGRESS = "progress-calls"
-# The motions by name, with what each does. The names go into --only, --skip, reports and SARIF rules, and do not change.
-MOTIONS = {
+# The transformations by name, with what each does. The names appear in --only, --skip, reports and SARIF rules, and do not
+# change.
+TRANSFORMATIONS = {
     "nonblocking": "A blocking call becomes a nonblocking one and a wait.",
     "start-earlier": "A transfer starts as soon as its data are there.",
     "wait-later": "A wait moves down to the first use of what it waits for.",
-    "together": "Independent exchanges are under way together.",
+    "together": "Independent exchanges are in flight together.",
     "clone-buffer": "A buffer that is used again too soon gets a copy.",
     "pipeline-loop": "Independent work of a loop's next iteration moves into this iteration's transfer.",
     "split-loop": "A loop nest's interior is computed during the exchange of its boundary.",
@@ -29,24 +30,24 @@ MOTIONS = {
     PROGRESS: "A long loop between start and wait calls MPI now and then, so that the transfer goes on.",
 }
 
-# A call's continuation lines, and lines beside it, still mean the call.
+# A call's continuation lines, and adjacent lines, still denote the call.
 _NEAR = 10
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Options:
-    """What may be done. ``motions``: names of MOTIONS, None for all of them. ``reassociate``: floating-point reductions may round
-    otherwise."""
+    """What may be done. ``transformations``: names of TRANSFORMATIONS, None for all of them. ``reassociate``: floating-point
+    reductions may be reassociated."""
 
     progress_calls: bool = True
     reassociate: bool = False
-    motions: frozenset[str] | None = None
+    transformations: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a source file, counted from 1. ``text``: what stands there, stripped."""
+    """A line of a source file, counted from 1. ``text``: the line, stripped."""
 
     path: Path
     line: int
@@ -55,10 +56,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A motion that was tried and not made: which proof obligation failed, what was found and where, and what the user could
-    change. ``obligation`` says what must hold in words that do not depend on the place: refusals are counted by it."""
+    """A transformation that was tried and refused: which proof obligation failed, what was found and where, and what the user
+    could change. ``obligation`` states what must hold independently of the place: refusals are counted by it."""
 
-    motion: str
+    transformation: str
     obligation: str
     found: str
     place: Place | None
@@ -67,9 +68,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Action:
-    """A motion that was made."""
+    """A transformation that was made."""
 
-    motion: str
+    transformation: str
     description: str
     place: Place
 
@@ -96,17 +97,17 @@ class Communication:
 
     @property
     def rewritten(self) -> bool:
-        """Whether something was done about it, not only about loops that run meanwhile."""
-        return any(action.motion != PROGRESS for action in self.actions)
+        """Whether the communication was transformed; progress calls in loops alone do not count."""
+        return any(action.transformation != PROGRESS for action in self.actions)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All of a program's communications, the files that change, what could not be read, and the seconds it took to find out.
+    """All of a program's communications, the files that change, what could not be read, and the seconds that took.
 
-    ``progress_calls``: how many loops let MPI go on with what is under way. ``undefined``: macros that were taken as undefined,
-    where that leaves something out. ``without_source``: procedures that are called, and are in no source and no library that is
-    known, the most frequently called first.
+    ``progress_calls``: the number of loops with progress calls. ``undefined``: macros that were taken as undefined, where that
+    excludes text. ``without_source``: called procedures that have neither source nor a library summary, the most frequently
+    called first.
     """
 
     communications: tuple[Communication, ...]
@@ -119,24 +120,24 @@ class Outcome:
 
     @property
     def rewritten(self) -> int:
-        """The number of communications at which something was done."""
+        """The number of communications that were transformed."""
         return sum(communication.rewritten for communication in self.communications)
 
     @property
     def files(self) -> int:
-        """The number of files that communicate."""
+        """The number of files with communications."""
         return len({communication.place.path for communication in self.communications})
 
     def made(self) -> dict[str, int]:
-        """How often each motion was made, the most frequent first; of loops in two, how many loops. Progress calls are counted
-        apart."""
-        actions = [action for c in self.communications for action in c.actions if action.motion != PROGRESS]
-        made = Counter(action.motion for action in actions)
-        loops = {(action.place.path, action.description) for action in actions if action.motion == "split-loop"}
+        """How often each transformation was made, the most frequent first; for split loops, the number of loops. Progress calls
+        are counted separately."""
+        actions = [action for c in self.communications for action in c.actions if action.transformation != PROGRESS]
+        made = Counter(action.transformation for action in actions)
+        loops = {(action.place.path, action.description) for action in actions if action.transformation == "split-loop"}
         return dict(Counter({**made, **({"split-loop": len(loops)} if loops else {})}).most_common())
 
     def failed(self) -> dict[str, int]:
-        """How often each obligation failed at communications that were left as they are, the most frequent first."""
+        """How often each obligation failed at communications that were left unchanged, the most frequent first."""
         refusals = (refusal.obligation for c in self.communications if not c.rewritten for refusal in c.refusals)
         return dict(Counter(refusals).most_common())
 
@@ -164,7 +165,7 @@ def find_near(communications: Sequence[Communication], path: Path, line: int) ->
 
 
 def shown(path: Path, base: Path) -> str:
-    """A path as reports show it: relative to ``base`` where it lies below, and free of bytes that are no text."""
+    """A path as reports show it: relative to ``base`` if it lies below, and without undecodable bytes."""
     full = Path(os.path.abspath(path))
     short = full.relative_to(base) if full.is_relative_to(base) else full
     return os.fsencode(short).decode("utf-8", "replace")

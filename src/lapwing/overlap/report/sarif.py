@@ -1,7 +1,7 @@
 """The report as SARIF 2.1.0, which editors and code hosts show beside the code.
 
-A rule is a motion ("nonblocking"), or a motion's obligation that failed ("clone-buffer/the-buffer-is-…"). What was done is
-a note; what failed is a warning where nothing else was done for that communication, and a note where something was.
+A rule is a transformation ("nonblocking"), or a failed obligation of one ("clone-buffer/the-buffer-is-…"). A transformation
+that was made is a note; a refusal is a warning if nothing else was done for that communication, else a note.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from lapwing import __version__
-from lapwing.overlap.report.outcome import MOTIONS, Communication, Outcome, Place
+from lapwing.overlap.report.outcome import TRANSFORMATIONS, Communication, Outcome, Place
 from lapwing.overlap.source.spans import Problem
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -56,16 +56,16 @@ def report_sarif(outcome: Outcome, base: Path) -> dict[str, Any]:
 def _results(communication: Communication, rules: dict[str, str], base: Path) -> list[dict[str, Any]]:
     results = []
     for action in communication.actions:
-        rules.setdefault(action.motion, MOTIONS.get(action.motion, action.motion))
+        rules.setdefault(action.transformation, TRANSFORMATIONS.get(action.transformation, action.transformation))
         text = f"{communication.call}: {action.description}"
-        results.append(_result(action.motion, "note", text, communication, None, base))
+        results.append(_result(action.transformation, "note", text, communication, None, base))
     for refusal in communication.refusals:
-        rule = f"{refusal.motion}/{_slug(refusal.obligation)}"
-        rules.setdefault(rule, f"{refusal.motion} needs proof: {refusal.obligation}.")
+        rule = f"{refusal.transformation}/{_slug(refusal.obligation)}"
+        rules.setdefault(rule, f"{refusal.transformation} needs proof: {refusal.obligation}.")
         text = " ".join(
             part
             for part in (
-                f"{communication.call}: {refusal.motion}: not proved: {refusal.obligation}.",
+                f"{communication.call}: {refusal.transformation}: not proved: {refusal.obligation}.",
                 f"Found: {refusal.found}.",
                 refusal.advice,
             )
@@ -130,5 +130,5 @@ def _uri(path: Path) -> str:
 
 
 def _slug(text: str) -> str:
-    """A text as part of an identifier that stays the same from run to run."""
+    """A text as part of an identifier, the same in every run."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

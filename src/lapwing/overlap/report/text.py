@@ -1,4 +1,4 @@
-"""The report as a person reads it: a paragraph for every communication, and counts at the end."""
+"""The report as text: a paragraph for every communication, and counts at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def report_text(outcome: Outcome, base: Path) -> str:
 
 
 def headline(outcome: Outcome) -> str:
-    """The whole in one line."""
+    """The outcome in one line."""
     total = len(outcome.communications)
     if total == 0:
         where = " in what could be read" if outcome.problems else ""
@@ -42,12 +42,12 @@ def headline(outcome: Outcome) -> str:
 
 
 def summary_lines(outcome: Outcome) -> tuple[str, ...]:
-    """What was taken for granted, the headline, what was done how often, and why the rest was left."""
+    """What the result depends on, the headline, how often each transformation was made, and why the rest was left."""
     return (*_first_lines(outcome, _MOST_NAMED), headline(outcome), *_counts(outcome, _MOST_IN_SUMMARY))
 
 
 def communication_text(communication: Communication, base: Path) -> str:
-    """All there is to say about one communication."""
+    """Everything about one communication."""
     place = communication.place
     lines = [
         f"{_where(place, base)}  {communication.call} in {communication.procedure}",
@@ -60,7 +60,7 @@ def communication_text(communication: Communication, base: Path) -> str:
         lines += _entry("matches", ", ".join(_where(match, base) for match in communication.matches))
     for action in communication.actions:
         at = "" if action.place == place else f" ({_where(action.place, base)})"
-        lines += _entry("done", f"{action.motion}: {clean(action.description)}{at}")
+        lines += _entry("done", f"{action.transformation}: {clean(action.description)}{at}")
     for refusal in communication.refusals:
         lines += _entry("left", _refusal(refusal, base))
         if refusal.advice:
@@ -77,17 +77,17 @@ def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[str]:
 
 
 def clean(text: str) -> str:
-    """Without characters that a terminal would obey."""
+    """The text without control characters."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _refusal(refusal: Refusal, base: Path) -> str:
     at = f" ({_place(refusal.place, base)})" if refusal.place is not None else ""
-    return f"{refusal.motion}: not proved: {clean(refusal.obligation)}. Found: {clean(refusal.found)}{at}"
+    return f"{refusal.transformation}: not proved: {clean(refusal.obligation)}. Found: {clean(refusal.found)}{at}"
 
 
 def _first_lines(outcome: Outcome, most: int | None = None) -> list[str]:
-    """What the result depends on: procedures that nothing is known of, and macros."""
+    """What the result depends on: procedures without source, and macros."""
     lines = []
     if outcome.without_source:
         lines.append(f"Called without source, and so taken to do anything: {_names(outcome.without_source, most)}.")

@@ -1,1 +1,1 @@
-"""Files as bytes: places in them, edits, patches, and their text as compilers see it."""
+"""Source files as bytes: places in them, edits, patches, and their text as compilers see it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Beyond so many changed lines all between the first and the last counts as changed: the memory grows with their square.
+# Beyond this many changed lines, everything between the first and the last counts as changed: memory grows with their square.
 _MOST_CHANGED = 2000
 
 
@@ -32,7 +32,7 @@ def find_edits(old: Sequence[bytes], new: Sequence[bytes]) -> list[Edit]:
     while same < min(len(old), len(new)) - low and old[-1 - same] == new[-1 - same]:
         same += 1
     end, new_end = len(old) - same, len(new) - same
-    # Lines that only one of the texts has are edits whatever else is; without them few are left to be searched for.
+    # Lines that only one of the texts has are edits in any case; without them few are left to search.
     common = set(old[low:end]).intersection(new[low:new_end])
     places = [n for n in range(low, end) if old[n] in common]
     new_places = [n for n in range(low, new_end) if new[n] in common]
@@ -47,7 +47,7 @@ def find_edits(old: Sequence[bytes], new: Sequence[bytes]) -> list[Edit]:
 
 
 def _kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
-    """The most lines that both have in the same order, by their numbers; none where it takes too many edits."""
+    """The longest common subsequence of lines, by their numbers; empty if it takes too many edits."""
     fronts = _search(old, new)
     kept = []
     x, y = len(old), len(new)
@@ -63,9 +63,9 @@ def _kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
 
 
 def _search(old: Sequence[bytes], new: Sequence[bytes]) -> list[list[int]]:
-    """How far one gets along each diagonal k = x − y with d − 1 edits: ``fronts[d][k + d + 1]`` is the furthest x.
+    """The furthest point on each diagonal k = x − y with d − 1 edits: ``fronts[d][k + d + 1]`` is the furthest x.
 
-    Nothing where it takes too many edits.
+    Empty if it takes too many edits.
     """
     fronts = []
     front = [0, 0, 0]
@@ -74,7 +74,7 @@ def _search(old: Sequence[bytes], new: Sequence[bytes]) -> list[list[int]]:
         fronts.append(front)
         following = [0] * (2 * edits + 5)
         for k in range(-edits, edits + 1, 2):
-            # From a neighbour's furthest way, by one line that is added or removed.
+            # From a neighbouring diagonal's furthest point, by one added or removed line.
             removed, added = front[k + edits], front[k + edits + 2]
             adds = k == -edits or (k != edits and removed < added)
             x = (added if adds else removed + 1) if edits else 0

@@ -1,4 +1,4 @@
-"""Files as they are on disk, and places in them."""
+"""Source files as they are on disk, and places in them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something a reader of the report should know of the source: what could not be read, and what that means."""
+    """Something a reader of the report should know about a source: what could not be read, and what that means."""
 
     path: Path
     line: int

@@ -1,14 +1,14 @@
-"""Into what may start early and what must wait: the order of statements that hides most.
+"""Code motion: orders statements so that communication starts early and waits come late, to hide as much as possible.
 
-A list of statements is split in two: *first*, everything that can be done before the first wait, and *last*, the waits and
-all that needs what they bring. Communications start in *first* although they stood after a wait, if nothing they need
-depends on it. A statement that holds both (a conditional, a call of the program's own procedure, a loop) is divided itself.
+A statement list is split in two: *first*, everything that can run before the first wait, and *last*, the waits and all that
+depends on them. A communication that follows a wait still starts in *first* if nothing it needs depends on the wait. A
+statement that contains both (a conditional, a call of the program's own procedure, a loop) is split itself.
 
 before: post a; send b; arrive a; use a; post c; send d; arrive c; use c
 after:  post a; send b; post c; send d; arrive a; use a; arrive c; use c
 
 Obligation: no statement that moves up conflicts (analysis/dependence.py) with one it passes; and computation does not pass a
-communication's start, for the ranks that wait for it would wait longer.
+communication's start, since ranks waiting for it would wait longer.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from lapwing.overlap.ir.statements import Assign, Block, Call, Compound, Evaluat
 
 
 @dataclass(frozen=True)
-class Halves:
-    """A statement that was divided: ``first ; last`` does what it did."""
+class Split:
+    """A split statement: ``first ; last`` is equivalent to it."""
 
     first: tuple[Statement, ...]
     last: tuple[Statement, ...]
@@ -53,112 +53,112 @@ class Halves:
 
 @dataclass(eq=False)
 class Item:
-    """One statement of the expanded list, itself alone: others may read alike. ``late``: the second half of one that was
-    divided."""
+    """One statement of the expanded list, compared by identity, as others may be equal. ``late``: the second part of a split
+    one."""
 
     statement: Statement
     effects: Effects = field(default_factory=Effects)
     values: Environment | None = None  # before it
     late: bool = False
-    early: bool = False  # the first half of one that was divided
-    whole: Statement | None = None  # that one
-    fenced: bool = False  # a line for the preprocessor stands before it
-    work: bool | None = None  # whether it is work; asked for when needed
-    unexposed: frozenset[str] = frozenset()  # local variables it writes, if at all, before it reads them
+    early: bool = False  # the first part of a split one
+    whole: Statement | None = None  # the split one
+    behind_barrier: bool = False  # a motion barrier precedes it
+    work: bool | None = None  # whether it is computation worth hiding behind; computed on demand
+    unexposed: frozenset[str] = frozenset()  # local variables without upward-exposed reads in it
 
 
-# Divides a call of the program's own procedure; see outlining/split_procedure.py.
-DivideCall = Callable[[Call, Procedure, Environment], Halves | None]
+# Splits a call of the program's own procedure; see outlining/split_procedure.py.
+SplitCall = Callable[[Call, Procedure, Environment], Split | None]
 
 
 @dataclass(frozen=True)
 class Ends:
-    """What work would have to pass: its effects, its statements, and what variables are worth where the work stands."""
+    """What computation would have to pass: the effects, the statements, and the environment at the computation's place."""
 
     effects: Sequence[Effects]
     statements: Sequence[Statement]
     values: Environment
 
 
-class Apart(Protocol):
-    """Whether a statement conflicts with nothing it would pass, or stay behind. ``chosen``: values of terms in it, or None:
-    whether some part of it might."""
+class Independent(Protocol):
+    """Whether a statement is independent of what it would pass, or be passed by. ``chosen``: values of terms in it, or None to
+    ask whether some part of it may be independent."""
 
     def __call__(self, statement: Statement, chosen: Chosen | None = (), /) -> bool: ...
 
 
-# Divides work that conflicts with what it would pass, or says why not: index_set_splitting/loop_fission.py and
+# Splits computation that conflicts with what it would pass, or says why not: index_set_splitting/loop_fission.py and
 # outlining/split_procedure.py.
-DivideAgainst = Callable[[Statement, Ends, Procedure], Halves | Conflict | None]
-# Divides work that a start needs a part of: that part, and the rest, of which the callable is true; or why not.
-# See index_set_splitting/boundary_first.py.
-DivideProducer = Callable[[Statement, Procedure, Ends, Apart], Halves | Conflict | None]
+SplitAgainst = Callable[[Statement, Ends, Procedure], Split | Conflict | None]
+# Splits computation of which a start needs only a part: that part, and the rest, for which the callable is true; or says why
+# not. See index_set_splitting/boundary_first.py.
+SplitProducer = Callable[[Statement, Procedure, Ends, Independent], Split | Conflict | None]
 Refused = Callable[[Statement, Conflict], None]
-# Of a wait: work after it, for this reason, could not be divided.
+# Reports for a wait why computation after it could not be split.
 RefusedWork = Callable[[Statement, Conflict], None]
 
 
 @dataclass(frozen=True)
 class Move:
-    """``statement`` now stands before ``past``; ``motion``: by its name in reports."""
+    """``statement`` now stands before ``past``; ``transformation``: by its name in reports."""
 
-    motion: str
+    transformation: str
     statement: Statement
     past: Statement
 
 
 @dataclass
 class CodeMotion:
-    """Arranges the lists of one procedure. ``lean``: first halves hold nothing but what starts, and what that needs.
-    ``moved``: what was moved up, and the wait it now precedes.
+    """Code motion in the statement lists of one procedure. ``lean``: first parts contain only what starts communication, and
+    what that needs. ``moved``: what was moved up, and the wait it now precedes.
     """
 
     analysis: Analysis
     procedure: Procedure
-    divide_call: DivideCall
-    divide_against: DivideAgainst
-    divide_producer: DivideProducer
+    split_call: SplitCall
+    split_against: SplitAgainst
+    split_work_before: SplitProducer
     refused: Refused
     refused_work: RefusedWork
-    fences: MotionBarriers
-    allowed: Callable[[str], bool]  # motions, by name
+    barriers: MotionBarriers
+    allowed: Callable[[str], bool]  # transformations, by name
     lean: bool = True
     moved: list[Move] = field(default_factory=list)
     _body: Block | None = None
-    # Work that could not be divided: itself and what it would have had to pass, by their ids.
+    # Computation that could not be split: itself and what it would have had to pass, by their ids.
     _whole: dict[tuple[int, ...], tuple[Statement, Ends]] = field(default_factory=dict)
 
     def body(self) -> Block:
-        """The procedure's body with every list in it arranged, inner ones first."""
-        return self._arranged(self.procedure.body, lambda body: body)
+        """The procedure's body after code motion in every list, inner ones first."""
+        return self._with_code_moved(self.procedure.body, lambda body: body)
 
-    def _arranged(self, block: Block, around: Callable[[Block], Block]) -> Block:
-        """``around``: the procedure's body as it is now, with a block in the place of this one."""
+    def _with_code_moved(self, block: Block, around: Callable[[Block], Block]) -> Block:
+        """``around``: the procedure's current body, with a block in place of this one."""
         if not any(self.analysis.communicates(s, self.procedure) for s in block.statements):
             return block
         new = block
         for place, statement in enumerate(block.statements):
             for branch, inner in enumerate(statement.blocks()):
                 within = partial(_with_branch, new, place, branch)
-                new = within(self._arranged(inner, _composed(around, within)))
+                new = within(self._with_code_moved(inner, _composed(around, within)))
         if block.form == "chain":
             return new
         self._body = around(new)
-        halves = self.halves(new)
-        return new if halves is None else replace(new, statements=(*halves.first, *halves.last))
+        split = self.split(new)
+        return new if split is None else replace(new, statements=(*split.first, *split.last))
 
     # ---- one list -----------------------------------------------------------------------------------------------------
 
-    def halves(self, block: Block, *, divide: bool = False) -> Halves | None:
-        """The two halves of the block's list; None if nothing is gained. ``divide``: also if nothing in the list itself
-        moves, because whoever holds the list wants to put something between the halves."""
+    def split(self, block: Block, *, must_split: bool = False) -> Split | None:
+        """The two parts of the block's list; None if nothing is gained. ``must_split``: even if nothing in the list itself moves,
+        because the enclosing list is to insert something between the parts."""
         parts = self._expanded(block)
         private = self._private(block, parts)
         order: list[Item] = []
         changed = False
         for part in parts:
             if part.late or part.statement.label is not None:
-                moved = False  # whoever jumps there finds the same statements after it
+                moved = False  # a jump there must find the same statements after it
             elif _waits(part.effects):
                 moved = self._head_placed(part, order, private)
             elif _starts(part.effects):
@@ -168,32 +168,33 @@ class CodeMotion:
             changed |= moved
             if not moved:
                 order.append(part)
-        cut = _cut(order) if divide else None
-        if cut is None and (divide or not changed):
+        cut = _cut(order) if must_split else None
+        if cut is None and (must_split or not changed):
             return None
         cut = len(order) if cut is None else cut
         first, last = order[:cut], order[cut:]
-        if divide and self.lean and not any(_waits(p.effects) and not p.early for p in first):
+        if must_split and self.lean and not any(_waits(p.effects) and not p.early for p in first):
             first, rest = self._leaned(first, private)
             last = [*rest, *last]
-        halves = Halves(_joined(first), _joined(last))
-        if divide and any(isinstance(statement, Opaque) for statement in halves.first):
-            return None  # it may declare what is unmade at the list's end
-        return halves
+        split = Split(_joined(first), _joined(last))
+        if must_split and any(isinstance(statement, Opaque) for statement in split.first):
+            return None  # it may declare objects that are destroyed at the list's end
+        return split
 
     def _leaned(self, items: Sequence[Item], private: dict[int, frozenset[str]]) -> tuple[list[Item], list[Item]]:
-        """What starts communications, with what that needs; and the others. The fewer there are, the further up they can go."""
+        """What starts communications, with what that needs; and the rest. The fewer statements start them, the further up they
+        can move."""
         needed: list[Item] = []
         others: list[Item] = []
         for item in reversed(items):
-            stays = _starts(item.effects) or any(self._conflict(item, n, private) is not None for n in needed)
-            (needed if stays else others).insert(0, item)
+            is_invariant = _starts(item.effects) or any(self._conflict(item, n, private) is not None for n in needed)
+            (needed if is_invariant else others).insert(0, item)
         return needed, others
 
     def _start_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
-        """A communication's start, as far up as it may go, but past no wait once there is work to hide it.
+        """Moves a communication's start up as far as it may go, but past no wait once there is computation to hide it.
 
-        One exchange after another is better than all at once: the first that is needed has the network to itself.
+        Successive exchanges are better than simultaneous ones: the first to be needed has the network to itself.
         """
         sending = _sends(part.effects)
         group, passed = [part], list[Item]()
@@ -202,10 +203,10 @@ class CodeMotion:
         for other in reversed(order):
             reason = next((r for g in group if (r := self._conflict(other, g, private)) is not None), None)
             if reason is not None and self._comes_along(other):
-                group.insert(0, other)  # a small statement that is needed first
+                group.insert(0, other)  # a small statement that it needs
                 continue
             if reason is not None:
-                found = self._producer_divided(other, group, private) if sending else None
+                found = self._producer_split(other, group, private) if sending else None
                 if isinstance(found, Conflict):
                     self.refused(part.statement, found)
                 elif found is not None:
@@ -221,30 +222,30 @@ class CodeMotion:
             place = order.index(other)
             order[place : place + 1] = produced
             passed.insert(0, produced[1])
-        # It needs to go no further up than to what it gains by passing.
+        # It need not go further up than past what it gains by passing.
         while passed and not (_waits(passed[0].effects) or self._is_passed_work(passed[0], sending)):
             passed.pop(0)
         if not passed:
             return False
-        motion = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
-        if not self.allowed(motion):
+        transformation = "start-earlier" if any(self._is_passed_work(p, sending) for p in passed) else "together"
+        if not self.allowed(transformation):
             return False
-        motion = motion if produced is None else "split-producer"
-        # Small statements that nothing of what is passed needs may stay; they were taken only for this part.
+        transformation = transformation if produced is None else "split-producer"
+        # Small statements that were collected only for this part, and that nothing passed needs, may stay.
         place = order.index(passed[0])
         kept = [g for g in group if g is part or order.index(g) > place]
         for item in kept[:-1]:
             order.remove(item)
         order[place:place] = kept
-        self.moved.append(Move(motion, part.statement, passed[0].statement))
+        self.moved.append(Move(transformation, part.statement, passed[0].statement))
         return True
 
-    def _producer_divided(
+    def _producer_split(
         self, producer: Item, group: Sequence[Item], private: dict[int, frozenset[str]]
     ) -> tuple[Item, Item] | Conflict | None:
-        """Work that a start needs only a part of: that part, which comes before it, and the rest, which may come after; or why
-        it stays whole."""
-        if producer.early or producer.late or producer.fenced or producer.values is None:
+        """Splits computation of which a start needs only a part: that part, which precedes the start, and the rest, which may
+        follow it; or says why not."""
+        if producer.early or producer.late or producer.behind_barrier or producer.values is None:
             return None
         if not (self.allowed("split-producer") and self.allowed("start-earlier")):
             return None
@@ -256,22 +257,23 @@ class CodeMotion:
 
         probes: dict[int, Item] = {}
 
-        def apart(statement: Statement, chosen: Chosen | None = ()) -> bool:
+        def independent(statement: Statement, chosen: Chosen | None = ()) -> bool:
             if id(statement) not in probes:
                 probes[id(statement)] = item(statement)
             probe = probes[id(statement)]
             return all(self._conflict(probe, g, private, chosen) is None for g in group)
 
         start = Ends([g.effects for g in group], [g.statement for g in group], values)
-        halves = self.divide_producer(producer.statement, self.procedure, start, apart)
-        if not isinstance(halves, Halves):
-            return halves
-        shell, inside = item(halves.first[0]), item(halves.last[0])
-        private[id(shell)] = private[id(inside)] = private[id(producer)]
-        return shell, inside
+        split = self.split_work_before(producer.statement, self.procedure, start, independent)
+        if not isinstance(split, Split):
+            return split
+        boundary, inside = item(split.first[0]), item(split.last[0])
+        private[id(boundary)] = private[id(inside)] = private[id(producer)]
+        return boundary, inside
 
     def _is_passed_work(self, other: Item, sending: bool) -> bool:
-        """Work that hides a transfer which starts before it: for a receive also what makes the message that is sent."""
+        """Whether it is computation that hides a transfer started before it: for a receive also what produces the message that
+        is sent."""
         return self._is_work(other) and not (sending and _sends(other.effects))
 
     def _comes_along(self, other: Item) -> bool:
@@ -279,7 +281,8 @@ class CodeMotion:
         return small and not (other.late or _waits(other.effects) or other.effects.operations)
 
     def _work_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
-        """Work that what a communication brings is not needed for is done while it is under way, or what of it can be."""
+        """Moves computation independent of a communication, or the part of it that is, into the time the communication is in
+        flight."""
         passed = self._back_to_an_end(order)
         if passed is None or not self.allowed("wait-later"):
             return False
@@ -290,30 +293,30 @@ class CodeMotion:
         return True
 
     def _head_placed(self, part: Item, order: list[Item], private: dict[int, frozenset[str]]) -> bool:
-        """Of a statement the work that does not need what a communication brings, done while it is under way."""
+        """Moves the part of a statement that is independent of a communication into the time the communication is in flight."""
         passed = self._back_to_an_end(order)
-        if passed is None or part.fenced or not self._is_work(part) or not self.allowed("split-loop"):
+        if passed is None or part.behind_barrier or not self._is_work(part) or not self.allowed("split-loop"):
             return False
         along, passed = self._coming_along(part, passed, private)
-        halved = self._divided(part, passed, private)
-        if isinstance(halved, Conflict):
+        found = self._split_work(part, passed, private)
+        if isinstance(found, Conflict):
             for other, reason in self._blocking(part, passed, private):
                 if reason.kind == "data" and _waits(other.effects):
-                    self.refused_work(other.statement, halved)
-        if not isinstance(halved, tuple):
+                    self.refused_work(other.statement, found)
+        if not isinstance(found, tuple):
             return False
-        self._move_up([*along, halved[0]], order, passed[0], "split-loop")
-        order.append(halved[1])
+        self._move_up([*along, found[0]], order, passed[0], "split-loop")
+        order.append(found[1])
         return True
 
     def _coming_along(
         self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
     ) -> tuple[list[Item], list[Item]]:
-        """Small statements that the work needs and that may pass the others with it, as those that set its loops' bounds; and
-        the others."""
+        """The small statements that the computation needs and that may move with it, such as those that set its loops' bounds;
+        and the others."""
         along: list[Item] = []
         for other in reversed(passed):
-            # Clocks that are read around a wait stay around it.
+            # Clocks read around a wait stay around it.
             plain = self._comes_along(other) and not (other.effects.states or other.effects.io)
             if plain and any(self._conflict(other, i, private) is not None for i in (part, *along)):
                 along.insert(0, other)
@@ -325,9 +328,9 @@ class CodeMotion:
                 return [], list(passed)
         return along, others
 
-    def _move_up(self, items: Sequence[Item], order: list[Item], past: Item, motion: str) -> None:
-        """The work that the last item is, with small statements it needs, now stands before ``past``."""
-        self.moved.append(Move(motion, items[-1].statement, past.statement))
+    def _move_up(self, items: Sequence[Item], order: list[Item], past: Item, transformation: str) -> None:
+        """Moves computation (the last item), with the small statements it needs, before ``past``."""
+        self.moved.append(Move(transformation, items[-1].statement, past.statement))
         for item in items[:-1]:
             order.remove(item)
         place = order.index(past)
@@ -335,10 +338,11 @@ class CodeMotion:
 
     @staticmethod
     def _back_to_an_end(order: Sequence[Item]) -> list[Item] | None:
-        """From the nearest wait for something already under way; None if others would wait for what stands in between."""
+        """The items from the nearest wait for something already in flight; None if other ranks would wait for what is in
+        between."""
         passed: list[Item] = []
         for other in reversed(order):
-            if other.fenced:
+            if other.behind_barrier:
                 break
             ends = other.late or (_waits(other.effects) and not _starts(other.effects))
             starts = _sends_messages(other.effects) if other.late else _starts(other.effects)
@@ -353,87 +357,87 @@ class CodeMotion:
 
     def _expanded(self, block: Block) -> list[Item]:
         parts: list[Item] = []
-        walked = self.analysis.beginning(self.procedure)
+        prefix = self.analysis.beginning(self.procedure)
         seen = {NOWHERE}
         for statement in block.statements:
-            effects = self.analysis.step(walked, statement, self.procedure).effects
-            halves = self._divided_by_itself(statement, walked.values) if effects.operations else None
-            if halves is None:
+            effects = self.analysis.step(prefix, statement, self.procedure).effects
+            split = self._split_itself(statement, prefix.values) if effects.operations else None
+            if split is None:
                 items = [Item(statement)]
             else:
-                items = [Item(s, early=True, whole=statement) for s in halves.first]
-                items += [Item(s, late=True, whole=statement) for s in halves.last]
+                items = [Item(s, early=True, whole=statement) for s in split.first]
+                items += [Item(s, late=True, whole=statement) for s in split.last]
             for item in items:
-                before, walked = walked, self.analysis.step(walked, item.statement, self.procedure)
-                item.effects, item.values = walked.effects, before.values
+                before, prefix = prefix, self.analysis.step(prefix, item.statement, self.procedure)
+                item.effects, item.values = prefix.effects, before.values
                 place = home(item.whole or item.statement)
-                # Of what one statement was divided into, the first stands behind the line.
-                item.fenced = place not in seen and self.fences.before(place)
+                # Of a split statement only the first part follows the barrier.
+                item.behind_barrier = place not in seen and self.barriers.before(place)
                 seen.add(place)
             parts += items
         return parts
 
-    def _divided_by_itself(self, statement: Statement, values: Environment) -> Halves | None:
-        """A statement that both starts communications and waits, divided between."""
-        if self.fences.inside(statement):
+    def _split_itself(self, statement: Statement, values: Environment) -> Split | None:
+        """Splits a statement that both starts communications and waits, between the two."""
+        if self.barriers.inside(statement):
             return None
         if isinstance(statement, Call):
-            return self.divide_call(statement, self.procedure, values)
+            return self.split_call(statement, self.procedure, values)
         if isinstance(statement, If):
-            return self._divided_if(statement)
+            return self._split_if(statement)
         if isinstance(statement, Loop):
-            return self._divided_loop(statement, values)
+            return self._split_last_iteration(statement, values)
         return None
 
-    def _divided_loop(self, loop: Loop, values: Environment) -> Halves | None:
-        """A loop of a known number of turns, divided before the last turn's waits.
+    def _split_last_iteration(self, loop: Loop, values: Environment) -> Split | None:
+        """Splits a loop with a known trip count before the last iteration's waits.
 
         before:  do x = 1, 3 ; post ; arrive ; end do
         after:   do x = 1, 3 ; post ; if (x /= 3) arrive ; end do   |   x = 3 ; arrive
         """
-        bounds = [*values.ends(loop), values.linear(loop.step)]
+        bounds = [*values.ends(loop), values.affine(loop.step)]
         if any(b is None or b.terms for b in bounds) or loop.declares or loop.body.form != "lines":
             return None
         lower, upper, step = (b.constant for b in bounds if b is not None)
         if step == 0 or (upper - lower) // step < 0 or self._bounds_change(loop):
             return None
         if any(s.label is not None for s in loop.walk()):
-            return None  # a label cannot stand in both parts
+            return None  # a label cannot be in both parts
         final = lower + (upper - lower) // step * step
-        halves = self.halves(loop.body, divide=True)
-        if halves is None or any(isinstance(s, Jump) for s in loop.body.walk()) or _hands_on_declared(halves):
+        split = self.split(loop.body, must_split=True)
+        if split is None or any(isinstance(s, Jump) for s in loop.body.walk()) or _hands_on_declared(split):
             return None
         variable = Name(loop.variable)
         test = Operation("!=", (variable, Number(final)))
-        again = If(test, replace(loop.body, statements=halves.last), span=NOWHERE)
-        first = replace(loop, body=replace(loop.body, statements=(*halves.first, again)))
+        again = If(test, replace(loop.body, statements=split.last), span=NOWHERE)
+        first = replace(loop, body=replace(loop.body, statements=(*split.first, again)))
         before, after = (Assign(variable, Number(value), span=NOWHERE) for value in (final, final + step))
-        ending = (before, *halves.last, *((after,) if self._needed_after(loop) else ()))
+        ending = (before, *split.last, *((after,) if self._needed_after(loop) else ()))
         last = Compound(replace(loop.body, statements=ending), span=NOWHERE)
-        return Halves((first,), (last,))
+        return Split((first,), (last,))
 
     def _bounds_change(self, loop: Loop) -> bool:
-        """Whether the body may write what the bounds are made of: C looks at them again in every turn."""
+        """Whether the body may write the bounds' operands: C evaluates them again in every iteration."""
         written, everything = self.analysis.written(loop.body, self.procedure)
         names = {e.symbol.key for e in loop.every_expression() if isinstance(e, Name)}
         return everything or bool(names & written)
 
     def _needed_after(self, loop: Loop) -> bool:
-        """Whether anyone may look at the loop's variable when the loop is over."""
+        """Whether the loop's variable is live after the loop."""
         liveness = self.analysis.liveness(self.procedure)
         after = liveness.after(loop)
         return after is None or loop.variable.key in after or loop.variable.key not in liveness.followed
 
-    def _divided_if(self, statement: If) -> Halves | None:
-        halves = [self._halves_of_branch(block) for block in statement.blocks() if statement.label is None]
-        if not any(halves) or any(h is not None and _hands_on_declared(h) for h in halves):
+    def _split_if(self, statement: If) -> Split | None:
+        split = [self._split_branch(block) for block in statement.blocks() if statement.label is None]
+        if not any(split) or any(h is not None and _hands_on_declared(h) for h in split):
             return None
         first_blocks, last_blocks = [], []
-        for block, half in zip(statement.blocks(), halves, strict=True):
-            effects = self.analysis.walk(block.statements, self.procedure)
-            if half is not None:
-                first_blocks.append(replace(block, statements=half.first))
-                last_blocks.append(replace(block, statements=half.last))
+        for block, part in zip(statement.blocks(), split, strict=True):
+            effects = self.analysis.effects_of(block.statements, self.procedure)
+            if part is not None:
+                first_blocks.append(replace(block, statements=part.first))
+                last_blocks.append(replace(block, statements=part.last))
             elif any(_waits(e) for e in effects):
                 first_blocks.append(_emptied(block))
                 last_blocks.append(block)
@@ -443,23 +447,23 @@ class CodeMotion:
         first = with_blocks(statement, first_blocks)
         last = with_blocks(statement, last_blocks)
         condition = Evaluate(statement.condition, span=statement.span)
-        test, before = self.analysis.walk([condition, first], self.procedure)
+        test, before = self.analysis.effects_of([condition, first], self.procedure)
         if not is_only_read(test) or conflict(test, before, self.analysis.aliases) is not None:
             return None
-        return Halves((first,), (last,))
+        return Split((first,), (last,))
 
-    def _halves_of_branch(self, block: Block) -> Halves | None:
+    def _split_branch(self, block: Block) -> Split | None:
         if block.form != "chain":
-            return self.halves(block, divide=True)
+            return self.split(block, must_split=True)
         inner = block.statements[0]
-        return self._divided_if(inner) if isinstance(inner, If) else None
+        return self._split_if(inner) if isinstance(inner, If) else None
 
     def _private(self, block: Block, parts: Sequence[Item]) -> dict[int, frozenset[str]]:
-        """For every part, the local variables whose values it neither takes from before nor gives to anyone after."""
+        """For every part, its private variables: local ones that carry no value into or out of it."""
         body = self._body if self._body is not None else self.procedure.body
         expanded = replace(block, statements=tuple(p.statement for p in parts))
         whole = substitute_block(body, block, expanded)
-        if whole is body:  # what the other half of a statement needs would be missed
+        if whole is body:  # variables that the other part of a split statement needs would be missed
             return {id(part): frozenset[str]() for part in parts}
         procedure = replace(self.procedure, body=whole)
         shared = self.analysis.shared(self.procedure)
@@ -486,7 +490,7 @@ class CodeMotion:
     def _conflict(
         self, earlier: Item, later: Item, private: dict[int, frozenset[str]], chosen: Chosen | None = ()
     ) -> Conflict | None:
-        if earlier.fenced or later.fenced:
+        if earlier.behind_barrier or later.behind_barrier:
             return Conflict("unknown", "a line for the preprocessor stands between", later.effects.where)
         name = hidden_name(earlier.statement, later.statement)
         if name is not None:
@@ -494,21 +498,21 @@ class CodeMotion:
         own = private[id(later)] & earlier.unexposed
         return conflict(earlier.effects, later.effects, self.analysis.aliases, private=own, chosen=chosen)
 
-    def _divided(
+    def _split_work(
         self, part: Item, passed: Sequence[Item], private: dict[int, frozenset[str]]
     ) -> tuple[Item, Item] | Conflict | None:
-        """A piece of work of which some is independent of what it would pass; or why none is."""
+        """Splits computation of which a part is independent of what it would pass; or says why none is."""
         assert part.values is not None
         ends = Ends([p.effects for p in passed], [p.statement for p in passed], part.values)
-        # A list is gone through once for itself and once more as part of each that holds it: of the same objects.
+        # A list is processed once for itself and once more in each list around it, with the same objects.
         asked = tuple(map(id, (part.statement, ends.values, *ends.effects, *ends.statements)))
         if asked in self._whole:
             return None
-        halves = self.divide_against(part.statement, ends, self.procedure)
-        if not isinstance(halves, Halves):
+        split = self.split_against(part.statement, ends, self.procedure)
+        if not isinstance(split, Split):
             self._whole[asked] = part.statement, ends
-            return halves
-        one, two = Item(halves.first[0], values=part.values), Item(halves.last[0], late=True)
+            return split
+        one, two = Item(split.first[0], values=part.values), Item(split.last[0], late=True)
         one.effects, two.effects = self.analysis.after(part.values, [one.statement, two.statement], self.procedure)
         private[id(one)] = private[id(two)] = private[id(part)]
         one.unexposed = two.unexposed = part.unexposed
@@ -536,8 +540,8 @@ def _with_branch(block: Block, place: int, branch: int, inner: Block) -> Block:
 
 
 def _cut(order: Sequence[Item]) -> int | None:
-    """Where the list divides: before its first wait, if something starts before; else before its last one, if nothing
-    starts after.
+    """Where to split the list: before its first wait, if something starts before that; else before its last one, if nothing
+    starts after it.
     """
     waits = [n for n, p in enumerate(order) if p.late or (_waits(p.effects) and not p.early)]
     if not waits:
@@ -550,7 +554,7 @@ def _cut(order: Sequence[Item]) -> int | None:
 
 
 def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
-    """The statements; halves that stand side by side are whole again."""
+    """The statements, with adjacent parts of a split one joined again."""
     statements: list[Statement] = []
     skip = False
     for item, following in zip_longest(order, order[1:]):
@@ -563,16 +567,16 @@ def _joined(order: Sequence[Item]) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-def _hands_on_declared(halves: Halves) -> bool:
-    """Whether the second half may need what is declared in the first: in blocks of their own it could not have it."""
-    if any(map(is_for_its_block, halves.first)):
+def _hands_on_declared(split: Split) -> bool:
+    """Whether the second part may need declarations of the first, which would be out of scope in a block of its own."""
+    if any(map(is_for_its_block, split.first)):
         return True
-    declared = frozenset[Symbol]().union(*(declared_in(s) for s in halves.first))
-    return any(declared & variables_of(s) for s in halves.last)
+    declared = frozenset[Symbol]().union(*(declared_in(s) for s in split.first))
+    return any(declared & variables_of(s) for s in split.last)
 
 
 def _emptied(block: Block) -> Block:
-    """The branch without anything to do; an ``else if`` keeps its head."""
+    """The branch without statements; an ``else if`` keeps its head."""
     inner = block.statements[0] if block.statements else None
     if block.form == "chain" and isinstance(inner, If):
         return replace(block, statements=(with_blocks(inner, [_emptied(b) for b in inner.blocks()]),))
@@ -580,7 +584,7 @@ def _emptied(block: Block) -> Block:
 
 
 def _waits(effects: Effects) -> bool:
-    """It may have to wait for other ranks."""
+    """Whether it may have to wait for other ranks."""
     return any(o.call.kind is mpi.Kind.COMPLETION or o.call.blocking for o in effects.operations)
 
 
@@ -593,13 +597,13 @@ def _starts_messages(effects: Effects) -> bool:
 
 
 def _completes(effects: Effects) -> bool:
-    """It waits for nothing but what was started before."""
+    """Whether it waits only for what was started before."""
     kinds = [o.call.kind for o in effects.operations if o.call.blocking or o.call.kind is mpi.Kind.COMPLETION]
     return bool(kinds) and all(kind is mpi.Kind.COMPLETION for kind in kinds)
 
 
 def _starts(effects: Effects) -> bool:
-    """It starts communications that others wait for, or that bring something, without waiting itself."""
+    """Whether it starts communications that other ranks wait for, or that receive something, without waiting itself."""
     kinds = (mpi.Kind.SEND, mpi.Kind.RECV, mpi.Kind.COLLECTIVE)
     return any(o.call.kind in kinds and not o.call.blocking for o in effects.operations)
 

@@ -1,4 +1,4 @@
-"""Programs, and files of programs, that stay as they are as a whole, and why."""
+"""Eligibility: which programs, and which files of a program, are left unchanged as a whole, and why."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lapwing.overlap.ir.expressions import Constant
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.rewriter import called_in, message_of
 from lapwing.overlap.ir.statements import Statement
-from lapwing.overlap.languages.c import toolchain
-from lapwing.overlap.source.spelling import spellings
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.spelling import spellings
 from lapwing.overlap.transforms.context import Context
 
 
@@ -24,7 +24,7 @@ class Eligibility:
     read: Program
 
     def whole(self) -> bool:
-        """Whether all of the program stays."""
+        """Whether the whole program is left unchanged."""
         return (
             self._handles_errors()
             or self._has_threads()
@@ -34,11 +34,11 @@ class Eligibility:
         )
 
     def sources(self) -> frozenset[int]:
-        """Numbers of the sources that stay."""
+        """Numbers of the sources that are left unchanged."""
         return self._unread() | self._with_two_interfaces() | self._headers()
 
     def _unread(self) -> frozenset[int]:
-        """Sources of which an include is missing, which may hold declarations or macros."""
+        """Sources with a missing include, which may contain declarations or macros."""
         paths = {p.path for p in self.read.problems if "not found" in p.message}
         unread = frozenset(number for number, source in enumerate(self.read.sources) if source.path in paths)
         self._refuse_messages(
@@ -66,9 +66,7 @@ class Eligibility:
     def _headers(self) -> frozenset[int]:
         """C's headers. Every file that includes one would have its own slots, and all would define the same drain."""
         headers = frozenset(
-            number
-            for number, source in enumerate(self.read.sources)
-            if source.language == "c" and toolchain.is_header(source.path)
+            number for number, source in enumerate(self.read.sources) if language_of(source).is_header(source.path)
         )
         self._refuse_messages(
             self._statements_of(headers),
@@ -85,13 +83,13 @@ class Eligibility:
         return [s for p in self.read.procedures.values() if p.source in sources for s in p.body.walk()]
 
     def _refuse_messages(self, statements: Iterable[Statement], obligation: str, found: str, advice: str) -> None:
-        """The same of every MPI call among them."""
+        """Notes the same refusal for every MPI call among the statements."""
         for statement in statements:
             if message_of(statement) is not None:
                 self.context.refuse(statement.span, "nonblocking", obligation, found, advice)
 
     def _handles_errors(self) -> bool:
-        """Programs that look at MPI's error codes would see other ones."""
+        """Whether the program handles MPI's errors: it would see other error codes."""
         for statement in self._statements():
             if any(_sets_handler(name) for name in called_in(statement)):
                 self.context.refuse(
@@ -105,9 +103,9 @@ class Eligibility:
         return False
 
     def _has_threads(self) -> bool:
-        """Programs whose threads may all call MPI: they would share requests and copies."""
+        """Whether several threads may call MPI: they would share requests and copies."""
         statements = self._statements()
-        # MPI_Init asks for no level: where nothing else does, or asks which one there is, its name decides nothing.
+        # MPI_Init requests no level: unless something else requests or queries one, a level's name decides nothing.
         asks = self._named(_THREAD_CALLS) is not None
         plain = any((message := message_of(s)) is not None and message.name == "MPI_Init" for s in statements)
         named = (asks or not plain) and self._named(_MANY_THREADS) is not None
@@ -122,8 +120,8 @@ class Eligibility:
         return True
 
     def _shares_memory(self) -> bool:
-        """Programs whose ranks may read what others have written into memory of theirs or into windows, without a call at their
-        own end: a message tells them when, so nothing may change places with it."""
+        """Whether ranks share memory or windows: they may read what others wrote without an MPI call of their own, at a time
+        that a message tells them, so nothing may be reordered with messages."""
         return self._is_left_for(
             _SHARED_MEMORY,
             "ranks share no memory",
@@ -131,7 +129,8 @@ class Eligibility:
         )
 
     def _sends_when_ready(self) -> bool:
-        """Programs with sends that may begin only when their receive has (MPI 3.1, 3.4): another message says that it has."""
+        """Whether the program has ready-mode sends (MPI 3.1, 3.4), which may start only once their receive has; another message
+        signals that."""
         return self._is_left_for(
             _READY_SENDS,
             "no send needs its receive to have begun",
@@ -139,7 +138,7 @@ class Eligibility:
         )
 
     def _is_left_for(self, pattern: re.Pattern[bytes], obligation: str, advice: str) -> bool:
-        """Whether the program names what the pattern finds, for which all its messages are refused."""
+        """Whether the program's text matches the pattern; if so, all its messages are refused."""
         found = self._named(pattern)
         if found is None:
             return False
@@ -147,20 +146,20 @@ class Eligibility:
         return True
 
     def _named(self, pattern: re.Pattern[bytes]) -> str | None:
-        """What of the program's text the pattern finds first."""
+        """The pattern's first match in the program's text."""
         found = next(
             (m for text in spellings(self.read.sources, self.read.included) if (m := pattern.search(text))), None
         )
         return None if found is None else found[0].decode("latin-1")
 
     def _has_second_names(self) -> bool:
-        """C programs with a variable that is another one under a second name, which only the linker knows."""
+        """Whether the program gives a variable a second name that only the linker sees."""
         second = [
             symbol.name
             for symbol in self.read.globals.values()
             if symbol.overlay is not None
             and symbol.where is not None
-            and self.read.sources[symbol.where.source].language == "c"
+            and language_of(self.read.sources[symbol.where.source]).has_second_names
         ]
         if not second:
             return False
@@ -179,7 +178,8 @@ def _sets_handler(name: str) -> bool:
 
 
 def _thread_level(statement: Statement) -> str | None:
-    """The level of threads that MPI_Init_thread is asked for here, "" if it is not one of its constants; None if it is not."""
+    """The thread level that the statement requests from MPI_Init_thread, "" if it is not one of its constants; None if it is
+    another statement."""
     if not any(name.upper().endswith("MPI_INIT_THREAD") for name in called_in(statement)):
         return None
     words = (e.name for e in statement.every_expression() if isinstance(e, Constant))

@@ -1,4 +1,4 @@
-"""What gained nothing by being taken apart is put together again: communications whose parts stand where the calls stood."""
+"""Reverts unprofitable splits: communications whose operations are still where the calls were become calls again."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lapwing.overlap.source.spans import Span
 
 
 def reverted(body: Block, original: Procedure) -> Block:
-    """``body``, which the motions made of the original's; the original's own where nothing is left of them."""
+    """The transformed ``body``, or the original's own if nothing is left of the transformations."""
     calls = {s.span: s for s in original.body.walk() if isinstance(s, Call)}
     return _restored(_reverted(body, calls), original.body)
 
 
 def _reverted(block: Block, calls: dict[Span, Call]) -> Block:
-    """Communications whose start and end stand side by side are put together again, if they were one of the ``calls``."""
+    """Joins communications whose start and end are adjacent, if they were one of the ``calls``."""
     statements: list[Statement] = []
     for statement in block.statements:
         call = calls.get(statement.call.span) if isinstance(statement, SplitPhaseOperation) else None
@@ -30,14 +30,14 @@ def _reverted(block: Block, calls: dict[Span, Call]) -> Block:
             statements[-parts:] = [call]
             continue
         statements.append(statement)
-    inner = [_with_settled_blocks(s, calls) for s in statements]
+    inner = [_with_reverted_blocks(s, calls) for s in statements]
     if len(inner) == len(block.statements) and all(a is b for a, b in zip(inner, block.statements, strict=True)):
         return block
     return replace(block, statements=tuple(inner))
 
 
 def _parts_before(end: Statement, before: Sequence[Statement], call: Call) -> int:
-    """How many of the last statements are, with this end, all of one blocking call; 0 if they are not."""
+    """How many of the last statements make up, with this end, one blocking call; 0 if they do not."""
     if not isinstance(end, SplitPhaseOperation) or end.wait is not None or end.part not in (Part.ARRIVE, Part.END):
         return 0
     message = message_of(call)
@@ -49,14 +49,14 @@ def _parts_before(end: Statement, before: Sequence[Statement], call: Call) -> in
     return parts if not sends or near[1].part is Part.SEND else 0
 
 
-def _with_settled_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
+def _with_reverted_blocks(statement: Statement, calls: dict[Span, Call]) -> Statement:
     blocks = [_reverted(b, calls) for b in statement.blocks()]
     return with_blocks(statement, blocks) if blocks else statement
 
 
 def _restored(body: Block, original: Block) -> Block:
-    """Pairs of calls, or what one MPI_Waitall completes, become the calls again where all that stands between their phases is
-    as it was between them."""
+    """Pairs of calls, or what one MPI_Waitall completes, become calls again where everything between their operations is
+    unchanged."""
     waits: Mapping[int, int] = Counter(
         id(s.wait) for s in body.walk() if isinstance(s, SplitPhaseOperation) and s.wait is not None
     )
@@ -75,8 +75,8 @@ def _restored(body: Block, original: Block) -> Block:
 
 
 def _undisturbed(block: Block, wait: int, waits: Mapping[int, int], runs: Mapping[int, Sequence[Statement]]) -> bool:
-    """Whether the block holds all phases that this call completes, and from the first to the last what the original has, once
-    ``waits`` (with the numbers of their phases) are calls again."""
+    """Whether the block contains all operations that this call completes, and equals the original from the first to the last,
+    once ``waits`` (with the numbers of their operations) are calls again."""
     places = [n for n, s in enumerate(block.statements) if isinstance(s, SplitPhaseOperation) and id(s.wait) == wait]
     if len(places) != waits[wait]:
         return False
@@ -88,7 +88,7 @@ def _undisturbed(block: Block, wait: int, waits: Mapping[int, int], runs: Mappin
 
 
 def _as_calls(body: Block, waits: Mapping[int, int], *, sends: bool = False) -> Block:
-    """The body with the phases that these calls complete, or all sends, as calls."""
+    """The body with the operations that these calls complete, or all sends, as calls."""
     done: set[int] = set()
 
     def back(statement: Statement) -> Sequence[Statement]:

@@ -1,1 +1,1 @@
-"""A transformed program run beside its original, in copies of the project, and what came of it."""
+"""Verification: runs a transformed program and its original in copies of the project, and compares them."""

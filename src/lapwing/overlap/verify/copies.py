@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapwing.errors import LapwingError, RefusedError
+from lapwing.overlap.languages.selection import holds_a_build
 from lapwing.overlap.source.patch import FileChange
-from lapwing.overlap.source.selection import holds_a_build
 
 
 @dataclass(frozen=True)

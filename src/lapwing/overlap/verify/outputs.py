@@ -1,9 +1,9 @@
-"""Whether a transformed program prints what the original prints.
+"""Compares the output of a transformed program with the original's.
 
-Every line must be there, in the original's order, with the original's numbers to the last digit. Excused is only what the
-original does not hold to either: numbers that differ between its own runs, and the order of lines that come in another order
-there (ranks that print at the same time), besides numbers that a unit or a label calls a time or a rate, since those are what a
-transformation is for. What launchers tell apart (`mpiexec -prepend-rank` and its like) is compared rank by rank.
+Every line must be there, in the original's order, with the original's numbers to the last digit. Excused are only differences
+that the original's own runs show, too (numbers that vary, and the order of lines from ranks that print at the same time), and
+numbers that a unit or a label marks as a time or a rate, since those are meant to change. Output that launchers tag by rank
+(`mpiexec -prepend-rank` and its like) is compared rank by rank.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _opcodes(first: list[str], second: list[str]) -> list[tuple[str, int, int, i
     return list(SequenceMatcher(None, first, second).get_opcodes())
 
 
-# ---- which numbers -------------------------------------------------------------------------------------------------------
+# ---- which numbers ---------------------------------------------------------------------------------------------------------
 
 
 def _compare_numbers(runs: Sequence[list[_Line]], found: list[_Line]) -> tuple[list[Difference], list[str]]:

@@ -1,4 +1,4 @@
-"""Which programs a command ran in a copy of the project, and whether what was changed is among them."""
+"""Which programs a command ran in a copy of the project, and whether the changed one is among them."""
 
 from __future__ import annotations
 

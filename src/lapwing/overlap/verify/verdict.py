@@ -1,4 +1,4 @@
-"""What came of running a transformed program beside its original: for people on standard error, and for --json."""
+"""The verdict of a verification: for people on standard error, and for --json."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def verification_json(verification: Verification) -> dict[str, Any]:
 
     ``same`` and ``failure``; ``lines`` of output, ``differences`` between expected and found lines, ``excused`` lines
     (numbers that vary, or are times), ``moved`` lines; seconds of the runs; ``exposed``: null (``untraced`` says why) or
-    figures before and after, and ``call_sites`` as overlap_sites.SiteChange has them.
+    figures before and after, and ``call_sites`` with the fields of sites.SiteChange.
     """
     comparison, before, after = verification.comparison, verification.before, verification.after
     return {

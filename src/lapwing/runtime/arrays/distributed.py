@@ -14,13 +14,24 @@ import numpy.typing as npt
 from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType
+from lapwing.runtime.arrays.elements import Elements
 from lapwing.runtime.arrays.layout import Layout, layout_of_blocks, nothing, rows_layout
 from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.saving import SavedFile
 from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.storage import LocalArray, allocate
-from lapwing.runtime.arrays.transfer import exchange, gather, intersection, pieces, scatter, sides, slices
+from lapwing.runtime.arrays.transfer import (
+    FIRST_RANK,
+    exchange,
+    gather,
+    pieces,
+    replicate,
+    scatter,
+    sides,
+    slices,
+)
 from lapwing.runtime.mpi import communicator
+from lapwing.tiling.boxes import intersection
 
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 
@@ -49,7 +60,7 @@ class OwnBlock:
     start: tuple[int, ...] | None
 
 
-class DistributedArray:
+class DistributedArray(Elements):
     """An array that nests leave distributed over the ranks of an MPI run.
 
     values: the whole NumPy array; on ranks other than the first None, or an equal one. comm: the ranks, an mpi4py
@@ -57,9 +68,10 @@ class DistributedArray:
     object wraps the array and nests update it in place. Raises RefusedError, on every rank, where values differ.
     ``zeros``, ``full``, ``from_function``, ``from_local`` and ``load`` make arrays that no rank has whole.
 
-    Creating it, passing it to a nest, ``numpy()`` and ``save()`` are collective: all ranks do them in the same order. It is
-    distributed by the first nest that uses it, and again only when a nest needs another distribution. A nest that is skewed,
-    or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every call.
+    Creating it, passing it to a nest, ``numpy()``, ``save()``, indexing and computing with it are collective: all ranks do them
+    in the same order. It is distributed by the first nest that uses it, and again only when a nest needs another distribution. A
+    nest that is skewed, or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every
+    call. What is indexed or computed with is brought together on every rank, and kept there until a nest writes to it.
     """
 
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
@@ -73,6 +85,7 @@ class DistributedArray:
         self._local: LocalArray | None = None
         # Ranks may differ in whether they have made their parts; what was made of an array that is only read.
         self._may_differ = False
+        self._is_everywhere = False  # whole on every rank
         self._read: tuple[tuple[Box, ...], LocalArray] | None = None
         self.dtype: np.dtype[Any] = np.dtype(np.float64)
         self.shape: tuple[int, ...] = ()
@@ -167,6 +180,37 @@ class DistributedArray:
         self._local.view(own)[...] = block.values
         self._block = None
 
+    @staticmethod
+    def everywhere(values: npt.NDArray[Any], comm: Any) -> DistributedArray:
+        """Around an array that every rank of comm (mpi4py, Lapwing's own) has whole, with the same elements: nothing is said
+        between them, nor is it looked at. All ranks make it, in the same order."""
+        made = DistributedArray.__new__(DistributedArray)
+        made._comm, made._whole, made._is_everywhere = comm, values, True
+        made._initial = made._block = made._layout = made._local = made._read = made._unfit = None
+        made._may_differ = False
+        made.dtype, made.shape = np.dtype(values.dtype.name), values.shape
+        known = communicator.known(comm)
+        known.arrays += 1
+        made._name = f"DistributedArray {known.arrays}"
+        made._described = described(values)
+        return made
+
+    def bring_everywhere(self, values: npt.NDArray[Any]) -> None:
+        """Give up the distribution: all elements in an array of every rank's, to be kept there. Collective."""
+        self.make_on_all_ranks()
+        if self._layout is not None:
+            assert self._local is not None
+            gather(self._local, self._layout.owned, values, self._comm, frozenset(range(self._comm.Get_size())))
+        elif not self._is_everywhere:
+            replicate(self._gathered(), values, self._comm)
+        self._whole, self._is_everywhere = values, True
+        self._layout = self._local = self._initial = self._read = None
+
+    @property
+    def holders(self) -> frozenset[int]:
+        """The ranks that have the array whole, while it is not distributed."""
+        return frozenset(range(self._comm.Get_size())) if self._is_everywhere else FIRST_RANK
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -216,11 +260,32 @@ class DistributedArray:
         fill(local, own, self._initial)
         self._local, self._layout, self._initial, self._read = local, layout, None, None
 
-    def settle(self) -> None:
+    def make_on_all_ranks(self) -> None:
         """Where some rank has made its part of the array, all do. Collective."""
         if self._may_differ and self._comm.allreduce(int(self._initial is None)):
             communicator.agree(self._comm, self._make)
             self._may_differ = False
+
+    def together(self) -> npt.NDArray[Any]:
+        """All elements on every rank, where they are kept until a nest writes to the array. Collective."""
+        if self._comm is None:
+            whole = self.whole
+            assert whole is not None
+            return whole
+        if not self._is_everywhere:
+            agree_on(Call(f"{self.name}, brought together"), "", self._comm)
+            self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
+        assert self._whole is not None
+        return self._whole
+
+    def replace(self, values: npt.NDArray[Any]) -> None:
+        """Take these elements in the place of its own; the same on every rank. Collective."""
+        if self._comm is None:
+            self.together()[...] = values
+            return
+        self._whole, self._is_everywhere = values, True
+        self._layout = self._local = self._initial = self._read = None
+        self._may_differ = False
 
     def numpy(self) -> npt.NDArray[Any] | None:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
@@ -248,7 +313,7 @@ class DistributedArray:
             return
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
-        self.settle()
+        self.make_on_all_ranks()
         part = communicator.agree(self._comm, self._to_save)
         self._may_differ = self._initial is not None
         steps = SavedFile(name, self._comm.Get_rank() == 0, self._type, *part)
@@ -269,7 +334,7 @@ class DistributedArray:
         return self._owned_box(), LocalArray(self._type, self._owned_box(), self.local).view
 
     def _gathered(self) -> npt.NDArray[Any] | None:
-        self.settle()
+        self.make_on_all_ranks()
         first = self._comm.Get_rank() == 0
         if self._initial is not None:
             return communicator.agree(self._comm, lambda: self._made_whole() if first else None)
@@ -311,7 +376,7 @@ class DistributedArray:
 
     @property
     def initial(self) -> InitialValues | None:
-        """What its elements will be, as long as they are nowhere. The same on every rank after ``settle``."""
+        """What its elements will be, as long as they are nowhere. The same on every rank after ``make_on_all_ranks``."""
         return self._initial
 
     @property
@@ -323,7 +388,7 @@ class DistributedArray:
 
     def collect(self) -> npt.NDArray[Any] | None:
         """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
-        self._whole = self._gathered()
+        self._whole, self._is_everywhere = self._gathered(), False
         self._layout = self._local = self._initial = self._read = None
         self._may_differ = False
         return self._whole
@@ -333,7 +398,7 @@ class DistributedArray:
 
         needed: every rank's box.
         """
-        self.settle()
+        self.make_on_all_ranks()
         own = needed[self._comm.Get_rank()]
         local = self._allocate(own, exported=False)
         if self._initial is not None:
@@ -342,7 +407,7 @@ class DistributedArray:
             assert self._local is not None
             exchange(self._local, local, self._layout.owned, needed, self._comm)
         else:
-            scatter(self._whole, needed, local, self._comm)
+            scatter(self._whole, needed, local, self._comm, self.holders)
         return local
 
     def part_to_read(self, needed: Sequence[Box]) -> LocalArray:
@@ -359,15 +424,15 @@ class DistributedArray:
         """
         rank = self._comm.Get_rank()
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
-        self.settle()
+        self.make_on_all_ranks()
         if self._layout is None:
             local = self._allocate(boxes[rank], exported)
             if self._initial is not None:
                 self._fill(local, boxes[rank])
             else:
-                scatter(self._whole, boxes, local, self._comm)
+                scatter(self._whole, boxes, local, self._comm, self.holders)
             self._whole = self._initial = self._read = None
-            self._may_differ = False
+            self._may_differ = self._is_everywhere = False
         else:
             assert self._local is not None
             local = self._local

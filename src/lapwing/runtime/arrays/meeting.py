@@ -49,11 +49,23 @@ class Call:
         return all(text is not None for _, text in self.values)
 
 
+class DifferentCalls(RefusedError):
+    """Ranks have made different calls, and know it."""
+
+
 def is_plain(value: Any) -> bool:
     """Whether an argument is an array of which every rank has a copy of its own."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         return False
     return value.ndim > 0 and not value.dtype.hasobject
+
+
+def share_memory(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether two arrays have elements in common; arrays too intricate to tell count as sharing."""
+    try:
+        return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]  # any limit is accepted
+    except np.exceptions.TooHardError:
+        return True
 
 
 def described(value: Any) -> str | None:
@@ -99,7 +111,7 @@ def _check_same_call(calls: Sequence[Call]) -> None:
         f"{ranks_text(ranks)} call{'s' if len(ranks) == 1 else ''} {title}{f' at {place}' if place else ''}"
         for (title, place), ranks in made.items()
     ]
-    raise RefusedError(
+    raise DifferentCalls(
         f"the ranks make different calls: {'; '.join(texts)}. "
         "Every rank of a communicator makes the same calls in the same order; comm= says which ranks a call is for."
     )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lapwing.runtime.arrays.shear import Box, Shear
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.mpi.communicator import finish, receive, send
+from lapwing.tiling.boxes import intersection
 
 CHUNK_BYTES = 64 << 20  # what is copied and sent at once
 
@@ -60,6 +61,15 @@ def gather(
     for owner, box in enumerate(boxes):
         for piece in pieces(box, local.array.itemsize):
             _hand_over(local, owner, [(piece, piece)], whole, comm, holders)
+
+
+def replicate(source: npt.NDArray[Any] | None, values: npt.NDArray[Any], comm: Any) -> None:
+    """Bring rank 0's array into an array of every rank's. source: None on other ranks."""
+    for piece in pieces(tuple((0, n) for n in values.shape), values.itemsize):
+        dense = np.empty(sides(piece), values.dtype) if source is None else np.ascontiguousarray(source[slices(piece)])
+        comm.Bcast(as_bytes(dense), root=0)
+        if source is not values:
+            values[slices(piece)] = dense
 
 
 def _hand_over(
@@ -202,30 +212,6 @@ def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Seq
     finish(requests, comm)
     for piece, dense in arrivals:
         new.view(piece)[...] = dense
-
-
-def intersection(a: Box, b: Box) -> Box | None:
-    common = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
-    return common if all(low < high for low, high in common) else None
-
-
-def difference(box: Box, others: Iterable[Box]) -> list[Box]:
-    """Boxes that do not meet and hold the elements of a box that lie in none of the others."""
-    left = [box] if all(sides(box)) else []
-    for other in others:
-        left = [part for whole in left for part in _without(whole, other)]
-    return left
-
-
-def _without(box: Box, other: Box) -> Iterator[Box]:
-    common = intersection(box, other)
-    if common is None:
-        yield box
-        return
-    for axis, (whole, cut) in enumerate(zip(box, common, strict=True)):
-        for part in ((whole[0], cut[0]), (cut[1], whole[1])):
-            if part[0] < part[1]:
-                yield (*common[:axis], part, *box[axis + 1 :])
 
 
 def pieces(box: Box, itemsize: int, at_once: int | None = None) -> Iterator[Box]:

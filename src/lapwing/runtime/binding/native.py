@@ -12,7 +12,7 @@ from typing import Any
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
-from lapwing.trace.events import PHASES
+from lapwing.trace.events import ACTIVITIES
 
 MAX_LOOPS = 8
 ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
@@ -21,7 +21,7 @@ GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of
-# skewed loops over loops of their own although they depend on each other (tests/test_compiler.py), so that is off.
+# skewed loops over loops of their own although they depend on each other (tests/codegen/test_compilers.py), so that is off.
 TILE_FLAGS = (
     "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-lm",
@@ -74,28 +74,32 @@ class Part(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("step", "last_step", "bytes", "first_part", "parts")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("step", "free_step", "bytes", "first_part", "parts")]
 
 
 class Channel(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("peer", "lag", "depth", "largest", "first_message", "messages")),
+        *((name, ctypes.c_int64) for name in ("peer", "phase", "lag", "exchange", "depth")),
+        *((name, ctypes.c_int64) for name in ("largest", "first_message", "messages")),
         ("there", ctypes.c_void_p),
         ("pass_sweep", ctypes.c_int64),
+        ("peer_steps", ctypes.c_int64),
+    ]
+
+
+class Phase(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("loops", "sweep_depth", "slice_grain", "slice_loop", "slices_rows")),
+        ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
+        ("first_step", ctypes.c_int64),
+        ("rewrites", ctypes.c_int64),
     ]
 
 
 class Program(ctypes.Structure):
     _fields_ = [
-        ("loops", ctypes.c_int64),
-        ("sweep_depth", ctypes.c_int64),
-        ("sweeps", ctypes.c_int64),
-        ("steps", ctypes.c_int64),
-        ("batch", ctypes.c_int64),
-        ("apart", ctypes.c_int64),
-        ("slice_grain", ctypes.c_int64),
-        ("slice_loop", ctypes.c_int64),
-        ("sweep_points", ctypes.POINTER(ctypes.c_int64)),
+        *((name, ctypes.c_int64) for name in ("phases", "sweeps", "steps", "batch", "apart")),
+        ("phase", ctypes.POINTER(Phase)),
         ("step_boxes", ctypes.POINTER(Box)),
         ("incoming", ctypes.c_int64),
         ("outgoing", ctypes.c_int64),
@@ -165,7 +169,7 @@ class Times(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_double) for name in ("begin", "total", "fill", "drain", "exposed", "disk_busy", "cpu_lost")),
-        ("phase", ctypes.c_double * len(PHASES)),
+        ("activity", ctypes.c_double * len(ACTIVITIES)),
         *((name, ctypes.c_int64) for name in ("messages", "bytes", "read_bytes", "written_bytes")),
     ]
 

@@ -9,11 +9,16 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lapwing.errors import RefusedError
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.dependences import inside_sweep
 from lapwing.runtime.binding import native
+from lapwing.tiling.boxes import Box
 from lapwing.tiling.faces import Channel, Faces, Message
 from lapwing.tiling.inner import MOST_LANES
+from lapwing.tiling.phases import PhasedFaces
 
 MOST_SWEEPS = 10_000_000  # each has its place in a table
 _AHEAD = 4  # messages by which a sender may be ahead of what its receiver needs
@@ -48,53 +53,54 @@ def rank_program(
     arrays are there at all times, all of them. opening_sweeps: 1 where a sweep that only sends comes before the first one
     (lw_program).
     """
-    nest, domain = faces.bound.nest, faces.bound.domain
-    depth = nest.sweep_depth
-    sweeps = list(islice(domain.points(depth), MOST_SWEEPS + 1))
+    points = _sweep_points(faces.bound)[first_sweep:]
+    points = np.concatenate([points[:opening_sweeps], points])
+    sweeps = len(points)
+    tables = _Tables(faces.batch)
+    tables.add_phase(faces.bound, points, faces.steps(rank))
+    received = faces.incoming(rank) if ranks > 1 else ()
+    sent = faces.outgoing(rank) if ranks > 1 else ()
+    incoming = [tables.incoming(c, faces.step_count(c.source)) for c in received]
+    outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
+    pass_sweeps = max(1, min(pass_sweeps, sweeps - opening_sweeps))
+    places = opening_sweeps + pass_sweeps
+    incoming, outgoing = (_of_all_sweeps(side, places, faces.sweep_skew) for side in (incoming, outgoing))
+    program = tables.program(sweeps, incoming, outgoing)
+    # In a pass of several sweeps the next step may be one of another sweep. Arrays on disk are in place for one step alone.
+    program.c.apart = int(in_memory and pass_sweeps == 1 and faces.is_apart(rank, received))
+    program.c.pass_sweeps, program.c.pass_skew = pass_sweeps, faces.sweep_skew
+    program.c.opening_sweeps = opening_sweeps
+    return program
+
+
+def phased_program(faces: PhasedFaces, rank: int) -> RankProgram:
+    """The steps of all phases, channels, messages and parts of one rank."""
+    phased, tables = faces.phased, _Tables(batch=1)
+    for number, (bound, dependences) in enumerate(zip(phased.phases, phased.dependences, strict=True)):
+        inside = inside_sweep(dependences, phased.sweep_depth)
+        tables.add_phase(
+            bound,
+            _sweep_points(bound),
+            [step.box for step in faces.phase_steps(number, rank)],
+            slices_rows=all(d.vector[-1] >= 0 for d in inside),
+            rewrites=faces.rewrites(number, rank),
+        )
+    incoming = [tables.incoming(c, faces.step_count(c.source)) for c in faces.incoming(rank)]
+    outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in faces.outgoing(rank)]
+    program = tables.program(phased.sweeps, incoming, outgoing)
+    program.c.apart, program.c.pass_sweeps = int(faces.is_apart), 1
+    return program
+
+
+def _sweep_points(bound: BoundNest) -> npt.NDArray[np.int64]:
+    """The sweeps in order, a row of normalised coordinates each. Raises RefusedError where there are too many."""
+    nest, depth = bound.nest, bound.nest.sweep_depth
+    sweeps = list(islice(bound.domain.points(depth), MOST_SWEEPS + 1))
     if len(sweeps) > MOST_SWEEPS:
         raise RefusedError(
             f"{nest.where(nest.line)}: {nest.name} does more than {MOST_SWEEPS:,} sweeps. Call it several times with fewer."
         )
-    sweeps = sweeps[first_sweep:]
-    sweeps = sweeps[:opening_sweeps] + sweeps
-    points = np.array(sweeps, np.int64).reshape(len(sweeps), depth)
-    steps = faces.steps(rank)
-    boxes = _array(native.Box, [native.box((*((0, 1),) * depth, *step)) for step in steps])
-    tables = _Tables(depth, faces.batch)
-    received = faces.incoming(rank) if ranks > 1 else ()
-    incoming = [tables.channel(c, c.source, lambda m: m.needed) for c in received]
-    outgoing = [tables.channel(c, c.target, lambda m: m.made) for c in (faces.outgoing(rank) if ranks > 1 else ())]
-    pass_sweeps = max(1, min(pass_sweeps, len(sweeps) - opening_sweeps))
-    places = opening_sweeps + pass_sweeps
-    incoming, outgoing = (_of_all_sweeps(side, places, faces.sweep_skew) for side in (incoming, outgoing))
-    if len(sweeps) < 2:
-        incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
-    arrays = {
-        "incoming_channels": _array(native.Channel, incoming),
-        "outgoing_channels": _array(native.Channel, outgoing),
-        "messages": _array(native.Message, tables.messages),
-        "parts": _array(native.Part, tables.parts),
-    }
-    program = native.Program(
-        loops=len(nest.loops),
-        sweep_depth=depth,
-        sweeps=len(sweeps),
-        steps=len(steps),
-        batch=faces.batch,
-        # In a pass of several sweeps the next step may be one of another sweep. Arrays on disk are in place for one step alone.
-        apart=int(in_memory and pass_sweeps == 1 and faces.is_apart(rank, received)),
-        slice_grain=MOST_LANES if depth == len(nest.loops) - 2 else 1,
-        slice_loop=depth,
-        sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
-        step_boxes=boxes,
-        incoming=len(incoming),
-        outgoing=len(outgoing),
-        pass_sweeps=pass_sweeps,
-        pass_skew=faces.sweep_skew,
-        opening_sweeps=opening_sweeps,
-        **arrays,
-    )
-    return RankProgram(program, [points, boxes, *arrays.values()])
+    return np.array(sweeps, np.int64).reshape(len(sweeps), depth)
 
 
 def _of_all_sweeps(channels: Sequence[native.Channel], places: int, skew: int) -> list[native.Channel]:
@@ -115,16 +121,80 @@ def _of_all_sweeps(channels: Sequence[native.Channel], places: int, skew: int) -
 
 
 class _Tables:
-    """Collects messages and parts while channels are written down."""
+    """Collects phases, steps, messages and parts while they are written down."""
 
-    def __init__(self, sweep_depth: int, batch: int) -> None:
-        self.sweep_depth, self.batch = sweep_depth, batch
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+        self.phases: list[native.Phase] = []
+        self.steps: list[native.Box] = []
         self.messages: list[native.Message] = []
         self.parts: list[native.Part] = []
+        self._depth = 0
+        self._points: list[npt.NDArray[np.int64]] = []
 
-    def channel(self, channel: Channel, peer: int, step: Callable[[Message], int]) -> native.Channel:
+    def add_phase(
+        self,
+        bound: BoundNest,
+        points: npt.NDArray[np.int64],
+        steps: Sequence[Box],
+        slices_rows: bool = True,
+        rewrites: bool = False,
+    ) -> None:
+        nest, depth = bound.nest, bound.nest.sweep_depth
+        points = np.ascontiguousarray(points)
+        phase = native.Phase(
+            loops=len(nest.loops),
+            sweep_depth=depth,
+            slice_grain=MOST_LANES if depth == len(nest.loops) - 2 else 1,
+            slice_loop=depth,
+            slices_rows=int(slices_rows),
+            sweep_points=points.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
+            first_step=len(self.steps),
+            rewrites=int(rewrites),
+        )
+        self._depth = depth
+        self._points.append(points)
+        self.phases.append(phase)
+        self.steps += [native.box((*((0, 1),) * depth, *box)) for box in steps]
+
+    def program(
+        self, sweeps: int, incoming: Sequence[native.Channel], outgoing: Sequence[native.Channel]
+    ) -> RankProgram:
+        if sweeps < 2:
+            incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
+        arrays = {
+            "phase": _array(native.Phase, self.phases),
+            "step_boxes": _array(native.Box, self.steps),
+            "incoming_channels": _array(native.Channel, incoming),
+            "outgoing_channels": _array(native.Channel, outgoing),
+            "messages": _array(native.Message, self.messages),
+            "parts": _array(native.Part, self.parts),
+        }
+        program = native.Program(
+            phases=len(self.phases),
+            sweeps=sweeps,
+            steps=len(self.steps),
+            batch=self.batch,
+            incoming=len(incoming),
+            outgoing=len(outgoing),
+            **arrays,
+        )
+        return RankProgram(program, [*self._points, *arrays.values()])
+
+    def incoming(self, channel: Channel, peer_steps: int) -> native.Channel:
+        return self._channel(channel, channel.source, peer_steps, lambda message: (message.needed, 0))
+
+    def outgoing(self, channel: Channel, peer_steps: int) -> native.Channel:
+        before = (channel.lag - 1) * peer_steps  # the receiver reads what is overwritten in the sweep before
+        return self._channel(channel, channel.target, peer_steps, lambda m: (m.made, before + m.last + 1))
+
+    def _channel(
+        self, channel: Channel, peer: int, peer_steps: int, times: Callable[[Message], tuple[int, int]]
+    ) -> native.Channel:
+        """times: the steps of an lw_message."""
         largest = max(m.bytes for m in channel.messages)
-        at_once = sum(m.bytes for m in channel.messages) if channel.lag else self.batch * largest
+        exchanged = channel.exchange is not None
+        at_once = sum(m.bytes for m in channel.messages) if exchanged else self.batch * largest
         if at_once > LARGEST_MESSAGE:
             raise RefusedError(
                 f"a message of {at_once} bytes: MPI sends at most 2 GiB at once. Use smaller tiles or more ranks."
@@ -133,12 +203,20 @@ class _Tables:
         for message in channel.messages:
             first_part = len(self.parts)
             for part in message.parts:
-                box = native.box((*((0, 1),) * self.sweep_depth, *part.box))
+                box = native.box((*((0, 1),) * self._depth, *part.box))
                 self.parts.append(native.Part(part.face, part.bytes, box))
-            self.messages.append(
-                native.Message(step(message), message.last, message.bytes, first_part, len(message.parts))
-            )
-        return native.Channel(peer, channel.lag, channel.depth, largest, first, len(channel.messages))
+            self.messages.append(native.Message(*times(message), message.bytes, first_part, len(message.parts)))
+        return native.Channel(
+            peer=peer,
+            phase=channel.phase,
+            lag=channel.lag,
+            exchange=-1 if channel.exchange is None else channel.exchange,
+            depth=channel.depth,
+            largest=largest,
+            first_message=first,
+            messages=len(channel.messages),
+            peer_steps=peer_steps,
+        )
 
 
 def _array(kind: Any, items: Sequence[Any]) -> Any:

@@ -12,45 +12,47 @@ namespace lapwing {
 
 class Courier {
 public:
-    Courier(const lw_program &program, const lw_module &module, lw_tile &tile, bool dry)
-        : program_(program), module_(module), tile_(tile), dry_(dry) {}
+    // modules, tiles: of the phases.
+    Courier(const lw_program &program, const lw_module *modules, lw_tile *tiles, bool dry)
+        : program_(program), modules_(modules), tiles_(tiles), dry_(dry) {}
 
     const lw_program &program() const { return program_; }
 
-    void pack(const lw_message &message, std::int64_t sweep, char *out) const {
+    void pack(std::int64_t phase, const lw_message &message, std::int64_t sweep, char *out) const {
         if (dry_) return;
         for (const lw_part &part : parts(message)) {
-            const lw_box box = in_sweep(part.box, sweep);
+            const lw_box box = in_sweep(phase, part.box, sweep);
             dawdle();
-            module_.pack(&tile_, static_cast<std::int32_t>(part.face), &box, out);
+            modules_[phase].pack(&tiles_[phase], static_cast<std::int32_t>(part.face), &box, out);
             out += part.bytes;
         }
     }
 
-    void unpack(const lw_message &message, std::int64_t sweep, const char *in) const {
+    void unpack(std::int64_t phase, const lw_message &message, std::int64_t sweep, const char *in) const {
         if (dry_) return;
         for (const lw_part &part : parts(message)) {
-            const lw_box box = in_sweep(part.box, sweep);
+            const lw_box box = in_sweep(phase, part.box, sweep);
             dawdle();
-            module_.unpack(&tile_, static_cast<std::int32_t>(part.face), &box, in);
+            modules_[phase].unpack(&tiles_[phase], static_cast<std::int32_t>(part.face), &box, in);
             in += part.bytes;
         }
     }
 
     // Stores what a message would hold straight into a neighbour's arrays.
-    void put(const lw_message &message, std::int64_t sweep, const lw_array *there) const {
+    void put(std::int64_t phase, const lw_message &message, std::int64_t sweep, const lw_array *there) const {
         if (dry_) return;
         for (const lw_part &part : parts(message)) {
-            const lw_box box = in_sweep(part.box, sweep);
+            const lw_box box = in_sweep(phase, part.box, sweep);
             dawdle();
-            module_.put(&tile_, static_cast<std::int32_t>(part.face), &box, there);
+            modules_[phase].put(&tiles_[phase], static_cast<std::int32_t>(part.face), &box, there);
         }
     }
 
-    // The box with the ranges of the sweep loops set to one sweep.
-    lw_box in_sweep(lw_box box, std::int64_t sweep) const {
-        const std::int64_t *point = program_.sweep_points + sweep * program_.sweep_depth;
-        for (std::int64_t k = 0; k < program_.sweep_depth; ++k) {
+    // The box of a phase with the ranges of the sweep loops set to one sweep.
+    lw_box in_sweep(std::int64_t phase, lw_box box, std::int64_t sweep) const {
+        const std::int64_t depth = program_.phase[phase].sweep_depth;
+        const std::int64_t *point = program_.phase[phase].sweep_points + sweep * depth;
+        for (std::int64_t k = 0; k < depth; ++k) {
             box.lo[k] = point[k];
             box.hi[k] = point[k] + 1;
         }
@@ -63,8 +65,8 @@ private:
     }
 
     const lw_program &program_;
-    const lw_module &module_;
-    lw_tile &tile_;
+    const lw_module *modules_;
+    lw_tile *tiles_;
     bool dry_;
 };
 

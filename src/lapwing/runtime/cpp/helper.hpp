@@ -61,18 +61,18 @@ public:
         thread_ = std::thread([this] { run(); });
     }
 
-    void before_sweep(Position) override {}
+    void before_phase(Position) override {}
     double between_slices(Position) override { return 0; }
     bool slices_steps() const override { return false; }
     void hurry(double seconds) override { rules_.patience_seconds = seconds; } // the helper does not look at it
 
     void before_step(Position at) override {
         const std::int64_t step = computing_;
-        if (!may_compute(step)) {
+        if (!may_compute(at, step)) {
             waiting_.store(true, std::memory_order_relaxed);
             bell_.ring();
             wait_until(
-                rules_, [&] { return may_compute(step); },
+                rules_, [&] { return may_compute(at, step); },
                 [&] { return "a message from rank " + std::to_string(missing_.load(std::memory_order_relaxed)); });
             waiting_.store(false, std::memory_order_relaxed);
             const Awaited &last = awaited_[static_cast<std::size_t>(step) % awaited_.size()];
@@ -104,19 +104,21 @@ public:
 private:
     bool has_failed() const { return failed_.load(std::memory_order_acquire); }
 
+    bool opens_phase(Position at) const { return at.step == program_.phase[at.phase].first_step; }
+
     // The step's messages are in place. When the helper packs, it lags one step behind at most, so that no step
     // overwrites what it packs.
-    bool may_compute(std::int64_t step) const {
+    bool may_compute(Position at, std::int64_t step) const {
         if (has_failed()) return true;
+        const bool rewrites = opens_phase(at) && program_.phase[at.phase].rewrites;
         return ready_.load(std::memory_order_acquire) > step &&
-               (!program_.apart || sent_.load(std::memory_order_acquire) >= step - 1);
+               (!program_.apart || sent_.load(std::memory_order_acquire) >= step - (rewrites ? 0 : 1));
     }
 
-    // Messages may be put in place for the step that follows the one being computed, but not across sweeps: the last
-    // step of a sweep may still read what the first of the next one gets.
-    bool may_prepare(std::int64_t step, std::int64_t computed) const {
-        const bool opens_sweep = step % program_.steps == 0;
-        return step < steps_ && step <= computed + (program_.apart && opens_sweep ? 0 : 1);
+    // Messages may be put in place for the step that follows the one being computed, but not across phases: the last
+    // step of one, or of a sweep, may still read what the first of the next one gets.
+    bool may_prepare(Position at, std::int64_t step, std::int64_t computed) const {
+        return step < steps_ && step <= computed + (program_.apart && opens_phase(at) ? 0 : 1);
     }
 
     void run() {
@@ -138,7 +140,7 @@ private:
                     if (sent < steps_) order_.advance(to_send);
                     idle = false;
                 }
-                if (may_prepare(ready, computed) && !looks_away() && prepare(to_prepare, ready)) {
+                if (may_prepare(to_prepare, ready, computed) && !looks_away() && prepare(to_prepare, ready)) {
                     ready_.store(++ready, std::memory_order_release);
                     if (ready < steps_) order_.advance(to_prepare);
                     idle = false;
@@ -188,7 +190,7 @@ private:
 
     void rest(Position at) {
         transport_.poll(at, helper_trace_);
-        helper_trace_.times().phase[LW_POLL] += helper_trace_.lap();
+        helper_trace_.times().activity[LW_POLL] += helper_trace_.lap();
         if (rules_.spin) {
             relax();
         } else if (waiting_.load(std::memory_order_relaxed)) {

@@ -58,27 +58,45 @@ typedef struct lw_part {
     lw_box box;
 } lw_part;
 
-/* One message of a sweep. step is the step that produces it (outgoing) or the first that needs it (incoming);
- * last_step, of incoming ones, is the last step of a sweep that reads its elements. bytes are those of one sweep. */
+/* One message of a sweep. step is the step that produces it (outgoing) or the first that needs it (incoming).
+ * free_step, of outgoing ones, says when the message may overwrite what its elements hold at the receiver: when that
+ * has done so many of its steps, counted from the beginning of the sweep the message is made in (below 0: of the sweep
+ * before). bytes are those of one sweep. */
 typedef struct lw_message {
-    int64_t step, last_step;
+    int64_t step, free_step;
     int64_t bytes;
     int64_t first_part, parts;
 } lw_message;
 
-/* The messages of one direction between two ranks, in order. lag is 0 when a sweep's messages are used in the same
- * sweep (flow dependences), 1 when in the next one (old values). depth is how many are in flight at most. there are the
- * arrays of the peer an outgoing channel leads to, where they are mapped into this process; else null. */
+/* The messages of one direction between two ranks, in order: faces of one phase. lag is 0 when a sweep's messages are
+ * used in the same sweep (flow dependences), 1 when in the next one (old values). depth is how many are in flight at
+ * most. there are the arrays of the peer an outgoing channel leads to, as the phase numbers them, where they are mapped
+ * into this process; else null. exchange is the phase before which all messages of a sweep may be exchanged at once,
+ * because the steps that make them come before that phase and those that need them do not; or -1. */
 typedef struct lw_channel {
-    int64_t peer, lag, depth;
+    int64_t peer, phase, lag, exchange, depth;
     int64_t largest; /* bytes of the largest message of a sweep */
     int64_t first_message, messages;
     const lw_array *there;
     int64_t pass_sweep; /* which of the sweeps that share a pass its messages come from */
+    int64_t peer_steps; /* the steps of a sweep of the peer's */
 } lw_channel;
 
-/* All a rank does in one run. Step boxes cover the rank's block in order; the ranges of sweep loops in them are filled
- * in from sweep_points, sweeps rows of sweep_depth coordinates.
+/* One of the nests that a sweep does in turn, with a module and a tile of its own. Its steps are those of a sweep from
+ * first_step on, at least one; the ranges of sweep loops in their boxes are filled in from sweep_points, a row of
+ * sweep_depth coordinates a sweep. */
+typedef struct lw_phase {
+    int64_t loops, sweep_depth;
+    int64_t slice_grain; /* rows of slice_loop that tiles work on together */
+    int64_t slice_loop;  /* steps are cut along this loop, so that communication progresses in between */
+    int64_t slices_rows; /* whether they may be cut along the innermost loop as well */
+    const int64_t *sweep_points;
+    int64_t first_step;
+    int64_t rewrites; /* whether its first step writes elements that messages of the step before it carry */
+} lw_phase;
+
+/* All a rank does in one run: sweep after sweep, all phases one after the other. Step boxes cover the rank's block of
+ * every phase in order.
  *
  * A message carries the values of `batch` sweeps: each sweep's are captured right after it and applied right before it,
  * since the next sweep overwrites them in place. With batch > 1 time is the mapping dimension and batch the tile height
@@ -89,11 +107,10 @@ typedef struct lw_channel {
  * what the arrays hold, for what ranks have of their neighbours' elements is not there at the beginning (passes.hpp).
  */
 typedef struct lw_program {
-    int64_t loops, sweep_depth, sweeps, steps, batch;
-    int64_t apart;       /* whether a step neither reads nor writes the elements of its neighbours' messages */
-    int64_t slice_grain; /* rows of slice_loop that tiles work on together */
-    int64_t slice_loop;  /* steps are cut along this loop, so that communication progresses in between */
-    const int64_t *sweep_points;
+    int64_t phases, sweeps, steps, batch;
+    int64_t apart; /* whether, inside a phase, a step neither touches what messages for the next one carry nor writes
+                    * what messages of the one before carry */
+    const lw_phase *phase; /* each of them */
     const lw_box *step_boxes;
     int64_t incoming, outgoing;
     const lw_channel *incoming_channels, *outgoing_channels;
@@ -161,7 +178,7 @@ typedef struct lw_disk {
 /* What a rank did in an interval of its time; LW_TRANSFER is a message on its way, from when it was sent to when this
  * rank saw that it had come. LW_DISK is a wait for the disk, LW_READ and LW_WRITE are slabs on their way from it and to
  * it. */
-typedef enum lw_phase {
+typedef enum lw_activity {
     LW_COMPUTE = 0,
     LW_PACK = 1,
     LW_UNPACK = 2,
@@ -172,16 +189,17 @@ typedef enum lw_phase {
     LW_DISK = 7,
     LW_READ = 8,
     LW_WRITE = 9,
-    LW_PHASES = 10
-} lw_phase;
+    LW_ACTIVITIES = 10
+} lw_activity;
 
 /* Times are seconds of one clock for all ranks. seconds is what was spent: less than end - begin where slices of a step
  * and polls alternate. exposed is the part of a wait in which a message was on its way: waiting for a rank that has not
- * sent yet is not communication. thread is 0 for the computing thread and 1 for the helper, peer a rank or -1. */
+ * sent yet is not communication. thread is 0 for the computing thread and 1 for the helper, peer a rank or -1, phase
+ * the number of the phase, which step belongs to. */
 typedef struct lw_event {
     double begin, end, seconds, exposed;
     int64_t sweep, step, bytes;
-    int32_t phase, thread, peer, padding;
+    int32_t activity, thread, peer, phase;
 } lw_event;
 
 /* Room for events; events beyond it are counted, not kept. */
@@ -190,14 +208,14 @@ typedef struct lw_trace {
     int64_t capacity, count;
 } lw_trace;
 
-/* Where the time of one rank went, in seconds, by lw_phase (transfers apart); exposed counts from the first to the last
- * computation. fill is what came before the first computation, drain what came after the last. messages and bytes are
- * those that were sent, read_bytes and written_bytes those that came from the disk and went there, and disk_busy is how
- * long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for the
- * disk alone, wanted a CPU and had none. */
+/* Where the time of one rank went, in seconds, by lw_activity (transfers apart); exposed counts from the first to the
+ * last computation. fill is what came before the first computation, drain what came after the last. messages and bytes
+ * are those that were sent, read_bytes and written_bytes those that came from the disk and went there, and disk_busy is
+ * how long there were any on their way. cpu_lost is the part of total in which the computing thread, which sleeps for
+ * the disk alone, wanted a CPU and had none. */
 typedef struct lw_times {
     double begin, total, fill, drain, exposed, disk_busy, cpu_lost;
-    double phase[LW_PHASES];
+    double activity[LW_ACTIVITIES];
     int64_t messages, bytes, read_bytes, written_bytes;
 } lw_times;
 
@@ -228,12 +246,12 @@ typedef struct lw_options {
 
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;
 
-/* Runs a program of one rank. After LW_FAILED lw_failure says why.
+/* Runs a program of one rank; modules and tiles are those of its phases. After LW_FAILED lw_failure says why.
  *
  * Where Python would raise, tile->trap says so, and the run ends: LW_TRAPPED. With grace_seconds the rank computes no
  * more but goes on sending what it owes the others, so that all come to their end: LW_DONE, unless that takes longer.
  */
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
+int lw_run(const lw_program *program, const lw_module *modules, lw_tile *tiles, const lw_options *options,
            lw_progress progress, lw_trace *trace, lw_times *times);
 
 /* What went wrong in the last run of this thread that failed: one line. */

@@ -27,7 +27,7 @@ public:
 
     virtual std::int64_t arrived() = 0;              // how many messages have come, in order
     virtual double sent(std::int64_t number) = 0;    // when an arrived message was sent
-    virtual void finish(std::int64_t number) = 0;    // messages before this one may be overwritten
+    virtual void finish(std::int64_t number) = 0;    // so many messages may be overwritten; if direct, steps are done
     virtual void settle() {}                         // makes sure that others hear of it
     virtual bool is_direct() const { return false; } // messages come right where the step reads them
 };
@@ -87,8 +87,8 @@ private:
 
 // Shared arrays: the sender stores its face straight into the receiver's halo. No slots, nothing to unpack.
 //
-// What counts as finished are contents: the halo elements of message m hold, during sweep s, content s * messages + m.
-// For old values (lag 1) message n is content n + messages; those of the first sweep were there from the start.
+// What counts as finished are the receiver's steps: a message may be written when the last of them that reads what it
+// overwrites is done.
 class DirectInbound final : public SharedInbound {
 public:
     using SharedInbound::SharedInbound;
@@ -99,11 +99,7 @@ class DirectOutbound final : public SharedOutbound {
 public:
     DirectOutbound(const Ring &ring, Signal &arrived, Signal &finished) : SharedOutbound(ring, arrived, finished) {}
 
-    bool has_room(std::int64_t number) override {
-        const lw_channel &channel = ring.channel();
-        const std::int64_t content = number + channel.lag * channel.messages;
-        return finished() >= content + 1 - channel.messages;
-    }
+    bool has_room(std::int64_t number) override { return finished() >= ring.free_after(number); }
 
     const lw_array *there() const override { return ring.channel().there; }
 };

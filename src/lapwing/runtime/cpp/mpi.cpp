@@ -37,7 +37,7 @@ int with_polling(const Run &run, const Courier &courier, Transport &transport, T
 }
 
 int execute(const Run &run) {
-    Courier courier(run.program, run.module, run.tile, run.options.dry != 0);
+    Courier courier(run.program, run.modules, run.tiles, run.options.dry != 0);
     Trace trace(run.kept.capacity, run.options.clock_offset, 0);
     const MPI_Comm comm = MPI_Comm_f2c(static_cast<MPI_Fint>(run.options.comm));
     switch (run.options.engine) {
@@ -66,10 +66,10 @@ int execute(const Run &run) {
 } // namespace
 } // namespace lapwing
 
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
+int lw_run(const lw_program *program, const lw_module *modules, lw_tile *tiles, const lw_options *options,
            lw_progress progress, lw_trace *trace, lw_times *times) {
     try {
-        return lapwing::execute({*program, *module, *tile, *options, progress, *trace, *times});
+        return lapwing::execute({*program, modules, tiles, *options, progress, *trace, *times});
     } catch (const std::exception &error) {
         lapwing::failure() = error.what();
         return LW_FAILED;

@@ -73,9 +73,7 @@ public:
 
     void release(Position at) override {
         for (auto &link : incoming_) {
-            if (link->is_direct()) {
-                link->finish(at.sweep * link->ring.channel().messages + link->ring.read_by(at.step));
-            }
+            if (link->is_direct()) link->finish(link->ring.done_with(at));
         }
     }
 

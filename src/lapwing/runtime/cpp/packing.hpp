@@ -13,7 +13,7 @@ inline void unpack_slabs(const Courier &courier, const Ring &ring, Position at, 
     const std::int64_t written_in = at.sweep - ring.channel().lag;
     std::int64_t bytes = 0;
     for (std::int64_t n = needed.first; n < needed.last; ++n) {
-        courier.unpack(ring.message(n), written_in, ring.slab(n, written_in));
+        courier.unpack(ring.channel().phase, ring.message(n), written_in, ring.slab(n, written_in));
         bytes += ring.message(n).bytes;
     }
     trace.lap(LW_UNPACK, {at, ring.channel().peer, bytes});
@@ -26,9 +26,9 @@ inline void pack_slabs(const Courier &courier, const Ring &ring, const lw_array 
     std::int64_t bytes = 0;
     for (std::int64_t n = made.first; n < made.last; ++n) {
         if (there != nullptr) {
-            courier.put(ring.message(n), at.sweep, there);
+            courier.put(ring.channel().phase, ring.message(n), at.sweep, there);
         } else {
-            courier.pack(ring.message(n), at.sweep, ring.slab(n, at.sweep));
+            courier.pack(ring.channel().phase, ring.message(n), at.sweep, ring.slab(n, at.sweep));
         }
         bytes += ring.message(n).bytes;
     }

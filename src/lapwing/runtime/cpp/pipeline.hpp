@@ -1,7 +1,9 @@
-// The pipeline: for every sweep and step, receive, compute in slices, send. Everything else hangs off these few lines.
+// The pipeline: for every sweep, phase and step, receive, compute in slices, send. Everything else hangs off these few
+// lines.
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "courier.hpp"
 #include "delays.hpp"
@@ -15,10 +17,10 @@ namespace lapwing {
 
 class Pipeline {
 public:
-    Pipeline(const lw_program &program, const lw_module &module, lw_tile &tile, const Courier &courier,
+    Pipeline(const lw_program &program, const lw_module *modules, lw_tile *tiles, const Courier &courier,
              Progress &progress, Storage &storage, Trace &trace, lw_progress report, double grace_seconds)
-        : program_(program), module_(module), tile_(tile), courier_(courier), progress_(progress), storage_(storage),
-          trace_(trace), report_(report), grace_seconds_(grace_seconds) {}
+        : program_(program), modules_(modules), tiles_(tiles), courier_(courier), progress_(progress),
+          storage_(storage), trace_(trace), report_(report), grace_seconds_(grace_seconds) {}
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
     //
@@ -26,7 +28,10 @@ public:
     // here for grace_seconds: all ranks come to their end and can agree on what happened.
     int run(double slice_seconds, bool dry) {
         const double begin = trace_.restart(), cpu_begin = cpu_now();
-        Slicer slicer(program_, progress_.slices_steps() ? slice_seconds : quiet_slice_seconds);
+        std::vector<Slicer> slicers;
+        for (std::int64_t phase = 0; phase < program_.phases; ++phase) {
+            slicers.emplace_back(program_.phase[phase], progress_.slices_steps() ? slice_seconds : quiet_slice_seconds);
+        }
         const double began_at = trace_.stamp();
         double first = begin, last = begin, exposed_before = 0, exposed_until_last = 0;
         bool started = false;
@@ -36,7 +41,7 @@ public:
         const Order order(program_);
         Position at{0, 0}, end_of_all{0, 0};
         for (bool more = true; more; more = order.advance(at), ++done_) {
-            if (at.step == 0) progress_.before_sweep(at);
+            if (at.step == program_.phase[at.phase].first_step) progress_.before_phase(at);
             if (const int status = wait_for_disk(at); status != LW_DONE) return status;
             progress_.before_step(at);
             if (!started) {
@@ -44,14 +49,15 @@ public:
                 first = trace_.mark();
                 exposed_before = trace_.times().exposed;
             }
-            if (tile_.trap != 0) {
+            if (trapped_) {
                 const double left = trapped_at_ + grace_seconds_ - now();
                 if (left <= 0) return LW_TRAPPED;
                 progress_.hurry(left);
             } else if (at.sweep >= program_.opening_sweeps && !passes_on_ && (!dry || simulated)) {
-                if (const int status = compute(at, slicer, dry); status != LW_DONE) return status;
+                if (const int status = compute(at, slicers[static_cast<std::size_t>(at.phase)], dry); status != LW_DONE)
+                    return status;
             }
-            if (tile_.trap != 0 || passes_on_) storage_.abandon(at);
+            if (trapped_ || passes_on_) storage_.abandon(at);
             last = trace_.mark();
             exposed_until_last = trace_.times().exposed;
             progress_.after_step(at);
@@ -92,7 +98,7 @@ private:
             if (progress_.slices_steps()) progress_.between_slices(at);
             if (stop_requested()) return LW_STOPPED;
             if (passes_on_) storage_.abandon(at);
-            if (tile_.trap != 0 && now() > trapped_at_ + grace_seconds_) return LW_TRAPPED;
+            if (trapped_ && now() > trapped_at_ + grace_seconds_) return LW_TRAPPED;
         } while (!done());
         trace_.record(LW_DISK, {at}, begin, trace_.mark(), seconds, 0);
         return LW_DONE;
@@ -103,24 +109,26 @@ private:
     }
 
     int compute(Position at, Slicer &slicer, bool dry) {
-        const lw_box box = courier_.in_sweep(program_.step_boxes[at.step], at.sweep);
+        lw_tile &tile = tiles_[at.phase];
+        const lw_box box = courier_.in_sweep(at.phase, program_.step_boxes[at.step], at.sweep);
         const double begin = trace_.mark();
         double seconds = 0;
         bool goes_on = true;
         slicer.run(box, [&](const lw_box &slice) {
             dawdle();
-            if (!dry) module_.compute(&tile_, &slice);
+            if (!dry) modules_[at.phase].compute(&tile, &slice);
             spend_computing(slicer.volume(slice));
             const double spent = trace_.lap();
             seconds += spent;
             if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
-            goes_on = tile_.trap == 0 && !stop_requested();
+            goes_on = tile.trap == 0 && !stop_requested();
             return goes_on && !passes_on_ ? spent : Slicer::stop;
         });
         trace_.record(LW_COMPUTE, {at}, begin, trace_.mark(), seconds, 0);
-        if (tile_.trap != 0) {
-            tile_.trap_sweep = at.sweep;
-            tile_.trap_step = at.step;
+        if (tile.trap != 0) {
+            tile.trap_sweep = at.sweep;
+            tile.trap_step = at.step;
+            trapped_ = true;
             trapped_at_ = now();
             if (grace_seconds_ <= 0) return LW_TRAPPED;
             if (report_ != nullptr) report_(-1, program_.sweeps * program_.steps);
@@ -138,8 +146,8 @@ private:
     }
 
     const lw_program &program_;
-    const lw_module &module_;
-    lw_tile &tile_;
+    const lw_module *modules_;
+    lw_tile *tiles_;
     const Courier &courier_;
     Progress &progress_;
     Storage &storage_;
@@ -148,6 +156,7 @@ private:
     double grace_seconds_;
     std::int64_t done_ = 0; // steps
     double next_report_ = 0, trapped_at_ = 0, slept_ = 0;
+    bool trapped_ = false;   // here Python would raise
     bool passes_on_ = false; // another rank has met an error
 };
 

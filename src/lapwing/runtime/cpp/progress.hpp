@@ -10,7 +10,7 @@ class Progress {
 public:
     virtual ~Progress() = default;
     virtual void start() = 0;
-    virtual void before_sweep(Position at) = 0;
+    virtual void before_phase(Position at) = 0;
     virtual void before_step(Position at) = 0;      // returns when all the step needs is in place
     virtual double between_slices(Position at) = 0; // the seconds it took
     virtual void after_step(Position at) = 0;       // what the step produced is, or will be, on its way
@@ -26,7 +26,7 @@ public:
         : transport_(transport), trace_(trace), rules_(rules) {}
 
     void start() override { transport_.start(trace_); }
-    void before_sweep(Position at) override { transport_.before_sweep(at, trace_); }
+    void before_phase(Position at) override { transport_.before_phase(at, trace_); }
 
     void before_step(Position at) override {
         if (!transport_.has_arrived(at, trace_)) {

@@ -16,8 +16,13 @@
 
 namespace lapwing {
 
-// Tags from 2 to 7 above each of these are for other uses.
-inline int message_tag(const lw_channel &channel) { return static_cast<int>(channel.lag + 8 * channel.pass_sweep); }
+// Another one for every channel of a pair of ranks: of a phase there may be one for the phase itself, one for later
+// phases and one for the next sweep; there is one sweep a pass or one phase. Tags from 2 to 7 above each are for other
+// uses.
+inline int message_tag(const lw_channel &channel) {
+    const bool for_later_phases = channel.lag == 0 && channel.exchange >= 0;
+    return static_cast<int>(channel.lag + 8 * (channel.pass_sweep + 2 * channel.phase + (for_later_phases ? 1 : 0)));
+}
 
 class Ring {
 public:
@@ -26,8 +31,7 @@ public:
 
     Ring(const lw_program &program, const lw_channel &channel, std::int64_t depth)
         : program_(&program), channel_(&channel), depth_(depth),
-          slot_bytes_(round_up(header_bytes + channel.largest * program.batch)),
-          before_step_(counts_before(&lw_message::step)), read_before_step_(counts_before(&lw_message::last_step)) {}
+          slot_bytes_(round_up(header_bytes + channel.largest * program.batch)), before_step_(counts_before_steps()) {}
 
     const lw_channel &channel() const { return *channel_; }
     std::int64_t depth() const { return depth_; }
@@ -79,8 +83,14 @@ public:
         return program_->batch == 1 || (sweep + 1) % program_->batch == 0 || sweep + 1 == program_->sweeps;
     }
 
-    // How many messages' elements no step of a sweep after this one reads (incoming).
-    std::int64_t read_by(std::int64_t step) const { return read_before_step_[static_cast<std::size_t>(step) + 1]; }
+    // How many steps the receiver has to have done before a message may overwrite what it reads (outgoing, one sweep a
+    // batch and a pass).
+    std::int64_t free_after(std::int64_t number) const {
+        return number / channel_->messages * channel_->peer_steps + message(number).free_step;
+    }
+
+    // How many steps are done with this one.
+    std::int64_t done_with(Position at) const { return at.sweep * program_->steps + at.step + 1; }
 
     static void stamp(char *slot, double time) { std::memcpy(slot, &time, sizeof time); }
     static double stamp_of(const char *slot) {
@@ -101,13 +111,13 @@ private:
         return {base + before[0], base + before[1]};
     }
 
-    // For every step, how many messages belong to earlier ones. Messages are sorted by step, and by last step too.
-    std::vector<std::int64_t> counts_before(std::int64_t lw_message::*step_of) const {
+    // For every step, how many messages belong to earlier ones. Messages are sorted by step.
+    std::vector<std::int64_t> counts_before_steps() const {
         std::vector<std::int64_t> counts(static_cast<std::size_t>(program_->steps) + 1);
         const lw_message *messages = program_->messages + channel_->first_message;
         std::int64_t count = 0;
         for (std::int64_t step = 0; step <= program_->steps; ++step) {
-            while (count < channel_->messages && messages[count].*step_of < step) ++count;
+            while (count < channel_->messages && messages[count].step < step) ++count;
             counts[static_cast<std::size_t>(step)] = count;
         }
         return counts;
@@ -116,7 +126,7 @@ private:
     const lw_program *program_;
     const lw_channel *channel_;
     std::int64_t depth_, slot_bytes_;
-    std::vector<std::int64_t> before_step_, read_before_step_;
+    std::vector<std::int64_t> before_step_;
     char *base_ = nullptr;
 };
 

@@ -17,8 +17,8 @@ inline std::string &failure() {
 
 struct Run {
     const lw_program &program;
-    const lw_module &module;
-    lw_tile &tile;
+    const lw_module *modules; // of the phases
+    lw_tile *tiles;
     const lw_options &options;
     lw_progress report;
     lw_trace &kept;
@@ -29,7 +29,7 @@ struct Run {
     int execute(const Courier &courier, Progress &progress, Trace &trace) const {
 #ifndef LAPWING_SIMULATED
         if (options.disk != nullptr && options.dry == 0) {
-            DiskRing ring(*options.disk, program, const_cast<lw_array *>(tile.arrays));
+            DiskRing ring(*options.disk, program, const_cast<lw_array *>(tiles->arrays));
             return execute(courier, progress, ring, trace);
         }
 #endif
@@ -39,7 +39,7 @@ struct Run {
 
 private:
     int execute(const Courier &courier, Progress &progress, Storage &storage, Trace &trace) const {
-        Pipeline pipeline(program, module, tile, courier, progress, storage, trace, report, options.grace_seconds);
+        Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds);
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);
         times = trace.times();

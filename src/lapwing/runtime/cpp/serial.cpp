@@ -2,11 +2,11 @@
 #include "run.hpp"
 #include "watch.hpp"
 
-int lw_run(const lw_program *program, const lw_module *module, lw_tile *tile, const lw_options *options,
+int lw_run(const lw_program *program, const lw_module *modules, lw_tile *tiles, const lw_options *options,
            lw_progress progress, lw_trace *trace, lw_times *times) {
     try {
-        const lapwing::Run run{*program, *module, *tile, *options, progress, *trace, *times};
-        lapwing::Courier courier(*program, *module, *tile, options->dry != 0);
+        const lapwing::Run run{*program, modules, tiles, *options, progress, *trace, *times};
+        lapwing::Courier courier(*program, modules, tiles, options->dry != 0);
         lapwing::Trace kept(trace->capacity, options->clock_offset, 0);
         lapwing::NoTransport transport;
         lapwing::Polling polling(transport, kept, run.rules());

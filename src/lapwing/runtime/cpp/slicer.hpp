@@ -15,9 +15,9 @@ class Slicer {
 public:
     static constexpr double stop = -1;
 
-    Slicer(const lw_program &program, double target)
-        : rows_(program.slice_loop), grain_(program.slice_grain), columns_(program.loops - 1), shortest_(target),
-          target_(target) {}
+    Slicer(const lw_phase &phase, double target)
+        : rows_(phase.slice_loop), grain_(phase.slice_grain), columns_(phase.loops - 1),
+          whole_rows_(columns_ == rows_ || phase.slices_rows == 0), shortest_(target), target_(target) {}
 
     // How long a pause took.
     void note_pause(double seconds) {
@@ -66,11 +66,12 @@ private:
 
     std::int64_t width(const lw_box &box, double seconds) const {
         const std::int64_t whole = std::max<std::int64_t>(1, extent(box, columns_));
-        if (columns_ == rows_ || seconds < 2 * target_) return whole;
+        if (whole_rows_ || seconds < 2 * target_) return whole;
         return std::max(shortest_row, static_cast<std::int64_t>(static_cast<double>(whole) * target_ / seconds));
     }
 
     std::int64_t rows_, grain_, columns_;
+    bool whole_rows_;
     double shortest_, target_;
     double mean_pause_ = 0;
     double seconds_per_point_ = 1e-9;

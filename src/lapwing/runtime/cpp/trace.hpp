@@ -15,7 +15,8 @@ namespace lapwing {
 // Where in a run a rank stands.
 struct Position {
     std::int64_t sweep;
-    std::int64_t step;
+    std::int64_t step; // of the sweep
+    std::int32_t phase = 0;
 };
 
 class Trace {
@@ -46,9 +47,9 @@ public:
     };
 
     // Moves the mark to now and records what was done since.
-    void lap(lw_phase phase, const Subject &subject) {
+    void lap(lw_activity activity, const Subject &subject) {
         const double begin = mark_;
-        record(phase, subject, begin, restart());
+        record(activity, subject, begin, restart());
     }
 
     // As lap, of a wait for a message that was sent at a time of this rank's clock: the rest of it is exposed. A
@@ -58,17 +59,19 @@ public:
         record(LW_WAIT, subject, begin, end, end - begin, std::clamp(end - sent, 0.0, end - begin));
     }
 
-    void record(lw_phase phase, const Subject &subject, double begin, double end) {
-        record(phase, subject, begin, end, end - begin, 0);
+    void record(lw_activity activity, const Subject &subject, double begin, double end) {
+        record(activity, subject, begin, end, end - begin, 0);
     }
 
-    // Of the interval only `seconds` were spent in the phase.
-    void record(lw_phase phase, const Subject &subject, double begin, double end, double seconds, double exposed) {
-        times_.phase[phase] += seconds;
+    // Of the interval only `seconds` were spent in the activity.
+    void record(lw_activity activity, const Subject &subject, double begin, double end, double seconds,
+                double exposed) {
+        times_.activity[activity] += seconds;
         times_.exposed += exposed;
         if (++count_ > capacity_) return;
         events_.push_back({begin + clock_offset_, end + clock_offset_, seconds, exposed, subject.at.sweep,
-                           subject.at.step, subject.bytes, phase, thread_, static_cast<std::int32_t>(subject.peer), 0});
+                           subject.at.step, subject.bytes, activity, thread_, static_cast<std::int32_t>(subject.peer),
+                           subject.at.phase});
     }
 
     void count_message(std::int64_t bytes) {
@@ -78,7 +81,8 @@ public:
 
     // Takes in what another thread of this rank did.
     void join(const Trace &other) {
-        for (int phase = 0; phase < LW_PHASES; ++phase) times_.phase[phase] += other.times_.phase[phase];
+        for (int activity = 0; activity < LW_ACTIVITIES; ++activity)
+            times_.activity[activity] += other.times_.activity[activity];
         times_.exposed += other.times_.exposed;
         times_.messages += other.times_.messages;
         times_.bytes += other.times_.bytes;

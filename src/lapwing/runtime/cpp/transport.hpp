@@ -16,7 +16,7 @@ public:
     virtual ~Transport() = default;
 
     virtual void start(Trace &) {}                  // before the first step
-    virtual void before_sweep(Position, Trace &) {} // whatever has to be done between sweeps, waits included
+    virtual void before_phase(Position, Trace &) {} // whatever has to be done between phases, waits included
 
     virtual bool has_arrived(Position at, Trace &trace) = 0; // whether all that the step needs is here
     virtual std::int64_t missing(Position at) = 0;           // a rank whose message the step needs has not come from

@@ -17,7 +17,7 @@ _READING_SECONDS = 0.2  # that launchers get to read why a rank ends: what they 
 
 def abort(comm: Any) -> None:
     """End all ranks of comm (mpi4py), this one within seconds in any case."""
-    # MPI_Abort waits for messages under way, for ever where the network is gone. No thread could end that wait: mpi4py
+    # MPI_Abort waits for messages in flight, for ever where the network is gone. No thread could end that wait: mpi4py
     # holds the interpreter meanwhile.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_ABORT_SECONDS)

@@ -13,35 +13,36 @@ _TAG = 78  # transports use the first few
 class StopSignal:
     """The signal between the ranks of comm (mpi4py) during one run.
 
-    block: the place of this rank's block in the loops' order (Partition.order).
+    A place is where a rank stands in the order of the plain loop: sweep, phase, and the block of this rank in the order of the
+    phase's loops; ``numbers`` of them on every rank.
     """
 
-    def __init__(self, comm: Any, helper_thread: bool, block: tuple[int, ...]) -> None:
+    def __init__(self, comm: Any, helper_thread: bool, numbers: int) -> None:
         from mpi4py import MPI
 
         # With a helper thread two threads would be in MPI at a time.
         self._works = not helper_thread or MPI.Query_thread() == MPI.THREAD_MULTIPLE
-        self._comm, self._block = comm, block
+        self._comm, self._numbers = comm, numbers
         self._sent: list[Any] = []
         self._heard: dict[int, tuple[int, ...]] = {}
 
-    def tell(self, sweep: int) -> None:
-        """Tell all other ranks that this one has stopped computing in that sweep."""
+    def tell(self, place: tuple[int, ...]) -> None:
+        """Tell all other ranks that this one has stopped computing at that place."""
         if self._works:
-            place = np.array([sweep, *self._block], np.int64)
+            told = np.array(place, np.int64)
             others = (r for r in range(self._comm.Get_size()) if r != self._comm.Get_rank())
-            self._sent = [self._comm.Isend(place, dest=other, tag=_TAG) for other in others]
+            self._sent = [self._comm.Isend(told, dest=other, tag=_TAG) for other in others]
 
-    def is_behind(self, sweep: int) -> bool:
-        """Whether this rank's part of a sweep comes after one where another has stopped, so that nothing in it counts.
+    def is_behind(self, place: tuple[int, ...]) -> bool:
+        """Whether a place of this rank's comes after one where another has stopped, so that nothing there counts.
 
         What comes before must still be computed: it may hold the first error, and must not make one up.
         """
         while self._works and self._comm.Iprobe(tag=_TAG, status=(status := _status())):
             self._receive(status.Get_source())
-        return any((sweep, *self._block) > place for place in self._heard.values())
+        return any(place > other for other in self._heard.values())
 
-    def settle(self, told: Sequence[int]) -> None:
+    def drain(self, told: Sequence[int]) -> None:
         """After the run: take what these ranks, the same on every rank, have told, so that the next run hears nothing of it."""
         from mpi4py import MPI
 
@@ -53,7 +54,7 @@ class StopSignal:
         MPI.Request.Waitall(self._sent)
 
     def _receive(self, rank: int) -> None:
-        place = np.empty(1 + len(self._block), np.int64)
+        place = np.empty(self._numbers, np.int64)
         self._comm.Recv(place, source=rank, tag=_TAG)
         self._heard[rank] = tuple(map(int, place))
 

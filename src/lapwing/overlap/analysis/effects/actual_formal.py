@@ -1,15 +1,16 @@
-"""What a callee's summary means to its caller."""
+"""Translates a callee's summary into its caller's terms: the actual–formal mapping."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap.analysis.effects.callee import Called, terms_in
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
 from lapwing.overlap.analysis.effects.state import State
-from lapwing.overlap.analysis.effects.value_numbering import INT
+from lapwing.overlap.analysis.effects.value_numbering import INT, canonical_text
 from lapwing.overlap.ir.accesses import UNKNOWN, Access, Anchor, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -30,8 +31,8 @@ _QUALIFIERS = frozenset({"const", "struct"})
 
 
 def call_effects(state: State, callee: Procedure, arguments: Sequence[Expression], where: Span | None) -> Called:
-    """What a call does where the state stands. Remembered: most lists that a call is in are walked again and again, and few
-    of them differ in what the call asks for."""
+    """The effects of a call in the current state. Memoised: most statement lists are analysed repeatedly, and few differ in
+    what the call depends on."""
     analysis = state.analysis
     summary = analysis.summary(callee)
     asked = analysis.asked_by(callee, arguments)
@@ -39,7 +40,7 @@ def call_effects(state: State, callee: Procedure, arguments: Sequence[Expression
     key = (callee.key, id(summary), id(arguments), where, state.sectionless, here)
     entry = analysis.calls.get(key)
     if entry is None:
-        # What it is found by is kept with it: its id is not given to another meanwhile.
+        # The entry keeps the objects that its key identifies, so that their ids cannot be reused.
         entry = analysis.calls[key] = summary, arguments, _called(state, callee, summary, arguments, where)
     return entry[-1]
 
@@ -69,15 +70,15 @@ def _called(
 
 
 class ActualFormalMapping:
-    """What a callee's dummy arguments, and the terms of its summary, are for its caller."""
+    """Maps a callee's dummy arguments, and the terms of its summary, to its caller's."""
 
     def __init__(self, state: State, callee: Procedure, arguments: Sequence[Expression]) -> None:
         self.state = state
         self.callee = callee
         self.actual = {dummy.key: argument for dummy, argument in zip(callee.parameters, arguments, strict=False)}
-        self._values: dict[str, Linear] = {}
+        self._values: dict[str, Affine] = {}
         self._unknown: set[str] = set()
-        self._sections: dict[Section, Section] = {}  # many accesses are of the same elements
+        self._sections: dict[Section, Section] = {}  # many accesses have the same section
 
     def access(self, access: Access) -> Access | None:
         section = None if access.section is None else self._translated(access.section)
@@ -107,9 +108,10 @@ class ActualFormalMapping:
         return self._with_memory_here(access)
 
     def _with_memory_here(self, access: Access) -> Access:
-        """The same in the caller's memory: a part of a dummy argument may be reached without its name (a component is)."""
+        """The same access in the caller's memory: a part of a dummy argument, such as a component, may be accessed without
+        naming it."""
         if all(m.key not in self.actual for m in access.memory):
-            return access  # most are of globals, the same for all callers
+            return access  # most accesses are to globals, which are the same for all callers
         state = self.state
         procedure = state.analysis.origin(state.procedure)
         memory: set[Memory] = set()
@@ -117,7 +119,7 @@ class ActualFormalMapping:
             actual = self.actual.get(item.key)
             if actual is None:
                 memory.add(item)
-            elif item.symbol is None or not item.symbol.by_value:  # what is passed by value is the callee's own
+            elif item.symbol is None or not item.symbol.by_value:  # an argument passed by value is the callee's own
                 memory |= state.analysis.aliases.objects(actual, procedure)
         return access.in_memory(frozenset(memory))
 
@@ -146,7 +148,7 @@ class ActualFormalMapping:
                 return Access(symbol, None, access.writes, False, symbol is not None and symbol.pointer, memory)
             return Access(None, None, access.writes, False, False, memory)
         if not is_place(actual):
-            return None  # the value of an expression: nothing of the caller's
+            return None  # the value of an expression: no memory of the caller's
         memory = aliases.objects(actual, procedure)
         base = actual.base if isinstance(actual, Element) else actual
         if not isinstance(base, Name):
@@ -160,7 +162,7 @@ class ActualFormalMapping:
             return None
         if section is not None and access.anchor is not None:
             if isinstance(actual, Name) and self._is_same(dummy, base.symbol):
-                # A part of the whole array: the same part of the caller's.
+                # A section of the whole array: the same section of the caller's.
                 return Access(base.symbol, section, access.writes, False, False, memory, anchor=access.anchor)
         elif section is not None:
             offsets = self._offsets(dummy, base.symbol) if isinstance(actual, Name) else None
@@ -174,17 +176,17 @@ class ActualFormalMapping:
         return Access(base.symbol, None, access.writes, must and dummy.dimensions is None, False, memory)
 
     def _anchor(self, dummy: Symbol, actual: Expression) -> Anchor | None:
-        """Equal for two arguments only if the dummy arrays are the same memory in the same shape."""
+        """Equal for two arguments only if the dummy arrays occupy the same memory with the same shape."""
         if dummy.dimensions is None:
             return None
         environment = self.state.environment
         indices = actual.indices if isinstance(actual, Element) else ()
-        place = [environment.linear(index) for index in indices]
+        place = [environment.affine(index) for index in indices]
         bounds = []
         for number, dimension in enumerate(dummy.dimensions):
             lower = self._bound_value(dimension.lower, callee=True)
             last = number == len(dummy.dimensions) - 1
-            upper = Linear.number(0) if last else self._bound_value(dimension.upper, callee=True)
+            upper = Affine() if last else self._bound_value(dimension.upper, callee=True)
             if lower is None or upper is None:
                 return None
             bounds.append((lower, upper))
@@ -195,23 +197,23 @@ class ActualFormalMapping:
         )
 
     def _certain(self, anchor: Anchor) -> Anchor | None:
-        """None if it is made of values that are chosen later."""
+        """None if it contains terms that are bound later."""
         defined = self.state.environment.terms.defined.keys()
-        return None if any(linear.names() & defined for linear in anchor.linears()) else anchor
+        return None if any(form.names & defined for form in anchor.forms()) else anchor
 
     def _anchor_here(self, anchor: Anchor) -> Anchor | None:
-        """A callee's anchor in terms of the caller's beginning."""
-        names = frozenset[str]().union(*(linear.names() for linear in anchor.linears()))
+        """A callee's anchor in terms of values at the caller's beginning."""
+        names = frozenset[str]().union(*(form.names for form in anchor.forms()))
         self._learn(names)
         return None if names & self._unknown else self._certain(anchor.substitute(self._values))
 
     def _is_same(self, dummy: Symbol, actual: Symbol) -> bool:
-        """Whether the same subscripts are the same elements."""
+        """Whether equal subscripts select the same elements."""
         offsets = self._offsets(dummy, actual)
-        return offsets is not None and all(offset == Linear.number(0) for offset in offsets)
+        return offsets is not None and all(offset == Affine() for offset in offsets)
 
     def _same_shape(self, dummy: Symbol, actual: Symbol) -> bool:
-        """C: whether the same subscripts count the same elements."""
+        """C: whether equal subscripts select the same elements."""
         inner, outer = dummy.index_space or (), actual.index_space or ()
         return len(inner) == len(outer) and all(
             self._same_value(here.upper, there.upper) for here, there in zip(inner[1:], outer[1:], strict=True)
@@ -221,36 +223,36 @@ class ActualFormalMapping:
         value = self._bound_value(callees, callee=True)
         return value is not None and value == self._bound_value(own, callee=False)
 
-    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Linear, ...] | None:
-        """Lower bounds' differences where both have the same extents (those of the last, slowest one may differ)."""
+    def _offsets(self, dummy: Symbol, actual: Symbol) -> tuple[Affine, ...] | None:
+        """The differences of the lower bounds where the extents agree (those of the last, slowest dimension may differ)."""
         if dummy.dimensions is None or actual.dimensions is None or len(dummy.dimensions) != len(actual.dimensions):
             return None
-        fortran = self.state.language() == "fortran"
+        language = self.state.language()
         pairs = list(zip(dummy.dimensions, actual.dimensions, strict=True))
         offsets = []
         for number, (inner, outer) in enumerate(pairs):
-            if dummy.allocatable or (dummy.pointer and fortran):
-                offsets.append(Linear.number(0))  # it has the bounds of what it is given
+            if dummy.allocatable or (dummy.pointer and not language.has_addresses):
+                offsets.append(Affine())  # it has the bounds of its actual argument
                 continue
             low_in = self._bound_value(inner.lower, callee=True)
             low_out = self._bound_value(outer.lower, callee=False)
-            if low_in is None and inner.lower is None and fortran:
-                low_in = Linear.number(1)  # assumed shape begins at 1
+            if low_in is None and inner.lower is None and language.has_assumed_shape:
+                low_in = Affine(language.index_base)  # an assumed shape's default
             if low_in is None or low_out is None:
                 return None
-            last = number == (len(pairs) - 1 if fortran else 0)
+            last = number == (len(pairs) - 1 if language.column_major else 0)
             if not last:
                 high_in = self._bound_value(inner.upper, callee=True)
                 high_out = self._bound_value(outer.upper, callee=False)
-                assumed_shape = inner.upper is None and fortran
+                assumed_shape = inner.upper is None and language.has_assumed_shape
                 if not assumed_shape and (
-                    high_in is None or high_out is None or high_in.plus(low_in, -1) != high_out.plus(low_out, -1)
+                    high_in is None or high_out is None or high_in - low_in != high_out - low_out
                 ):
                     return None
-            offsets.append(low_out.plus(low_in, -1))
+            offsets.append(low_out - low_in)
         return tuple(offsets)
 
-    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Linear | None:
+    def _bound_value(self, bound: Expression | None, *, callee: bool) -> Affine | None:
         if bound is None:
             return None
         if not callee:
@@ -258,11 +260,11 @@ class ActualFormalMapping:
         value = self.state.analysis.on_entry(bound)
         if value is None:
             return None
-        self._learn(value.names())
-        return None if value.names() & self._unknown else value.substitute(self._values)
+        self._learn(value.names)
+        return None if value.names & self._unknown else value.substitute(self._values)
 
     def operation(self, operation: MessageOperation) -> MessageOperation:
-        # Texts are in terms of the callee's beginning; only those without any stay true for the caller.
+        # Texts are in terms of values at the callee's beginning; only those without terms hold for the caller.
         return replace(
             operation,
             communicator=self._text(operation.communicator),
@@ -280,18 +282,18 @@ class ActualFormalMapping:
         return text if not any(name in self._values for name in names) else self._rewritten(text, names)
 
     def _rewritten(self, text: str, names: frozenset[str]) -> str | None:
-        if len(names) == 1 and text == f"[{Linear.term(next(iter(names)))}]":
+        if len(names) == 1 and text == canonical_text(Affine.of(next(iter(names)))):
             value = self._values[next(iter(names))]
-            if value.names() & self.state.environment.terms.defined.keys():
+            if value.names & self.state.environment.terms.defined.keys():
                 return None
-            return f"[{value}]"
+            return canonical_text(value)
         return None
 
     # ---- terms --------------------------------------------------------------------------------------------------------
 
     def _translated(self, section: Section) -> Section:
         if section not in self._sections:
-            self._learn(section.names())
+            self._learn(section.names)
             known = section.substitute(self._values, self._unknown)
             if known.lookups:
                 environment = self.state.environment
@@ -301,42 +303,42 @@ class ActualFormalMapping:
         return self._sections[section]
 
     def _lossy(self, section: Section) -> bool:
-        return bool(section.names() & self._unknown)
+        return bool(section.names & self._unknown)
 
     def _learn(self, names: frozenset[str]) -> None:
         for name in names:
             if name in self._values or name in self._unknown:
                 continue
-            value = self._worth(name)
+            value = self._at_call(name)
             if value is None:
                 self._unknown.add(name)
-            elif value != Linear.term(name):
+            elif value != Affine.of(name):
                 self._values[name] = value
 
-    def _worth(self, name: str) -> Linear | None:
-        """What a term of the callee's beginning is in terms of the caller's."""
+    def _at_call(self, name: str) -> Affine | None:
+        """A term of the callee's beginning, expressed in the caller's terms."""
         environment = self.state.environment
         terms = environment.terms
         key = terms.variable.get(name)
         if name in terms.members and self._is_in_argument(terms.members[name]):
             place = self._place_here(terms.members[name])
-            return None if place is None else environment.linear(place)
-        if key is None:  # an expression that is not linear: the same if nothing it depends on is another's or changed
+            return None if place is None else environment.affine(place)
+        if key is None:  # an expression that is not affine: the same if nothing it depends on is another's or changed
             depends = terms.origin.get(name, frozenset())
-            theirs = self.actual.keys() | terms.unchanging.keys()
+            theirs = self.actual.keys() | terms.invariants.keys()
             if environment.lost or depends & environment.changed or depends & theirs:
                 return None
-            return Linear.term(name)
+            return Affine.of(name)
         if key in self.actual:
-            value = environment.linear(self.actual[key])
+            value = environment.affine(self.actual[key])
             return value if value is not None and self._takes(key, name, value) else None
-        if key in terms.unchanging:
-            return None  # in this call alone
+        if key in terms.invariants:
+            return None  # local to this call
         if key in environment.values:
             return environment.values[key]
         if environment.lost or key in environment.changed:
             return None
-        return Linear.term(name)
+        return Affine.of(name)
 
     def _is_in_argument(self, member: Member) -> bool:
         return member.type is not None and any(
@@ -359,8 +361,8 @@ class ActualFormalMapping:
                     return replace(member, base=actual)
         return None
 
-    def _takes(self, key: str, name: str, value: Linear) -> bool:
-        """Whether a dummy argument is worth what it is given: not one without a sign that is given a number below zero."""
+    def _takes(self, key: str, name: str, value: Affine) -> bool:
+        """Whether a dummy argument has the value of its actual argument: an unsigned one does not if that is negative."""
         dummy = next(s for s in self.callee.parameters if s.key == key)
         terms = self.state.environment.terms
         matters = dummy.type.unsigned and (dummy.type.bytes == INT or name in terms.relied)
@@ -368,10 +370,10 @@ class ActualFormalMapping:
 
 
 def _empty(section: Section) -> bool:
-    """Certainly no element: what was put in for its terms contradicts a condition."""
+    """Whether the section is certainly empty: the substituted terms contradict a condition."""
 
-    def false(linear: Linear, op: str) -> bool:
-        return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+    def false(form: Affine, op: str) -> bool:
+        return not form.terms and (form.constant != 0 if op == "=" else form.constant < 0)
 
     return any(all(any(false(e, op) for e, op in part) for part in condition) for condition in section.conditions)
 
@@ -389,6 +391,6 @@ def _same_struct(one: Type | None, other: Type | None) -> bool:
 
 
 def _same_elements(dummy: Symbol, actual: Symbol) -> bool:
-    """Whether subscripts count in the same unit: arrays may be handed on as arrays of another type."""
+    """Whether the element types agree: an array may be passed as an array of another type."""
     one, other = dummy.element, actual.element
     return one.text == other.text if one.bytes is None or other.bytes is None else one.bytes == other.bytes

@@ -1,11 +1,11 @@
-"""A call's effects in its caller's terms, and what they depend on where the call stands."""
+"""A call's effects in its caller's terms, and which of the caller's values they depend on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lapwing.affine.sections import Linear
+from lapwing.affine.affine import Affine
 from lapwing.overlap.analysis.effects.effects import Effects, MessageOperation
 from lapwing.overlap.analysis.effects.value_numbering import Terms
 from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Access
@@ -19,7 +19,8 @@ from lapwing.overlap.ir.expressions import (
 
 @dataclass(frozen=True)
 class Called:
-    """What a call does, in its caller's terms. ``written``: keys of what it may write; ``everything``: it may write anything."""
+    """The effects of a call, in its caller's terms. ``written``: keys of what it may write; ``everything``: it may write
+    anything."""
 
     accesses: tuple[Access, ...]
     operations: tuple[MessageOperation, ...]
@@ -29,27 +30,27 @@ class Called:
 
 @dataclass(frozen=True)
 class Asked:
-    """Keys of variables that putting a summary in a caller's terms may ask about: ``keys``, whether they have changed; ``whole``,
-    those among them of which it matters what they are worth; ``pointers``, those that are arguments and pointers."""
+    """Keys of the variables that translating a summary into a caller's terms may depend on. ``keys``: whether they have
+    changed; ``whole``: those whose values matter, too; ``pointers``: those that are pointers and arguments."""
 
     keys: tuple[str, ...]
     whole: tuple[str, ...]
     pointers: tuple[str, ...]
 
     @staticmethod
-    def of(summary: Effects, bounds: Iterable[Linear], arguments: Iterable[Expression], terms: Terms) -> Asked:
-        """``bounds``: of the callee's dummy arguments, where it begins."""
+    def of(summary: Effects, bounds: Iterable[Affine], arguments: Iterable[Expression], terms: Terms) -> Asked:
+        """``bounds``: of the callee's dummy arguments, on entry."""
         keys: set[str] = set()
-        names = {name for bound in bounds for name in bound.names()}
+        names = {name for bound in bounds for name in bound.names}
         for access in summary.accesses:
             keys |= {m.key for m in access.memory}
             if access.symbol is not None:
                 keys.add(access.symbol.key)
             if access.section is not None:
-                names |= access.section.names()
+                names |= access.section.names
                 keys |= {lookup.array for lookup in access.section.lookups}
             if access.anchor is not None:
-                names.update(*(linear.names() for linear in access.anchor.linears()))
+                names.update(*(form.names for form in access.anchor.forms()))
         for operation in summary.operations:
             for text in (operation.communicator, operation.peer, operation.tag):
                 names |= terms_in(text, terms)
@@ -64,7 +65,7 @@ class Asked:
 
 
 def _made_of(expressions: Iterable[Expression], terms: Terms) -> set[Symbol]:
-    """Variables in the expressions, in the bounds of arrays among them and in what unchanging ones were given."""
+    """The variables in the expressions, in the bounds of arrays among them and in the values of invariant ones."""
     found: set[Symbol] = set()
     waiting = list(expressions)
     while waiting:
@@ -73,13 +74,13 @@ def _made_of(expressions: Iterable[Expression], terms: Terms) -> set[Symbol]:
                 continue
             found.add(name.symbol)
             waiting += [e for d in name.symbol.index_space or () for e in (d.lower, d.upper) if e is not None]
-            given = terms.unchanging.get(name.symbol.key)
+            given = terms.invariants.get(name.symbol.key)
             waiting += [] if given is None else [given]
     return found
 
 
 def terms_in(text: str | None, terms: Terms) -> frozenset[str]:
-    """Of an operation's communicator, peer or tag."""
+    """The terms in the text of an operation's communicator, peer or tag."""
     if text is None or not text.startswith("["):
         return frozenset()
     return frozenset(word for word in text[1:-1].replace("*", " ").split() if word in terms.origin)

@@ -1,21 +1,22 @@
-"""Accesses of single elements that lie side by side as one access of all of them.
+"""Coalesces accesses to adjacent single elements into one access to all of them.
 
 before:  d(1,1,i,j)  d(2,1,i,j)  …  d(5,5,i,j)
 after:   d(1:5,1:5,i,j)
 
-Procedures whose loops over a few numbers are written out touch hundreds of elements; each would be put in every caller's terms.
+Procedures with unrolled loops access hundreds of elements; each access would be translated for every caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lapwing.affine.sections import Linear, Range, Section, Subscript
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Range, Section, Subscript
 from lapwing.overlap.ir.accesses import Access
 
 
 def in_boxes(accesses: Sequence[Access]) -> Sequence[Access]:
-    """The same elements, of which those are one access whose subscripts along an axis are numbers that follow one another."""
+    """The same elements, with accesses merged whose subscripts along an axis are consecutive numbers."""
     rank = max((len(a.section.subscripts) for a in accesses if a.section is not None), default=0)
     for axis in range(rank):
         accesses = _along(accesses, axis)
@@ -23,8 +24,8 @@ def in_boxes(accesses: Sequence[Access]) -> Sequence[Access]:
 
 
 def _along(accesses: Sequence[Access], axis: int) -> Sequence[Access]:
-    rows: dict[Access, dict[int, Access]] = {}  # by what is alike in a row
-    found: list[Access] = []  # where a row begins, what is alike in it
+    rows: dict[Access, dict[int, Access]] = {}  # by what the accesses of a row share
+    found: list[Access] = []  # where a row starts, what its accesses share
     for access in accesses:
         number = _number(access, axis)
         if number is None:
@@ -47,7 +48,7 @@ def _runs(row: dict[int, Access], axis: int) -> list[Access]:
     for number, following in zip(numbers, (*numbers[1:], None), strict=True):
         if following == number + 1:
             continue
-        whole = Range(Linear.number(first), Linear.number(number))
+        whole = Range(Affine(first), Affine(number))
         found.append(row[first] if first == number else _with_subscript(row[first], axis, whole))
         first = following if following is not None else number
     return found
@@ -56,7 +57,7 @@ def _runs(row: dict[int, Access], axis: int) -> list[Access]:
 def _number(access: Access, axis: int) -> int | None:
     subscripts = () if access.section is None else access.section.subscripts
     subscript = subscripts[axis] if axis < len(subscripts) else None
-    return subscript.constant if isinstance(subscript, Linear) and not subscript.terms else None
+    return subscript.constant if isinstance(subscript, Affine) and not subscript.terms else None
 
 
 def _with_subscript(access: Access, axis: int, subscript: Subscript) -> Access:

@@ -1,8 +1,8 @@
-"""What a statement does: the memory it reads and writes, with sections; what else keeps it in its place.
+"""The effects of a statement: the memory it reads and writes, with sections, and whatever else constrains its order.
 
-The sections of one *walk* (a list of statements, in order) are in terms of values at the walk's beginning, so any two of
-its statements can be compared. Summaries of procedures are walks of their bodies, in terms of their arguments and
-globals; a call puts in what these are worth.
+The sections of a list of statements are in terms of values at the list's beginning, so any two of its statements can be
+compared. A procedure's summary holds the effects of its body, in terms of its arguments and globals; a call substitutes their
+values.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lapwing.overlap.source.spans import Span
 class MessageOperation:
     """One MPI call that a statement makes, directly or in procedures it calls.
 
-    communicator, peer, tag: canonical texts that are equal only if the values are, or None where nothing is known.
-    ``in_turn``: it sends, or lets a synchronous send of another rank go on, and somewhere it matters what was sent first (to a
-    receive from anyone, or to what asks what has come).
+    communicator, peer, tag: canonical texts that are equal only if the values are, or None where nothing is known. ``ordered``:
+    it sends, or lets a synchronous send of another rank complete, and the order of sends may be observed (by a receive from any
+    source, or by a call that asks what has arrived).
     """
 
     call: mpi.MpiCall
@@ -32,13 +32,14 @@ class MessageOperation:
     communicator: str | None
     peer: str | None
     tag: str | None
-    in_turn: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True)
 class Effects:
-    """accesses; operations in order; ``io`` (its order with other I/O shows); hidden ``states`` (see libraries/summaries.py);
-    ``leaves``: it may not come to its end (return, stop, exit, goto); ``barrier``: why nothing may pass it."""
+    """Accesses; operations in order; ``io`` (its order relative to other I/O is observable); hidden ``states`` (see
+    libraries/summaries.py); ``leaves``: control may leave it (return, stop, exit, goto); ``barrier``: why nothing may pass
+    it."""
 
     accesses: tuple[Access, ...] = ()
     operations: tuple[MessageOperation, ...] = ()
@@ -56,22 +57,22 @@ class Effects:
 
     @cached_property
     def read_keys(self) -> frozenset[str]:
-        """Keys of the variables and the memory that may be read; not of the pointers by which it is reached."""
+        """Keys of the variables and the memory that may be read, without the pointers that lead to it."""
         return _keys(self.reads())
 
     @cached_property
     def written_keys(self) -> frozenset[str]:
-        """Keys of the variables and the memory that may be written; not of the pointers by which it is reached."""
+        """Keys of the variables and the memory that may be written, without the pointers that lead to it."""
         return _keys(self.writes())
 
     @cached_property
     def without_sections(self) -> tuple[Access, ...]:
-        """The accesses, of which nothing is known but the variables."""
+        """The accesses reduced to their variables, without sections."""
         return tuple(dict.fromkeys(a.within(None, False) for a in self.accesses))
 
     @cached_property
     def set_keys(self) -> frozenset[str]:
-        """Keys of the scalars that are given a new value, for certain."""
+        """Keys of the scalars that are certainly assigned."""
         return frozenset(
             a.symbol.key
             for a in self.writes()
@@ -79,13 +80,13 @@ class Effects:
         )
 
     def near(self, access: Access) -> Sequence[Access]:
-        """In order, all but accesses of which it is certain by their variables' names alone that they are of other memory."""
+        """In order, all accesses except those whose variables alone show that they are to other memory."""
         own, others = self._by_variable
         return self.accesses if access.own_key is None else own.get(access.own_key, others)
 
     @cached_property
     def _by_variable(self) -> tuple[dict[str, list[Access]], list[Access]]:
-        """For each variable in memory of its own: its accesses, and all of other memory; and the latter alone."""
+        """For each variable with memory of its own: its accesses together with those to shared memory; and the latter alone."""
         own: dict[str, list[Access]] = {}
         others: list[Access] = []
         for access in self.accesses:
@@ -108,7 +109,7 @@ def _keys(accesses: Iterable[Access]) -> frozenset[str]:
 
 
 def is_only_read(effects: Effects) -> bool:
-    """Whether doing it once more makes no difference."""
+    """Whether the effects are only reads, so that repeating the statement makes no difference."""
     return not (any(effects.writes()) or effects.operations or effects.io or effects.states or effects.barrier)
 
 
@@ -116,7 +117,7 @@ OUT_OF_LOOPS = "jump out of several loops"
 
 
 def _furthest(ways: Sequence[str]) -> str | None:
-    """Of ways out, one that leaves no less than any of the others: the program, the procedure, several loops, or one."""
+    """The farthest-reaching of several exits: of the program, the procedure, several loops, or one."""
     out = [way for way in ways if way not in ("break", "continue")]
     several = {way for way in out if way.startswith(OUT_OF_LOOPS)}
     for way in out:
@@ -130,13 +131,13 @@ def _furthest(ways: Sequence[str]) -> str | None:
 
 
 def out_of_loop(way: str | None, label: str | None) -> str | None:
-    """What a way out of the body of a loop with this name is to those around the loop."""
+    """What an exit from the body of a loop with this label means outside the loop."""
     ends_here = way in ("break", "continue") or (label is not None and way == f"{OUT_OF_LOOPS} to {label}")
     return None if ends_here else way
 
 
 def together(parts: Sequence[Effects]) -> Effects:
-    """The effects of statements done one after another."""
+    """The combined effects of statements in sequence."""
     accesses = dict.fromkeys(a for part in parts for a in part.accesses)
     return Effects(
         tuple(accesses),

@@ -1,10 +1,11 @@
-"""Which elements of an array an MPI call's buffer is, and which request stands for it."""
+"""The array section that an MPI call's buffer covers, and the requests that the call names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lapwing.affine.sections import Linear, Range, Section, Subscript
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Range, Section, Subscript
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.ir.expressions import (
@@ -20,9 +21,9 @@ from lapwing.overlap.ir.expressions import (
     Symbol,
     without_casts,
 )
+from lapwing.overlap.languages.language import Language
 
-Declared = Callable[[Expression | None], Linear | None]
-_ONE = Linear.number(1)
+Declared = Callable[[Expression | None], Affine | None]
 
 
 def section_of(
@@ -31,12 +32,12 @@ def section_of(
     arguments: Sequence[Expression],
     environment: Environment,
     declared: Declared,
-    fortran: bool,
+    language: Language,
 ) -> tuple[Symbol, Section] | None:
-    """The array and its elements that argument ``number`` of the call hands to MPI, where that is certain: a basic type as long
-    as an element, and elements that lie one after another along the contiguous dimension, whole lines of it, or a section.
+    """The array and the section of it that argument ``number`` of the call passes to MPI, where that is certain: a basic type
+    of an element's size, and elements contiguous along the fastest dimension, whole lines of it, or a section.
 
-    ``declared``: what arrays' bounds are worth.
+    ``declared``: the values of arrays' bounds.
     """
     buffer = next((b for b in message.buffers if b.argument == number), None)
     if buffer is None or buffer.count is None or buffer.per_rank or max(buffer.count, buffer.type) >= len(arguments):
@@ -50,16 +51,16 @@ def section_of(
         return None
     if symbol.pointer and (symbol.type.base != "pointer" or environment.is_changed(symbol)):
         return None
-    # A count that is converted to a type that does not hold it means fewer elements, if any.
-    kind, count = arguments[buffer.type], environment.linear(without_casts(arguments[buffer.count]))
+    # A count converted to a type too narrow for it means fewer elements, if any.
+    kind, count = arguments[buffer.type], environment.affine(without_casts(arguments[buffer.count]))
     size = mpi.TYPE_SIZES.get(kind.name, ("", "", None))[2] if isinstance(kind, Constant) else None
     if count is None or size is None or size != symbol.element.bytes:
         return None
-    if fortran and any(isinstance(index, Slice) for index in indices):
-        # A section is all that Fortran lets a procedure touch that is given it (2018, 15.5.2.11).
+    if any(isinstance(index, Slice) for index in indices):
+        # A procedure that is passed a section may access nothing beyond it (Fortran 2018, 15.5.2.11).
         return symbol, Section(tuple(map(environment.subscript, indices)))
     order = list(range(len(dimensions)))
-    if not fortran:
+    if not language.column_major:
         order.reverse()
     starts = _starts(dimensions, indices, environment, declared)
     return None if starts is None else _run(symbol, dimensions, starts, order, count, declared)
@@ -80,11 +81,11 @@ def _place(argument: Expression) -> tuple[Symbol, tuple[Expression, ...]] | None
 
 def _starts(
     dimensions: Sequence[Dimension], indices: Sequence[Expression], environment: Environment, declared: Declared
-) -> list[Linear] | None:
-    """The subscripts of the first element; those left out are the lowest ones (C's ``a[i]`` of a plane)."""
+) -> list[Affine] | None:
+    """The subscripts of the first element; omitted ones are the lower bounds (C's ``a[i]`` of a plane)."""
     starts = []
     for place, dimension in enumerate(dimensions):
-        value = environment.linear(indices[place]) if place < len(indices) else declared(dimension.lower)
+        value = environment.affine(indices[place]) if place < len(indices) else declared(dimension.lower)
         if value is None:
             return None
         starts.append(value)
@@ -94,30 +95,30 @@ def _starts(
 def _run(
     symbol: Symbol,
     dimensions: Sequence[Dimension],
-    starts: Sequence[Linear],
+    starts: Sequence[Affine],
     order: Sequence[int],
-    count: Linear,
+    count: Affine,
     declared: Declared,
 ) -> tuple[Symbol, Section] | None:
-    """``count`` elements from ``starts`` on, the dimensions in ``order`` running fastest first."""
+    """``count`` elements from ``starts``, with the dimensions in ``order``, fastest first."""
     subscripts: list[Subscript] = list(starts)
     for place, axis in enumerate(order):
         dimension = dimensions[axis]
         upper, lower = declared(dimension.upper), declared(dimension.lower)
-        end = starts[axis].plus(count).plus(_ONE, -1)
+        end = starts[axis] + count - 1
         last = place == len(order) - 1
-        room = None if upper is None else upper.plus(end, -1)
+        room = None if upper is None else upper - end
         if last or (room is not None and not room.terms and room.constant >= 0):
             subscripts[axis] = Range(starts[axis], end)
             return symbol, Section(tuple(subscripts))
-        # Whole lines, or it is not a box.
+        # Whole lines only: anything else is not a box.
         if lower is None or upper is None or lower != starts[axis]:
             return None
-        extent = upper.plus(lower, -1).plus(_ONE)
+        extent = upper - lower + 1
         if extent.terms or count.terms or extent.constant <= 0 or count.constant % extent.constant:
             return None
         subscripts[axis] = Range(lower, upper)
-        count = Linear.number(count.constant // extent.constant)
+        count = Affine(count.constant // extent.constant)
     return None
 
 
@@ -127,7 +128,7 @@ Slot = tuple[str, int | None]
 def slots_of(
     message: mpi.MpiCall, arguments: Sequence[Expression], environment: Environment, declared: Declared
 ) -> tuple[Slot, ...] | None:
-    """The requests the call names: variable and, in an array, subscript; None where that is not certain."""
+    """The requests that the call names, each a variable and, in an array, a subscript; None where that is uncertain."""
     several = mpi.index_of(message, mpi.Role.REQUESTS)
     single = mpi.index_of(message, mpi.Role.REQUEST)
     number = single if several is None else several
@@ -150,7 +151,7 @@ def slots_of(
     if several is None:
         return ((symbol.key, first),)
     count = mpi.index_of(message, mpi.Role.COUNT)
-    length = None if count is None or count >= len(arguments) else environment.linear(arguments[count])
+    length = None if count is None or count >= len(arguments) else environment.affine(arguments[count])
     if length is None or length.terms:
         return None
     return tuple((symbol.key, first + n) for n in range(length.constant))

@@ -1,4 +1,4 @@
-"""What an MPI call, or a part of one that a motion took apart, does to memory, to the environment and to other ranks."""
+"""The effects of an MPI call, or of a split-phase operation, on memory, on the environment and on other ranks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from lapwing.overlap.ir.value_kinds import shape_of
 
 def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression], call: Call | None) -> None:
     """An MPI call of the program."""
-    fortran = state.language() == "fortran"
-    parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+    parameters = state.language().parameters(message)
     if message.kind is mpi.Kind.COMPLETION or message.name in ("MPI_Start", "MPI_Startall"):
-        # First: the call itself changes the requests.
+        # First, since the call itself changes the requests.
         state.found += _in_flight(state, message, arguments)
     for number, argument in enumerate(arguments):
         parameter = parameters[number] if number < len(parameters) else None
@@ -32,12 +31,12 @@ def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression],
             state.barrier = f"{message.name} has more arguments than expected"
             continue
         if not _buffer_argument(state, message, number, arguments, parameter):
-            _message_argument(state, argument, parameter, fortran)
-        _touch_beyond(state, message, number, arguments, parameter)
+            _message_argument(state, argument, parameter)
+        _access_beyond(state, message, number, arguments, parameter)
     if not message.blocking and mpi.index_of(message, mpi.Role.REQUEST) is not None:
-        _remember_started(state, message, arguments)
+        _remember_in_flight(state, message, arguments)
     if message.kind in (mpi.Kind.ONE_SIDED, mpi.Kind.IO, mpi.Kind.OTHER):
-        state.barrier = f"{message.name} may touch memory it does not name"
+        state.barrier = f"{message.name} may access memory it does not name"
     if message.synchronises and message.kind is not mpi.Kind.SETUP:
         state.states.add("synchronisation")
     if message.kind in (mpi.Kind.ABORT,) or message.name in _BOUNDS_OF_MPI:
@@ -61,9 +60,9 @@ def of_call(state: State, message: mpi.MpiCall, arguments: Sequence[Expression],
 
 
 def _read_buffer(state: State, argument: Expression) -> None:
-    if state.language() == "fortran":
+    if state.language().by_reference:
         base = argument.base if isinstance(argument, Element) else argument
-        state.touch(base, None, writes=False, must=False)
+        state.access(base, None, writes=False, must=False)
     else:
         state.pointee(argument, writes=False)
 
@@ -71,23 +70,23 @@ def _read_buffer(state: State, argument: Expression) -> None:
 def _buffer_argument(
     state: State, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
 ) -> bool:
-    """A buffer of which it is certain what elements it is."""
+    """A buffer whose section is certain."""
     if parameter.role not in _BUFFER_ROLES or state.sectionless:
         return False
-    found = section_of(message, number, arguments, state.environment, state.declared, state.language() == "fortran")
+    found = section_of(message, number, arguments, state.environment, state.declared, state.language())
     if found is None:
         return False
     symbol, section = found
     state.subexpressions(_without_address(arguments[number]))
     if symbol.pointer:
-        state.touch_scalar(symbol, writes=False)
+        state.access_scalar(symbol, writes=False)
     place = Element(Name(symbol), (Number(0),)) if symbol.pointer else Name(symbol)
     for writes in _uses(parameter):
-        state.touch(place, state.bound(section), writes=writes, must=False)
+        state.access(place, state.bound(section), writes=writes, must=False)
     return True
 
 
-def _touch_beyond(
+def _access_beyond(
     state: State, message: mpi.MpiCall, number: int, arguments: Sequence[Expression], parameter: mpi.Parameter
 ) -> None:
     buffer = next((b for b in message.buffers if b.argument == number), None)
@@ -99,8 +98,8 @@ def _touch_beyond(
             state.forget_scalars(memory)
 
 
-def _remember_started(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
-    """What the request of a nonblocking call stands for from here on."""
+def _remember_in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
+    """Records what the request of a nonblocking call stands for from here on."""
     slots = slots_of(message, arguments, state.environment, state.declared)
     if slots is None:
         state.environment.forget_requests()
@@ -112,100 +111,97 @@ def _remember_started(state: State, message: mpi.MpiCall, arguments: Sequence[Ex
     for buffer in message.buffers:
         if buffer.argument >= len(arguments):
             continue
-        found = section_of(
-            message, buffer.argument, arguments, state.environment, state.declared, state.language() == "fortran"
-        )
+        found = section_of(message, buffer.argument, arguments, state.environment, state.declared, state.language())
         memory = state.analysis.memory_of(arguments[buffer.argument], state.procedure)
         symbol, section = (None, None) if found is None else (found[0], state.bound(found[1]))
         through = symbol is not None and symbol.pointer
         buffers.append(Access(symbol, section, buffer.writes, False, through, memory, state.where))
     for slot in slots:
-        state.environment.started[slot] = tuple(buffers)
+        state.environment.in_flight[slot] = tuple(buffers)
 
 
 def _in_flight(state: State, message: mpi.MpiCall, arguments: Sequence[Expression]) -> list[Access]:
-    """Buffers of the nonblocking calls that this one may complete, or start: in between they belong to MPI."""
+    """The buffers of the nonblocking calls that this one may complete or start: between the two they belong to MPI."""
     place = mpi.index_of(message, mpi.Role.REQUEST)
     place = mpi.index_of(message, mpi.Role.REQUESTS) if place is None else place
     if place is None or place >= len(arguments):
         return []
     copied = state.analysis.copies_requests
     slots = None if copied else slots_of(message, arguments, state.environment, state.declared)
-    if slots is not None and all(slot in state.environment.started for slot in slots):
-        return [_still(state, a).at(state.where) for slot in slots for a in state.environment.started[slot]]
+    if slots is not None and all(slot in state.environment.in_flight for slot in slots):
+        return [_still(state, a).at(state.where) for slot in slots for a in state.environment.in_flight[slot]]
     requests = state.analysis.memory_of(arguments[place], state.procedure)
     found = []
-    for started in state.analysis.started():
-        if copied or state.analysis.aliases.may_overlap(requests, started.requests):
-            for memory, writes in started.buffers:
+    for call in state.analysis.nonblocking_calls():
+        if copied or state.analysis.aliases.may_overlap(requests, call.requests):
+            for memory, writes in call.buffers:
                 found.append(Access(None, None, writes, False, False, memory, state.where))
     return found
 
 
 def _still(state: State, access: Access) -> Access:
-    """An access that lasts; what a pointer pointed to then it may point to no more."""
+    """The access as it persists past changes of its pointer, which may since point elsewhere."""
     if access.symbol is None or not access.through or not state.environment.is_changed(access.symbol):
         return access
     return replace(access, section=None, stale=True)
 
 
-def of_part(state: State, phase: SplitPhaseOperation) -> None:
-    """A communication's part touches its buffers when it copies, or as long as they are in use."""
-    call = phase.call
+def of_split_phase(state: State, operation: SplitPhaseOperation) -> None:
+    """A split-phase operation: it accesses its buffers when it copies, or while they are in use."""
+    call = operation.call
     assert call.name is not None
     message = mpi.lookup(call.name)
     assert message is not None
     arguments = list(call.arguments)
-    if phase.part in _ENDINGS and phase.wait is not None:
-        wait = mpi.lookup(phase.wait.name or "")
+    if operation.part in _ENDINGS and operation.wait is not None:
+        wait = mpi.lookup(operation.wait.name or "")
         assert wait is not None
-        for number, argument in enumerate(phase.wait.arguments):
-            parameters = mpi.fortran_parameters(wait) if state.language() == "fortran" else wait.parameters
+        for number, argument in enumerate(operation.wait.arguments):
+            parameters = state.language().parameters(wait)
             if number < len(parameters) and parameters[number].role not in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
-                _message_argument(state, argument, parameters[number], state.language() == "fortran")
-    if phase.part is not Part.SEND:
-        # One communication's parts keep their order, and its next one waits for its end.
-        slot = frozenset({Memory(f"slot {state.procedure.source}:{phase.slot}")})
+                _message_argument(state, argument, parameters[number])
+    if operation.part is not Part.SEND:
+        # The operations of one communication keep their order, and its next instance waits for its end.
+        slot = frozenset({Memory(f"slot {state.procedure.source}:{operation.slot}")})
         state.found.append(Access(None, None, True, False, False, slot, state.where))
-    fortran = state.language() == "fortran"
-    parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+    parameters = state.language().parameters(message)
     for number, argument in enumerate(arguments):
         if number >= len(parameters):
             break
         parameter = parameters[number]
-        if not phase.copies and parameter.role in _BUFFER_ROLES:
-            # It must be the same memory at the start and at the end, as if each read what the other left.
+        if not operation.copies and parameter.role in _BUFFER_ROLES:
+            # Start and end must see the same memory, as if each read what the other wrote.
             parameter = replace(parameter, reads=True)
-        if _concerns(phase, parameter):
+        if _concerns(operation, parameter):
             if not _buffer_argument(state, message, number, arguments, parameter):
-                _message_argument(state, argument, parameter, fortran)
-            _touch_beyond(state, message, number, arguments, parameter)
-    if phase.call.result is not None and phase.part in _ENDINGS | {Part.SEND} and phase.wait is None:
-        state.target(phase.call.result, must=True)
-    name = "MPI_Wait" if phase.part in _ENDINGS else (message.nonblocking or message.name)
-    started = mpi.lookup(name)
-    assert started is not None
-    if phase.part in _ENDINGS:
-        state.operations.append(MessageOperation(started, call, state.procedure.key, None, None, None))
+                _message_argument(state, argument, parameter)
+            _access_beyond(state, message, number, arguments, parameter)
+    if operation.call.result is not None and operation.part in _ENDINGS | {Part.SEND} and operation.wait is None:
+        state.target(operation.call.result, must=True)
+    name = "MPI_Wait" if operation.part in _ENDINGS else (message.nonblocking or message.name)
+    in_flight = mpi.lookup(name)
+    assert in_flight is not None
+    if operation.part in _ENDINGS:
+        state.operations.append(MessageOperation(in_flight, call, state.procedure.key, None, None, None))
     else:
-        state.operations.append(_operation(state, started, arguments, call))
+        state.operations.append(_operation(state, in_flight, arguments, call))
 
 
-def _concerns(phase: SplitPhaseOperation, parameter: mpi.Parameter) -> bool:
-    """Whether this part of a communication reads or writes the argument."""
+def _concerns(operation: SplitPhaseOperation, parameter: mpi.Parameter) -> bool:
+    """Whether this operation of a communication reads or writes the argument."""
     role = parameter.role
     if role in (mpi.Role.REQUEST, mpi.Role.REQUESTS):
         return False
-    starting = phase.part in (Part.POST, Part.SEND, Part.START)
+    starting = operation.part in (Part.POST, Part.SEND, Part.START)
     if role is mpi.Role.SEND_BUFFER:
-        return starting or not phase.copies
+        return starting or not operation.copies
     if role in (mpi.Role.RECV_BUFFER, mpi.Role.BOTH_BUFFER):
-        # In place, memory belongs to MPI from the start to the end.
-        return not phase.copies or phase.part in _ENDINGS or role is mpi.Role.BOTH_BUFFER
+        # Without a copy, the memory belongs to MPI from start to end.
+        return not operation.copies or operation.part in _ENDINGS or role is mpi.Role.BOTH_BUFFER
     if role in (mpi.Role.STATUS, mpi.Role.STATUSES, mpi.Role.IERROR):
-        return phase.part in _ENDINGS or phase.part is Part.SEND
+        return operation.part in _ENDINGS or operation.part is Part.SEND
     if role in (mpi.Role.COUNTS, mpi.Role.DISPLACEMENTS, mpi.Role.TYPES):
-        return True  # they must not change while MPI may still look at them
+        return True  # they must not change while MPI may still read them
     return starting
 
 
@@ -226,22 +222,22 @@ def _operation(
         text(mpi.Role.COMM),
         text(mpi.Role.DEST, mpi.Role.SOURCE, mpi.Role.ROOT),
         text(mpi.Role.SEND_TAG, mpi.Role.RECV_TAG),
-        _is_in_turn(state, message),
+        _is_ordered(state, message),
     )
 
 
-def _is_in_turn(state: State, message: mpi.MpiCall) -> bool:
-    """Whether it may show what this call lets others send, or what it sends, and when: to a receive from anyone, or to a call
-    that asks what has come."""
+def _is_ordered(state: State, message: mpi.MpiCall) -> bool:
+    """Whether the order of what this call sends, or lets others send, may be observed: by a receive from any source, or by a
+    call that asks what has arrived."""
     releases = message.kind is mpi.Kind.RECV and state.analysis.has_synchronous_sends
     return (releases or message.kind in _SENDING) and state.analysis.shows_order
 
 
-def _message_argument(state: State, argument: Expression, parameter: mpi.Parameter, fortran: bool) -> None:
+def _message_argument(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
     inner = without_casts(argument)
     if isinstance(inner, Constant | Number | Text):
         return
-    if fortran:
+    if state.language().by_reference:
         if parameter.writes and is_place(argument):
             _target_or_part(state, argument, parameter)
         if parameter.reads or not parameter.writes:
@@ -252,28 +248,28 @@ def _message_argument(state: State, argument: Expression, parameter: mpi.Paramet
         place = inner.object
         if isinstance(place, Name) and place.symbol.dimensions is None:
             for writes in _uses(parameter):
-                state.touch(place, None, writes=writes, must=False)
+                state.access(place, None, writes=writes, must=False)
             return
     else:
         state.value_of_pointer(argument)
     if shape_of(inner).plain:
-        return  # no address that is handed on
+        return  # no address that is passed on
     for writes in _uses(parameter):
         state.pointee(argument, writes=writes)
 
 
 def _target_or_part(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
-    """Fortran: MPI writes from this element on; scalars take a value nobody knows."""
+    """Fortran: MPI writes from this element on; scalars get an unknown value."""
     if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
         state.subexpressions(argument)
-        state.touch(argument, None, writes=True, must=False)
+        state.access(argument, None, writes=True, must=False)
     elif isinstance(argument, Name) and argument.symbol.dimensions is None:
-        state.touch_scalar(argument.symbol, writes=True)
+        state.access_scalar(argument.symbol, writes=True)
         state.environment.assign(argument.symbol, None)
     else:
         state.target(argument, must=False)
         if parameter.role is mpi.Role.REQUESTS and isinstance(argument, Element):
-            # Those behind it, too.
+            # The elements behind it, too.
             base = argument.base
             state.environment.forget_requests({base.symbol.key} if isinstance(base, Name) else None)
 
@@ -281,13 +277,13 @@ def _target_or_part(state: State, argument: Expression, parameter: mpi.Parameter
 def _read_part(state: State, argument: Expression, parameter: mpi.Parameter) -> None:
     if isinstance(argument, Element) and parameter.role in _BUFFER_ROLES:
         state.subexpressions(argument)
-        state.touch(argument, None, writes=False, must=False)
+        state.access(argument, None, writes=False, must=False)
     else:
         state.value(argument)
 
 
 def _uses(parameter: mpi.Parameter) -> list[bool]:
-    """Of what an argument stands for: false where it is read, true where it is written."""
+    """How the argument's memory is used: False for a read, True for a write."""
     return [writes for writes, wanted in ((False, parameter.reads), (True, parameter.writes)) if wanted]
 
 
@@ -296,7 +292,7 @@ def _without_address(argument: Expression) -> Expression:
     return argument.object if isinstance(argument, AddressOf) else argument
 
 
-# What was given with a key value is called when an attribute is given another value, or its object goes.
+# The callbacks of a key value are called when an attribute is set anew, or its object is freed.
 _CALLING_BACK = re.compile(
     r"MPI_((Comm|Type|Win)_(set|delete)_attr|Attr_(put|delete)|(Type|Win|Comm)_(free|dup\w*|idup))\Z"
 )

@@ -1,11 +1,12 @@
-"""What a transfer function keeps while it goes through a statement: the environment before it, and what was found in it."""
+"""The state of the transfer function within a statement: the environment, and the effects found so far."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from lapwing.affine.sections import Linear, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Section
 from lapwing.overlap.analysis.effects.effects import MessageOperation
 from lapwing.overlap.analysis.effects.facts import Facts
 from lapwing.overlap.analysis.effects.value_numbering import Environment
@@ -25,13 +26,15 @@ from lapwing.overlap.ir.expressions import (
     without_casts,
 )
 from lapwing.overlap.ir.program import Procedure
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.source.spans import Span
 
 _VOLATILE = "volatile variables"
 
 
 class State(ABC):
-    """``depth``: of blocks around the statement. ``sectionless``: accesses get no sections."""
+    """``depth``: the nesting depth of the statement. ``sectionless``: accesses get no sections."""
 
     def __init__(
         self, analysis: Facts, procedure: Procedure, environment: Environment, *, sectionless: bool = False
@@ -40,19 +43,19 @@ class State(ABC):
         self.procedure = procedure
         self.environment = environment
         self.sectionless = sectionless
-        self.depth = 0  # of blocks around the statement
-        # What the statement under way does.
+        self.depth = 0  # nesting depth
+        # The effects of the current statement.
         self.where: Span | None = None
         self.found: list[Access] = []
         self.operations: list[MessageOperation] = []
         self.states: set[str] = set()
         self.barrier: str | None = None
         self._io = False
-        # Found already in the statement: most of what it reads are subscripts, again and again.
+        # Found already in this statement: most reads are subscripts, which recur.
         self._scalars: set[tuple[int, bool]] = set()
 
-    def language(self) -> str:
-        return self.analysis.program.sources[self.procedure.source].language
+    def language(self) -> Language:
+        return language_of_procedure(self.analysis.program, self.procedure)
 
     def section(self, element: Element) -> Section | None:
         if self.sectionless or not isinstance(element.base, Name):
@@ -62,26 +65,27 @@ class State(ABC):
             return None
         return self.bound(Section(tuple(map(self.environment.subscript, element.indices))))
 
-    def declared(self, bound: Expression | None) -> Linear | None:
-        """What an array's declared bound is worth, where nothing has changed it since the procedure began."""
+    def declared(self, bound: Expression | None) -> Affine | None:
+        """The value of an array's declared bound, where nothing has changed it since the procedure began."""
         if bound is None or (self.sectionless and not isinstance(bound, Number)):
             return None
-        return self.environment.linear(bound) if self.analysis.stays(bound, self.procedure) else None
+        return self.environment.affine(bound) if self.analysis.is_invariant(bound, self.procedure) else None
 
     def bound(self, section: Section) -> Section:
-        bound, conditions, origins = self.environment.terms.needed(section.names())
+        bound, conditions, origins = self.environment.terms.needed(section.names)
         return section.constrained(bound, conditions, origins) if bound or origins else section
 
     def is_exact(self, section: Section | None) -> bool:
-        """Every subscript is known in terms of the beginning and of loops that surely take all their turns."""
+        """Whether every subscript is expressed by values at the beginning and by loops that certainly run all their
+        iterations."""
         return section is not None and None not in section.subscripts and self.runs_through(section)
 
     def runs_through(self, section: Section) -> bool:
-        """Whether what is bound in the section takes on all its values, not one of them that nobody knows."""
-        return self.environment.terms.turns.issuperset(section.bound)
+        """Whether the section's bound terms take all of their values, rather than an unknown one of them."""
+        return self.environment.terms.iterations.issuperset(section.bound)
 
     def subexpressions(self, place: Expression) -> None:
-        """What is read to find a place, the place itself not included."""
+        """The reads needed to compute a place's address, without the place itself."""
         match place:
             case Element(base=base, indices=indices):
                 for index in indices:
@@ -100,21 +104,21 @@ class State(ABC):
             case _:
                 self.value(place)
 
-    def target(self, place: Expression, *, must: bool, value: Linear | None = None) -> None:
+    def target(self, place: Expression, *, must: bool, value: Affine | None = None) -> None:
         """The place is written."""
         match place:
             case Name(symbol=symbol) if symbol.dimensions is None or symbol.pointer:
-                self.touch_scalar(symbol, writes=True)
+                self.access_scalar(symbol, writes=True)
                 self.environment.assign(symbol, value if symbol.type.base == "integer" else None)
             case Name() | Element():
                 self.subexpressions(place)
                 self._forget_requests_in(place)
                 section = self.section(place) if isinstance(place, Element) else None
                 exact = self.is_exact(section) and not _leaves_gaps(place)
-                self.touch(place, section, writes=True, must=must and exact)
+                self.access(place, section, writes=True, must=must and exact)
             case Member() | Deref():
                 self.subexpressions(place)
-                self.touch(place, None, writes=True, must=False)
+                self.access(place, None, writes=True, must=False)
             case Cast(value=inner):
                 self.target(inner, must=False)
             case _:
@@ -122,18 +126,18 @@ class State(ABC):
                 self.environment.forget(set(), everything=True)
 
     def _forget_requests_in(self, place: Name | Element) -> None:
-        """What is written may be requests. Where the subscript is a number it is one of them."""
+        """The written place may hold requests; a constant subscript selects one of them."""
         base = place.base if isinstance(place, Element) else place
         if not isinstance(base, Name):
             self.environment.forget_requests()
             return
         index = self.environment.subscript(place.indices[0]) if isinstance(place, Element) else None
-        if isinstance(place, Element) and len(place.indices) == 1 and isinstance(index, Linear) and not index.terms:
+        if isinstance(place, Element) and len(place.indices) == 1 and isinstance(index, Affine) and not index.terms:
             self.environment.forget_request((base.symbol.key, index.constant))
         else:
             self.environment.forget_requests({base.symbol.key})
 
-    def touch_scalar(self, symbol: Symbol, *, writes: bool) -> None:
+    def access_scalar(self, symbol: Symbol, *, writes: bool) -> None:
         if (id(symbol), writes) in self._scalars:
             return
         self._scalars.add((id(symbol), writes))
@@ -145,7 +149,7 @@ class State(ABC):
         if symbol.volatile:
             self.states.add(_VOLATILE)
 
-    def touch(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
+    def access(self, place: Expression, section: Section | None, *, writes: bool, must: bool) -> None:
         base = place.base if isinstance(place, Element) else place
         symbol = base.symbol if isinstance(base, Name) else None
         through = symbol is not None and symbol.pointer and symbol.type.base == "pointer"
@@ -157,7 +161,7 @@ class State(ABC):
         if writes:
             self.environment.changed |= {m.key for m in memory}
             if symbol is not None:
-                # Of a pointer it is what it points to that changes.
+                # For a pointer it is the pointee that changes.
                 self.environment.changed |= set() if through else {symbol.key}
             self.forget_scalars(memory)
 
@@ -165,11 +169,11 @@ class State(ABC):
         return self.analysis.aliases.objects(place, self.analysis.origin(self.procedure))
 
     def pointee(self, argument: Expression, *, writes: bool) -> None:
-        """C: what an argument points to is touched, in a part that is not known."""
+        """C: an unknown part of an argument's pointee is accessed."""
         if isinstance(argument, AddressOf) and isinstance(argument.object, Name):
             target = argument.object
             if target.symbol.dimensions is None and not writes:
-                self.touch(target, None, writes=False, must=False)
+                self.access(target, None, writes=False, must=False)
                 return
         memory = self.analysis.aliases.pointees(argument, self.analysis.origin(self.procedure))
         symbol, through = None, False
@@ -192,7 +196,7 @@ class State(ABC):
         self.value(argument)
 
     def forget_scalars(self, memory: Iterable[Memory]) -> None:
-        """Scalars that were written through a pointer or by an unknown hand are worth something else now."""
+        """Scalars written through a pointer, or by unknown code, lose their values."""
         environment = self.environment
         for item in memory:
             if item == UNKNOWN:
@@ -206,5 +210,5 @@ class State(ABC):
 
 
 def _leaves_gaps(place: Expression) -> bool:
-    """Whether a section of the array has a stride."""
+    """Whether an array section in the place has a stride."""
     return any(isinstance(e, Slice) and e.step not in (None, Number(1), Number(-1)) for e in place.walk())

@@ -1,4 +1,4 @@
-"""From statements to effects: the transfer function, which goes through statements in order with what variables are worth."""
+"""The transfer function from statements to effects: goes through statements in order, tracking the values of variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from lapwing.affine.sections import Condition, Linear, Section
+from lapwing.affine.affine import Affine, Condition
+from lapwing.affine.sections import Section
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.effects import messages
 from lapwing.overlap.analysis.effects.actual_formal import call_effects, is_place
@@ -53,7 +54,7 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.libraries.summaries import LibrarySummary
 from lapwing.overlap.source.spans import Span
 
 
@@ -63,7 +64,7 @@ class Transfer(State):
     # ---- statements ---------------------------------------------------------------------------------------------------
 
     def statement(self, statement: Statement) -> Effects:
-        """The effects of the statement; the environment is then what it leaves."""
+        """The effects of the statement; afterwards the environment is the one behind it."""
         match statement:
             case Nothing():
                 return Effects()
@@ -72,7 +73,7 @@ class Transfer(State):
             case Loop():
                 return self._loop(statement)
             case While(parts=parts, body=body):
-                return self._unknown_turns(parts, body, statement)
+                return self._unknown_iterations(parts, body, statement)
             case Select(selector=selector, cases=cases):
                 head = self._simple(lambda: self.value(selector), statement.span)
                 before = self.environment
@@ -93,7 +94,7 @@ class Transfer(State):
                 leaves = f"{OUT_OF_LOOPS} to {statement.to}" if far else kind
                 return replace(head, leaves=leaves, where=statement.span)
             case SplitPhaseOperation():
-                return self._simple(lambda: messages.of_part(self, statement), statement.span)
+                return self._simple(lambda: messages.of_split_phase(self, statement), statement.span)
             case Written():
                 return self._simple(lambda: self._written(statement), statement.span)
             case Opaque(reason=reason):
@@ -122,7 +123,7 @@ class Transfer(State):
         return effects
 
     def inner(self, statement: Statement) -> Effects:
-        """The effects of a statement of a block. Without sections, those of a nest of loops are the same wherever it stands."""
+        """The effects of a statement of a block. Without sections, those of a loop nest do not depend on where it stands."""
         if not (self.sectionless and isinstance(statement, Loop) and self.analysis.is_nest(statement, self.procedure)):
             return self.statement(statement)
         keys, everything = self.analysis.written(statement.body, self.procedure)
@@ -133,13 +134,13 @@ class Transfer(State):
     def _branches(self, condition: Expression, then: Block, otherwise: Block | None, span: Span) -> Effects:
         head = self._simple(lambda: self.value(condition), span)
         before = self.environment
-        known_then = before.condition(condition)
-        known_else = before.condition(condition, holds=False)
+        value_then = before.condition(condition)
+        value_else = before.condition(condition, holds=False)
         self.environment = before.copy()
-        one = self._guarded(self._block(then), known_then)
+        one = self._guarded(self._block(then), value_then)
         after_one = self.environment
         self.environment = before.copy()
-        two = self._guarded(self._block(otherwise), known_else) if otherwise is not None else Effects()
+        two = self._guarded(self._block(otherwise), value_else) if otherwise is not None else Effects()
         after_two = self.environment
         joined = before.copy()
         joined.join(after_one, after_two)
@@ -156,8 +157,8 @@ class Transfer(State):
     def _under(self, access: Access, condition: Condition) -> Access:
         if access.section is None:
             return access.uncertain()
-        # What the section itself mentions is bound already.
-        names = frozenset(n for part in condition for linear, _ in part for n in linear.names())
+        # Terms in the section itself are bound already.
+        names = frozenset(n for part in condition for form, _ in part for n in form.names)
         bound, conditions, origins = self.environment.terms.needed(names.difference(access.section.bound))
         new = [name for name in bound if name not in access.section.bound]
         section = access.section.constrained(new, (condition, *conditions), origins)
@@ -165,28 +166,28 @@ class Transfer(State):
 
     @staticmethod
     def _impossible(condition: Condition) -> bool:
-        def false(linear: Linear, op: str) -> bool:
-            return not linear.terms and (linear.constant != 0 if op == "=" else linear.constant < 0)
+        def false(form: Affine, op: str) -> bool:
+            return not form.terms and (form.constant != 0 if op == "=" else form.constant < 0)
 
-        return all(any(false(linear, op) for linear, op in part) for part in condition)
+        return all(any(false(form, op) for form, op in part) for part in condition)
 
     def _loop(self, loop: Loop) -> Effects:
         def read_header() -> None:
             for part in (loop.lower, loop.upper, loop.step):
                 self.value(part)
-            self.touch_scalar(loop.variable, writes=True)
+            self.access_scalar(loop.variable, writes=True)
 
         head = self._simple(read_header, loop.span)
         lower, upper = self.environment.ends(loop)
-        step = self.environment.linear(loop.step)
+        step = self.environment.affine(loop.step)
         keys, everything = self.analysis.written(loop.body, self.procedure)
-        if self.language() != "fortran" and (everything or self._kept_in((loop.upper, loop.step)) & keys):
-            upper = None  # C evaluates its bound at every turn
+        if self.language().rechecks_bounds and (everything or self._kept_in((loop.upper, loop.step)) & keys):
+            upper = None
         self.environment.forget(keys - {loop.variable.key}, everything)
         terms = self.environment.terms
-        own = terms.of_turn(loop, (lower, upper, step))
+        own = terms.of_iteration(loop, (lower, upper, step))
         name = own.terms[0][0]
-        terms.turns.add(name)
+        terms.iterations.add(name)
         conditions: list[Condition] = []
         exact = False
         if step is not None and not step.terms and step.constant != 0:
@@ -194,14 +195,14 @@ class Transfer(State):
             if low is not None and terms.is_natural(low):
                 terms.natural.add(name)
             if low is not None:
-                conditions.append((((own.plus(low, -1), ">="),),))
+                conditions.append((((own - low, ">="),),))
             if high is not None:
-                conditions.append((((high.plus(own, -1), ">="),),))
+                conditions.append((((high - own, ">="),),))
             exact = low is not None and high is not None
             if abs(step.constant) != 1 and lower is not None:
-                turns = terms.define()
-                terms.turns |= turns.names()
-                conditions.append((((own.plus(lower, -1).plus(turns, -step.constant), "="),),))
+                iterations = terms.define()
+                terms.iterations |= iterations.names
+                conditions.append((((own - lower - iterations * step.constant, "="),),))
             elif abs(step.constant) != 1:
                 exact = False
         terms.defined[name] = tuple(conditions)
@@ -214,7 +215,7 @@ class Transfer(State):
         leaves = out_of_loop(body.leaves, loop.label)
         if body.leaves:
             body = _perhaps(body)
-        accesses = tuple(self._in_turns(a, name, exact) for a in body.accesses)
+        accesses = tuple(self._in_iterations(a, name, exact) for a in body.accesses)
         return together([head, replace(body, accesses=accesses, leaves=leaves)])
 
     def _kept_in(self, expressions: Iterable[Expression]) -> frozenset[str]:
@@ -223,8 +224,9 @@ class Transfer(State):
         memory = (self.environment.terms.memory_of(e) or frozenset() for e in parts if isinstance(e, Member))
         return frozenset(e.symbol.key for e in parts if isinstance(e, Name)).union(*memory)
 
-    def _in_turns(self, access: Access, name: str, exact: bool) -> Access:
-        """An access of a loop's body. What does not depend on the turn happens only if there is one."""
+    def _in_iterations(self, access: Access, name: str, exact: bool) -> Access:
+        """An access in a loop's body, over all iterations. One that does not depend on the iteration happens only if there is
+        one."""
         if access.section is None or not access.must or not exact:
             return access.uncertain()
         section = access.section
@@ -232,7 +234,7 @@ class Transfer(State):
             section = section.constrained(*self.environment.terms.needed(frozenset({name})))
         return access.within(section, self.runs_through(section))
 
-    def _unknown_turns(self, parts: Iterable[Expression], body: Block, statement: Statement) -> Effects:
+    def _unknown_iterations(self, parts: Iterable[Expression], body: Block, statement: Statement) -> Effects:
         span, label = statement.span, statement.label
         parts = tuple(parts)
         keys, everything = self.analysis.written(body, self.procedure)
@@ -244,7 +246,7 @@ class Transfer(State):
         everything = everything or header.barrier is not None
 
         def read_header() -> None:
-            # What a part sets holds for this turn alone.
+            # What a part sets holds only in this iteration.
             for part in parts:
                 self.environment.forget(keys, everything)
                 self.value(part)
@@ -272,8 +274,8 @@ class Transfer(State):
                 for symbol, initial in variables:
                     if initial is not None:
                         self.value(initial)
-                    self.touch_scalar(symbol, writes=True)
-                    self.environment.assign(symbol, None if initial is None else self.environment.linear(initial))
+                    self.access_scalar(symbol, writes=True)
+                    self.environment.assign(symbol, None if initial is None else self.environment.affine(initial))
                     if initial is not None:
                         self._exchange(Name(symbol), initial)
             case InputOutput(reads=reads, writes=writes, files=files):
@@ -309,12 +311,12 @@ class Transfer(State):
             kind = target.symbol.type
             wraps = kind.bytes or 0 if kind.unsigned else 0
             given = value if operator is None else Operation(operator, (target, value), wraps=wraps)
-            new = self.environment.linear(given)
+            new = self.environment.affine(given)
         self.target(target, must=True, value=new)
         self._exchange(target, value)
 
     def _exchange(self, target: Expression, value: Expression) -> None:
-        """A part of an exchange of pointers: as nothing that uses either may come in between, all of it writes both."""
+        """Part of a pointer swap: since no use of either pointer may come between, every statement of it writes both."""
         for part in (target, value):
             if isinstance(part, Name) and part.symbol.pointer:
                 for symbol in self.analysis.aliases.exchanged(part.symbol):
@@ -331,9 +333,9 @@ class Transfer(State):
                 if symbol.storage is Storage.CONSTANT:
                     return
                 if symbol.dimensions is not None and not symbol.pointer:
-                    self.touch(expression, None, writes=False, must=False)
+                    self.access(expression, None, writes=False, must=False)
                 else:
-                    self.touch_scalar(symbol, writes=False)
+                    self.access_scalar(symbol, writes=False)
             case Operation(operator="&&" | "||" | "?:", arguments=(first, *others)):
                 self.value(first)
                 for part in others:
@@ -346,13 +348,13 @@ class Transfer(State):
                     self.value(index)
                 if not (isinstance(base, Name) and not base.symbol.pointer):
                     self.value(base)
-                self.touch(expression, self.section(expression), writes=False, must=False)
+                self.access(expression, self.section(expression), writes=False, must=False)
             case Member(base=base):
                 self.subexpressions(base)
-                self.touch(expression, None, writes=False, must=False)
+                self.access(expression, None, writes=False, must=False)
             case Deref(pointer=pointer):
                 self.value(pointer)
-                self.touch(expression, None, writes=False, must=False)
+                self.access(expression, None, writes=False, must=False)
             case AddressOf(object=inner):
                 self.subexpressions(inner)
             case Assignment(target=target, operator=operator, value=value):
@@ -369,7 +371,7 @@ class Transfer(State):
                     self.value(part)
 
     def _value_perhaps(self, expression: Expression) -> None:
-        """The expression is read, or it is not."""
+        """The expression may be read, or may not."""
         if not any(isinstance(e, Assignment | Invocation | Unread) for e in expression.walk()):
             self.value(expression)
             return
@@ -394,13 +396,13 @@ class Transfer(State):
             self.barrier = self.barrier or "a call through a pointer"
         callee = self.analysis.program.resolve(name, self.procedure)
         if callee is not None:
-            self._call_known(callee, arguments)
+            self._call_procedure(callee, arguments)
             return
         message = mpi.lookup(name) if name is not None and mpi.is_mpi_name(name) else None
         if message is not None:
             messages.of_call(self, message, arguments, call)
             return
-        library = summaries.lookup(name, self.language()) if name is not None else None
+        library = self.language().library(name) if name is not None else None
         if library is None:
             self.barrier = self.barrier or f"{name} is not in the sources"
             for argument in arguments:
@@ -409,10 +411,10 @@ class Transfer(State):
             return
         self._library(library, arguments)
 
-    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> None:
+    def _library(self, library: LibrarySummary, arguments: Sequence[Expression]) -> None:
         read, written = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
-            if self.language() == "fortran":
+            if self.language().by_reference:
                 if number in written:
                     self.target(argument, must=False)
                 elif library.inquiry and isinstance(argument, Name):
@@ -437,23 +439,23 @@ class Transfer(State):
         if library.ends:
             self.barrier = self.barrier or f"{library.name} ends the program"
 
-    def _asked(self, argument: Name, library: summaries.LibrarySummary) -> None:
+    def _asked(self, argument: Name, library: LibrarySummary) -> None:
         """Fortran: an inquiry about a variable."""
         if not library.reads_nothing_of(argument):
             self._shape(argument)
 
     def _shape(self, place: Expression) -> None:
-        """Fortran: the shape or the status of an array is asked for. What changes these writes all of it; what is put into its
-        elements changes neither."""
+        """Fortran: an inquiry about an array's shape or status. Whatever changes these writes the whole array; assignments to
+        elements change neither."""
         dimensions = place.symbol.dimensions if isinstance(place, Name) else None
         if not isinstance(place, Name) or dimensions is None or place.symbol.pointer or self.sectionless:
             self.value(place)
         else:
             nothing = Section((None,) * len(dimensions), conditions=(_NEVER,))
-            self.touch(place, nothing, writes=False, must=False)
+            self.access(place, nothing, writes=False, must=False)
 
     def _called_back(self, name: str, function: Expression | None) -> None:
-        """A library calls this function as often as it likes, with what it likes."""
+        """A library may call this function any number of times, with any arguments."""
         function = without_casts(function)
         function = function.object if isinstance(function, AddressOf) else function
         callee = self.analysis.program.resolve(getattr(function, "name", None), self.procedure)
@@ -470,7 +472,7 @@ class Transfer(State):
         self.states |= summary.states
 
     def _written(self, statement: Written) -> None:
-        """What a motion says of text it wrote: variables, without sections."""
+        """The declared effects of text that a transformation wrote: variables, without sections."""
         self.barrier = statement.barrier
         self.found += statement.accesses
         for access in statement.accesses:
@@ -483,19 +485,19 @@ class Transfer(State):
 
     # ---- calls of the program's own procedures ------------------------------------------------------------------------
 
-    def _call_known(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
+    def _call_procedure(self, callee: Procedure, arguments: Sequence[Expression]) -> None:
         summary = self.analysis.summary(callee)
-        fortran = self.language() == "fortran"
+        by_reference = self.language().by_reference
         for number, argument in enumerate(arguments):
             by_value = number < len(callee.parameters) and callee.parameters[number].by_value
-            if fortran and is_place(argument) and not by_value:
+            if by_reference and is_place(argument) and not by_value:
                 self.subexpressions(argument)
-            elif fortran:
+            elif by_reference:
                 self.value(argument)
             else:
                 self._argument_by_value(argument)
         does = call_effects(self, callee, arguments, self.where)
-        if fortran:
+        if self.language().has_assumed_shape:
             self._hand_shapes(callee, arguments, does.accesses)
         self.found += does.accesses
         self.operations += does.operations
@@ -514,7 +516,7 @@ class Transfer(State):
             self.environment.forget(set(), everything=True)
 
     def _hand_shapes(self, callee: Procedure, arguments: Sequence[Expression], accesses: Sequence[Access]) -> None:
-        """Fortran: of an argument that a callee does not touch it may still ask for the shape or the status."""
+        """Fortran: a callee may inquire about the shape or status even of an argument that it does not access."""
         for number, argument in enumerate(arguments):
             asked = number >= len(callee.parameters) or _has_shape_of_argument(callee.parameters[number])
             if asked and is_place(argument) and _may_be_reshaped(argument):
@@ -537,8 +539,8 @@ class Transfer(State):
         return {symbol.key: symbol for symbol in self.procedure.symbols.values()}
 
 
-def _is_of_standard_stream(library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> bool:
-    """Whether the call works on a stream that is no file of other ranks', too."""
+def _is_of_standard_stream(library: LibrarySummary, arguments: Sequence[Expression]) -> bool:
+    """Whether the call uses a standard stream, which is no file that other ranks share."""
     if library.stream is None or library.stream >= len(arguments):
         return False
     stream = without_casts(arguments[library.stream])
@@ -546,21 +548,22 @@ def _is_of_standard_stream(library: summaries.LibrarySummary, arguments: Sequenc
 
 
 def _has_shape_of_argument(dummy: Symbol) -> bool:
-    """Fortran: whether something of what it is given is seen in it besides its memory: a shape, a length, a status."""
+    """Fortran: whether the dummy argument also conveys properties of its actual argument: a shape, a length, a status."""
     shaped = dummy.dimensions is not None and not has_explicit_shape(dummy.dimensions)
     plain = dummy.type.base in ("integer", "real", "complex", "logical")
     return shaped or not plain or dummy.allocatable or dummy.pointer or dummy.optional
 
 
 def _may_be_reshaped(place: Expression) -> bool:
-    """Fortran: whether a statement may give it another shape, or make it another variable. Of components that is not known."""
+    """Fortran: whether a statement may change its shape, or associate it with another variable. For components that is
+    unknown."""
     while isinstance(place, Element):
         place = place.base
     return not isinstance(place, Name) or place.symbol.allocatable or place.symbol.pointer
 
 
 def in_sequence(parts: Sequence[Effects]) -> list[Effects]:
-    """Effects of a list; what comes after a way out may not happen."""
+    """The effects of a list; those after an exit may not happen."""
     found: list[Effects] = []
     left = False
     for part in parts:
@@ -570,9 +573,9 @@ def in_sequence(parts: Sequence[Effects]) -> list[Effects]:
 
 
 def _perhaps(effects: Effects) -> Effects:
-    """Effects that may not happen."""
+    """The effects, weakened to possible ones."""
     return replace(effects, accesses=tuple(a.uncertain() for a in effects.accesses))
 
 
-_NEVER: Condition = (((Linear.number(-1), ">="),),)
+_NEVER: Condition = (((Affine(-1), ">="),),)
 _STANDARD_STREAMS = frozenset({"stdin", "stdout", "stderr"})

@@ -1,1 +1,1 @@
-"""Which memory expressions may denote: points-to, no-alias and mod/ref, over the whole program and flow-insensitive."""
+"""Which memory expressions may denote: points-to, no-alias and mod/ref analyses, whole-program and flow-insensitive."""

@@ -1,11 +1,11 @@
-"""Which memory an expression may denote, whatever statement it stands in (flow-insensitive, over the whole program).
+"""Points-to analysis: which memory an expression may denote in any statement (flow-insensitive, whole-program).
 
 C: inclusion constraints (Andersen, "Program Analysis and Specialization for the C Programming Language", 1994) between
-variables and allocation sites. Code that is not in the sources is one object more, ``UNKNOWN``, which points to all that
-has escaped to it. Fortran: a variable is its own memory; a dummy argument stands for what callers pass; a POINTER may
-point to every TARGET, and to all that was allocated through a POINTER, of a compatible type.
+variables and allocation sites. Code outside the sources is one more object, ``UNKNOWN``, which points to all that has escaped
+to it. Fortran: a variable is its own memory; a dummy argument stands for what callers pass; a POINTER may point to every
+TARGET, and to all that was allocated through a POINTER, of a compatible type.
 
-That two expressions have the same Memory does not say that they are the same place: an allocation site runs many times.
+Two expressions with the same Memory need not denote the same location: an allocation site may run many times.
 """
 
 from __future__ import annotations
@@ -17,16 +17,7 @@ from typing import Generic, TypeVar
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.inclusion import UNKNOWN_NODE, Constraints
 from lapwing.overlap.analysis.memory.no_alias import NoAlias
-from lapwing.overlap.dataflow.call_graph import (
-    CallGraph,
-    CallSite,
-    Hidden,
-    Target,
-    arguments_of,
-    is_cpp,
-    is_static,
-    language_of,
-)
+from lapwing.overlap.dataflow.call_graph import CallGraph, CallSite, Hidden, Target, arguments_of, is_static
 from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -51,20 +42,21 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Allocate, Assign, Call, Declare, Jump, Statement
 from lapwing.overlap.ir.value_kinds import Kind, Shape, shape_of, shape_of_symbol
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.registry import language_of_procedure, language_outside
+from lapwing.overlap.libraries.summaries import LibrarySummary
 from lapwing.overlap.source.spans import Span
 
 _LOST = frozenset({UNKNOWN, ANYTHING})
 
 
 class Aliases:
-    """The solution for one program. Ask for expressions as they stand in a procedure; ones that were made work, too."""
+    """The solution for one program. Queries take expressions as they occur in a procedure; generated ones work, too."""
 
     def __init__(self, model: _Model) -> None:
         self._model = model
         self._escaped = model.constraints.targets(UNKNOWN_NODE)
         self._sets: dict[frozenset[int], frozenset[Memory]] = {}
-        self._distinct = NoAlias(model.program, model.callgraph, self)
+        self._no_alias = NoAlias(model.program, model.callgraph, self)
 
     @staticmethod
     def of(program: Program, callgraph: CallGraph) -> Aliases:
@@ -74,7 +66,7 @@ class Aliases:
         return Aliases(model)
 
     def objects(self, expression: Expression, procedure: Procedure) -> frozenset[Memory]:
-        """The memory a variable, element, member or ``*p`` lies in; empty for what is no place."""
+        """The memory that a variable, element, member or ``*p`` lies in; empty if the expression is not an lvalue."""
         found = self._memories(self._reader(procedure).objects(expression))
         return _LOST if not found and isinstance(expression, Element | Deref | Member) else found
 
@@ -84,20 +76,20 @@ class Aliases:
         return _LOST if not found and _holds_pointer(expression) else found
 
     def actuals(self, dummy: Symbol) -> frozenset[Memory]:
-        """All memory of callers, and of their callers, that a Fortran dummy argument or a C++ reference may stand for."""
+        """All memory of direct and indirect callers that a Fortran dummy argument or a C++ reference may stand for."""
         node = self._model.references.get(dummy.key)
         return self._memories(self._model.constraints.targets(node)) if node is not None else frozenset()
 
     def everywhere(self, memory: frozenset[Memory]) -> frozenset[Memory]:
-        """With all memory of callers that dummy arguments among it stand for."""
+        """The memory, with that of callers which dummy arguments among it stand for."""
         dummies = (m.symbol for m in memory if m.symbol is not None and m.symbol.storage is Storage.ARGUMENT)
         return memory.union(*map(self.actuals, dummies))
 
     def may_alias(self, one: Memory, two: Memory) -> bool:
         """Whether two objects may share bytes, for code of one procedure.
 
-        Inside a procedure a Fortran dummy argument shares with nothing else, or the program may not write it (Fortran 2018,
-        15.5.2.13). Between procedures ask for ``actuals``.
+        Within a procedure a Fortran dummy argument has no alias, or the program may not write it (Fortran 2018, 15.5.2.13).
+        Across procedures use ``actuals``.
         """
         keys = one.key, two.key
         if one.key == two.key or ANYTHING.key in keys:
@@ -119,27 +111,26 @@ class Aliases:
         return any(self.may_alias(one, other) for one in ones for other in others)
 
     def escaped(self, memory: Memory) -> bool:
-        """Whether code that is not in the sources may know where it is, and read and write it whenever it runs."""
+        """Whether code outside the sources may know its address, and read and write it whenever it runs."""
         return memory in (UNKNOWN, ANYTHING) or self._model.objects.get(memory.key) in self._escaped
 
-    def unchanged_pointer(self, symbol: Symbol) -> Expression | None:
-        """The only value that a C pointer or a Fortran ALLOCATABLE is ever given, null apart; None if there may be others.
+    def only_definition(self, symbol: Symbol) -> Expression | None:
+        """The only definition of a C pointer or a Fortran ALLOCATABLE, null aside; None if there may be others.
 
-        For Fortran that is the ALLOCATE's object with its bounds. The statement may run more than once, and what its value is
-        made of may change.
+        For Fortran that is the ALLOCATE's object with its bounds. The statement may run more than once, and its operands may
+        change.
         """
         return self._model.single_value(symbol)
 
-    def are_distinct(self, one: Symbol, two: Symbol, *, later: bool) -> bool:
-        """Whether two pointers of a C procedure lead to different memory. ``later``: either may have led elsewhere in the
-        meantime."""
+    def never_alias(self, one: Symbol, two: Symbol, *, later: bool) -> bool:
+        """Whether two pointers of a C procedure never alias. ``later``: either may have pointed elsewhere in the meantime."""
         if later and (self.exchanged(one) or self.exchanged(two)):
             return False
-        return self._distinct.are_distinct(one, two)
+        return self._no_alias.never_alias(one, two)
 
     def exchanged(self, pointer: Symbol) -> tuple[Symbol, ...]:
-        """The pointers that take over each other's memory, this one among them; none if it keeps its own."""
-        return self._distinct.exchanged(pointer)
+        """The pointers that swap memory with this one, itself included; empty if it keeps its own."""
+        return self._no_alias.exchanged(pointer)
 
     def _reader(self, procedure: Procedure) -> _Reader:
         return _Reader(self._model, procedure)
@@ -151,7 +142,7 @@ class Aliases:
 
 
 def _holds_pointer(expression: Expression) -> bool:
-    """Whether an expression's value is, or is reckoned from, a pointer in a variable."""
+    """Whether an expression's value is, or is computed from, a pointer variable."""
     if isinstance(expression, Cast):
         return _holds_pointer(expression.value)
     if isinstance(expression, Operation):
@@ -176,7 +167,7 @@ def _may_share(one: Type, two: Type) -> bool:
 class _Model:
     """Nodes of the constraints by what they stand for.
 
-    ``references``: of a Fortran dummy argument or a C++ reference, what it stands for; ``dummies``: keys of Fortran's.
+    ``references``: what each Fortran dummy argument or C++ reference stands for; ``dummies``: keys of Fortran's.
     """
 
     def __init__(self, program: Program, callgraph: CallGraph) -> None:
@@ -187,18 +178,17 @@ class _Model:
         self.memories: dict[int, Memory] = {UNKNOWN_NODE: UNKNOWN}
         self.references: dict[str, int] = {}
         self.returned: dict[str, int] = {}
-        self.languages = {key: language_of(program, p) for key, p in program.procedures.items()}
-        self.cpp = {key: is_cpp(program, p) for key, p in program.procedures.items()}
-        self.mixed = len(set(self.languages.values())) > 1
+        self.languages = {key: language_of_procedure(program, p) for key, p in program.procedures.items()}
+        self.mixed = len({language.linkage for language in self.languages.values()}) > 1
         self.dummies: frozenset[str] = frozenset(
             symbol.key
             for key, procedure in program.procedures.items()
-            if self.languages[key] == "fortran"
+            if self.languages[key].by_reference
             for symbol in procedure.parameters
         )
-        self.given: dict[str, list[Expression]] = {}  # values given to a variable by its name
-        self.changeable: set[str] = set()  # variables whose address something has
-        self._fortran_targets = self._find_fortran_targets()
+        self.definitions: dict[str, list[Expression]] = {}  # values assigned to a variable by its name
+        self.changeable: set[str] = set()  # variables whose address is taken
+        self._targets = self._find_targets()
         self.lost = self.object(ANYTHING)
         for target in (self.lost, UNKNOWN_NODE):
             self.constraints.point(self.lost, target)
@@ -228,30 +218,30 @@ class _Model:
             return self.object(Memory(f"heap {span.source}:{span.start}", heap=span))
         return self.object(Memory(f"heap in {procedure.key if procedure is not None else 'initial values'}"))
 
-    def fortran_targets(self, type_: Type | None) -> frozenset[int]:
+    def targets(self, type_: Type | None) -> frozenset[int]:
         """What a Fortran pointer to this type may point to; without a type: a component that may be a pointer."""
-        found = {self.variable(s) for s in self._fortran_targets if type_ is None or _may_share(s.type, type_)}
+        found = {self.variable(s) for s in self._targets if type_ is None or _may_share(s.type, type_)}
         bases = self._pointer_bases if type_ is None else {type_.base, *(self._pointer_bases & {"struct", "other"})}
         found |= {self.object(Memory(f"allocated through pointers to {base}")) for base in bases}
         if self._pointer_bases and (self.mixed or self.callgraph.external_code):
             found.add(UNKNOWN_NODE)
         return frozenset(found)
 
-    def _find_fortran_targets(self) -> list[Symbol]:
+    def _find_targets(self) -> list[Symbol]:
         symbols: dict[str, Symbol] = {}
         for key, procedure in self.program.procedures.items():
-            if self.languages[key] == "fortran":
+            if not self.languages[key].has_addresses:
                 symbols |= {symbol.key: symbol for symbol in (*procedure.symbols.values(), *procedure.parameters)}
         self._pointer_bases = {symbol.type.base for symbol in symbols.values() if symbol.pointer}
-        self.fortran_symbols = symbols
+        self.without_addresses = symbols
         return [symbol for symbol in symbols.values() if symbol.target and not symbol.pointer]
 
     def visible_outside(self, symbol: Symbol) -> bool:
-        """Whether code in other files can name a variable: all global ones but C's static."""
+        """Whether code in other files can name a variable: true of all globals but C's static ones."""
         return symbol.storage is Storage.GLOBAL and not is_static(symbol.key)
 
     def single_value(self, symbol: Symbol) -> Expression | None:
-        values = self.given.get(symbol.key, [])
+        values = self.definitions.get(symbol.key, [])
         if len(values) != 1 or not (symbol.pointer or symbol.allocatable):
             return None
         if symbol.storage is Storage.ARGUMENT or symbol.overlay is not None:
@@ -266,26 +256,25 @@ V = TypeVar("V")
 
 
 def _is_reference(symbol: Symbol) -> bool:
-    """Whether a variable of a C++ function is an argument by reference. (Other references are read as pointers.)"""
+    """Whether a variable of a C++ function is an argument by reference. (Other references are modelled as pointers.)"""
     return symbol.storage is Storage.ARGUMENT and not symbol.by_value
 
 
 class _Denotation(ABC, Generic[V]):
-    """Sets of objects as a ``V``: nodes of constraints while they are collected, plain sets when they are solved."""
+    """Sets of objects as a ``V``: constraint nodes while constraints are collected, plain sets in the solution."""
 
     def __init__(self, model: _Model, procedure: Procedure | None) -> None:
         self.model = model
         self.procedure = procedure
-        self.fortran = procedure is not None and model.languages[procedure.key] == "fortran"
-        self.cpp = procedure is not None and model.cpp[procedure.key]
+        self.language = language_outside(model.program) if procedure is None else model.languages[procedure.key]
 
     @abstractmethod
-    def fixed(self, objects: Iterable[int]) -> V:
-        """These objects."""
+    def constant(self, objects: Iterable[int]) -> V:
+        """The set of these objects."""
 
     @abstractmethod
     def contents_of(self, node: int) -> V:
-        """What a node's pointers point to."""
+        """The union of what a node's pointers point to."""
 
     @abstractmethod
     def contents(self, pointers: V) -> V:
@@ -298,82 +287,82 @@ class _Denotation(ABC, Generic[V]):
     def is_empty(self, value: V) -> bool: ...
 
     def objects(self, expression: Expression) -> V:
-        return self._fortran_objects(expression) if self.fortran else self._c_objects(expression)
+        return self._objects(expression) if self.language.has_addresses else self._named(expression)
 
     def value(self, expression: Expression, *, pointer: bool) -> V:
-        """What an expression's value may point to. ``pointer``: it is used as a pointer, whatever its type says."""
-        return self._fortran_objects(expression) if self.fortran else self._c_value(expression, pointer)
+        """What an expression's value may point to. ``pointer``: it is used as a pointer, regardless of its type."""
+        return self._value(expression, pointer) if self.language.has_addresses else self._named(expression)
 
     def pointer(self, expression: Expression) -> V:
-        """What the value of a C expression that is certainly a pointer may point to: ANYTHING if that is not modelled."""
-        found = self._c_value(expression, True)
+        """What the value of a C expression that is certainly a pointer may point to; ANYTHING if not modelled."""
+        found = self._value(expression, True)
         if self.is_empty(found) and not self._leads_nowhere(expression):
-            return self.fixed([self.model.lost])
+            return self.constant([self.model.lost])
         return found
 
     def _leads_nowhere(self, expression: Expression) -> bool:
-        """Whether a pointer is null, a text's, a function's or a handle of MPI's, which nothing is written through."""
+        """Whether a pointer is null, a string literal's, a function's or an MPI handle: nothing is written through these."""
         expression = without_casts(expression)
         if isinstance(expression, Invocation):
             return self.model.callgraph.resolve(expression.name, self.procedure)[0] is Target.MPI
         return isinstance(expression, Number | Text | Constant)
 
-    # Fortran
+    # where names mean the memory itself
 
-    def _fortran_objects(self, expression: Expression) -> V:
+    def _named(self, expression: Expression) -> V:
         match expression:
             case Name(symbol):
                 if symbol.pointer:
-                    return self.fixed(self.model.fortran_targets(symbol.type))
-                return self.fixed([self.model.variable(symbol)])
+                    return self.constant(self.model.targets(symbol.type))
+                return self.constant([self.model.variable(symbol)])
             case Element(base, _):
-                return self._fortran_objects(base)
+                return self._named(base)
             case Member(base, _):
-                return self.union(self._fortran_objects(base), self.fixed(self.model.fortran_targets(None)))
+                return self.union(self._named(base), self.constant(self.model.targets(None)))
             case Unread():
                 return self._unread(expression)
             case Invocation(name, _):
-                return self._fortran_result(name)
-        return self.fixed(())
+                return self._named_result(name)
+        return self.constant(())
 
-    def _fortran_result(self, name: str | None) -> V:
+    def _named_result(self, name: str | None) -> V:
         target, callee, _ = self.model.callgraph.resolve(name, self.procedure)
         if target is Target.UNKNOWN:
-            return self.fixed((UNKNOWN_NODE,))
+            return self.constant((UNKNOWN_NODE,))
         result = self.model.program.procedures[callee].result if callee is not None else None
         if result is not None and result.pointer:
-            return self.fixed(self.model.fortran_targets(result.type))
-        return self.fixed(())
+            return self.constant(self.model.targets(result.type))
+        return self.constant(())
 
-    # C
+    # where values are addresses
 
-    def _c_objects(self, expression: Expression) -> V:
+    def _objects(self, expression: Expression) -> V:
         match expression:
             case Name(symbol):
                 if _is_reference(symbol):
                     return self.contents_of(self.model.reference(symbol))
-                return self.fixed([self.model.variable(symbol)])
+                return self.constant([self.model.variable(symbol)])
             case Element(base, indices):
                 return self._indexed(base, len(indices))
             case Deref(pointer):
-                return self._c_value(pointer, True)
+                return self._value(pointer, True)
             case Member(base, _):
-                return self._c_objects(base)
+                return self._objects(base)
             case Cast(_, value):
-                return self._c_objects(value)
+                return self._objects(value)
             case Assignment(target, _, _, _):
-                return self._c_objects(target)
+                return self._objects(target)
             case Operation("?:" | ",", arguments):
-                return self.union(*(self._c_objects(argument) for argument in arguments))
+                return self.union(*(self._objects(argument) for argument in arguments))
             case Invocation():
-                return self._returned(expression, self._c_objects)
+                return self._returned(expression, self._objects)
             case Unread():
                 return self._unread(expression)
-        return self.fixed(())
+        return self.constant(())
 
     def _indexed(self, base: Expression, count: int) -> V:
         shape = shape_of(base)
-        found = self._c_value(base, True)
+        found = self._value(base, True)
         for _ in range(count - 1):
             shape = shape.step()
             found = self._stepped(found, shape)
@@ -387,93 +376,94 @@ class _Denotation(ABC, Generic[V]):
             return self.contents(objects)
         return self.union(objects, self.contents(objects))
 
-    def _c_value(self, expression: Expression, pointer: bool) -> V:
+    def _value(self, expression: Expression, pointer: bool) -> V:
         match expression:
             case Name() | Element() | Deref() | Member():
-                return self._c_stored(expression, pointer)
+                return self._stored(expression, pointer)
             case AddressOf(inner):
-                return self._c_objects(inner)
+                return self._objects(inner)
             case Cast(_, value):
-                return self._c_value(value, pointer)
+                return self._value(value, pointer)
             case Assignment(target, _, _, _):
-                return self._c_value(target, pointer)
-            case Operation("{}", arguments) if pointer:  # an array without a name
-                memory = self.fixed([self.model.heap(expression.span, self.procedure)])
-                return self.union(memory, *(self._c_value(argument, False) for argument in arguments))
+                return self._value(target, pointer)
+            case Operation("{}", arguments) if pointer:  # a compound literal
+                memory = self.constant([self.model.heap(expression.span, self.procedure)])
+                return self.union(memory, *(self._value(argument, False) for argument in arguments))
             case Operation(operator, arguments):
-                return self._c_operation(operator, arguments, pointer)
+                return self._operation(operator, arguments, pointer)
             case Invocation():
                 return self.result(expression)
             case Unread():
                 return self._unread(expression)
             case Constant("MPI_BOTTOM"):
-                return self.fixed((UNKNOWN_NODE,))
-        return self.fixed(())
+                return self.constant((UNKNOWN_NODE,))
+        return self.constant(())
 
-    def _c_stored(self, expression: Expression, pointer: bool) -> V:
+    def _stored(self, expression: Expression, pointer: bool) -> V:
         shape = shape_of(expression)
         if shape.kind is Kind.NUMBER and not pointer:
-            return self.fixed(())
-        objects = self._c_objects(expression)
+            return self.constant(())
+        objects = self._objects(expression)
         if shape.kind is Kind.ARRAY:
             return objects
         if isinstance(expression, Name) and not _is_reference(expression.symbol):
             return self.contents_of(self.model.variable(expression.symbol))
         if shape.kind is Kind.UNKNOWN or (shape.plain and pointer):
-            # It may be an array after all, and then it decays.
+            # It may turn out to be an array, which then decays.
             return self.union(objects, self.contents(objects))
         return self.contents(objects)
 
-    def _c_operation(self, operator: str, arguments: tuple[Expression, ...], pointer: bool) -> V:
+    def _operation(self, operator: str, arguments: tuple[Expression, ...], pointer: bool) -> V:
         if operator == ",":
-            return self._c_value(arguments[-1], pointer)
+            return self._value(arguments[-1], pointer)
         if operator == "?:":
             if any(shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY) for argument in arguments[1:]):
                 return self.union(*map(self.pointer, arguments[1:]))
-            return self.union(*(self._c_value(argument, pointer) for argument in arguments[1:]))
+            return self.union(*(self._value(argument, pointer) for argument in arguments[1:]))
         if operator in ("<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"):
-            return self.fixed(())
+            return self.constant(())
         bases = tuple(argument for argument in arguments if shape_of(argument).kind in (Kind.POINTER, Kind.ARRAY))
         if operator != "{}" and any(not isinstance(without_casts(base), Number) for base in bases):
             # A pointer and a number: the number is an offset.
             arguments = tuple(argument for argument in arguments if not shape_of(argument).plain)
-        return self.union(*(self._c_value(argument, False) for argument in arguments))
+        return self.union(*(self._value(argument, False) for argument in arguments))
 
     def result(self, call: Call | Invocation) -> V:
         """What the value of a C call may point to."""
-        return self._returned(call, lambda argument: self._c_value(argument, True))
+        return self._returned(call, lambda argument: self._value(argument, True))
 
     def _returned(self, call: Call | Invocation, chosen: Callable[[Expression], V]) -> V:
-        """What a C call's value may point to, or where the object lies that it is; ``chosen`` says the same of an argument."""
+        """What a C call's value may point to, or the memory of the object it returns; ``chosen`` gives the same for an
+        argument."""
         target, callee, _ = self.model.callgraph.resolve(call.name, self.procedure)
         if callee is not None:
             return self.contents_of(self.model.result(callee))
         if target is Target.UNKNOWN:
-            return self.fixed((UNKNOWN_NODE,))
-        function = summaries.lookup(call.name, "c") if target is Target.KNOWN and call.name is not None else None
-        return self._known_result(function, call, chosen) if function is not None else self.fixed(())
+            return self.constant((UNKNOWN_NODE,))
+        function = self.language.library(call.name) if target is Target.LIBRARY and call.name is not None else None
+        return self._library_result(function, call, chosen) if function is not None else self.constant(())
 
-    def _known_result(
-        self, function: summaries.LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]
+    def _library_result(
+        self, function: LibrarySummary, call: Call | Invocation, chosen: Callable[[Expression], V]
     ) -> V:
         parts = [chosen(call.arguments[number]) for number in function.chooses if number < len(call.arguments)]
         if function.returns is not None and function.returns < len(call.arguments):
-            parts.append(self._c_value(call.arguments[function.returns], True))
+            parts.append(self._value(call.arguments[function.returns], True))
         if function.allocates and function.fills is None:
-            parts.append(self.fixed([self.model.heap(call.span, self.procedure)]))
+            parts.append(self.constant([self.model.heap(call.span, self.procedure)]))
         if function.lends:
-            parts.append(self.fixed([self.model.object(Memory(f"library's: {function.name}"))]))
+            parts.append(self.constant([self.model.object(Memory(f"library's: {function.name}"))]))
         return self.union(*parts)
 
     def _unread(self, expression: Unread) -> V:
         mentioned = (self.objects(mention) for mention in expression.mentions)
-        return self.union(self.fixed((UNKNOWN_NODE,)), *mentioned)
+        return self.union(self.constant((UNKNOWN_NODE,)), *mentioned)
 
 
 class _Reader(_Denotation[frozenset[int]]):
-    """Of the solution."""
+    """Evaluates expressions in the solution."""
 
-    def fixed(self, objects: Iterable[int]) -> frozenset[int]:
+    def constant(self, objects: Iterable[int]) -> frozenset[int]:
         return frozenset(objects)
 
     def contents_of(self, node: int) -> frozenset[int]:
@@ -490,9 +480,9 @@ class _Reader(_Denotation[frozenset[int]]):
 
 
 class _Writer(_Denotation["int | None"]):
-    """Of the constraints: a node whose set is, or will be, these objects; None for the empty set."""
+    """Evaluates expressions into constraints: a node whose set is, or will be, these objects; None for the empty set."""
 
-    def fixed(self, objects: Iterable[int]) -> int | None:
+    def constant(self, objects: Iterable[int]) -> int | None:
         members = list(objects)
         if not members:
             return None
@@ -523,8 +513,8 @@ class _Writer(_Denotation["int | None"]):
     def is_empty(self, value: int | None) -> bool:
         return value is None
 
-    def given(self, shape: Shape, value: Expression) -> int | None:
-        """What something of this shape, to which a value is given, may point to then."""
+    def definitions(self, shape: Shape, value: Expression) -> int | None:
+        """What an object of this shape may point to after the value is assigned to it."""
         return self.pointer(value) if shape.kind is Kind.POINTER else self.value(value, pointer=False)
 
 
@@ -542,7 +532,7 @@ _FORGOTTEN_BY_MPI = {"MPI_FREE_MEM", "MPI_WIN_DETACH", "MPI_F_SYNC_REG"}
 
 
 class _Collector:
-    """Goes through a program once and states what every statement does to pointers."""
+    """Collects the constraints of every statement in one pass over a program."""
 
     def __init__(self, model: _Model) -> None:
         self.model = model
@@ -562,16 +552,18 @@ class _Collector:
         self._initial_values()
 
     def _initial_values(self) -> None:
+        if not self.model.program.initial:
+            return
         writer = _Writer(self.model, None)
         for symbol in self._outlasting():
             value = self.model.program.initial.get(symbol.key)
             if value is not None:
-                self._give(Name(symbol), value, writer)
+                self._assign(Name(symbol), value, writer)
                 for part in value.walk():
                     self._part(part, writer)
 
     def _outside(self) -> None:
-        """What code that is not in the sources may do at any time."""
+        """What code outside the sources may do at any time."""
         for key in self.graph.entries:
             self._called_from_outside(self.model.program.procedures[key])
         if self.graph.external_code:
@@ -579,23 +571,23 @@ class _Collector:
                 if self.model.visible_outside(symbol):
                     self._escape_variable(symbol)
         if self.model.mixed:
-            for symbol in self.model.fortran_symbols.values():
+            for symbol in self.model.without_addresses.values():
                 if symbol.target:
                     self._escape_variable(symbol)
 
     def _outlasting(self) -> Iterator[Symbol]:
-        """Every variable that is there from start to end."""
+        """Every variable with static lifetime."""
         symbols = dict(self.model.program.globals)
         for procedure in self.model.program.procedures.values():
             symbols |= {s.key: s for s in procedure.symbols.values() if s.storage in (Storage.GLOBAL, Storage.SAVED)}
         yield from symbols.values()
 
     def _called_from_outside(self, procedure: Procedure) -> None:
-        fortran = self.model.languages[procedure.key] == "fortran"
+        has_addresses = self.model.languages[procedure.key].has_addresses
         for dummy in procedure.parameters:
-            if (fortran and not dummy.by_value) or (not fortran and _is_reference(dummy)):
+            if _is_reference(dummy) if has_addresses else not dummy.by_value:
                 self.constraints.point(self.model.reference(dummy), UNKNOWN_NODE)
-            if not fortran and not shape_of_symbol(dummy).plain:
+            if has_addresses and not shape_of_symbol(dummy).plain:
                 self.constraints.point(self.model.variable(dummy), UNKNOWN_NODE)
         self.constraints.escape(self.model.result(procedure.key))
 
@@ -615,7 +607,7 @@ class _Collector:
     def _statement(self, statement: Statement, writer: _Writer) -> None:
         match statement:
             case Assign(target, value, operator):
-                self._give(target, value, writer, operator)
+                self._assign(target, value, writer, operator)
             case Declare(variables):
                 for symbol, initial in variables:
                     if initial is not None:
@@ -625,14 +617,14 @@ class _Collector:
             case Allocate(objects, frees) if not frees:
                 for item in objects:
                     if isinstance(item, Element) and isinstance(item.base, Name):
-                        self.model.given.setdefault(item.base.symbol.key, []).append(item)
+                        self.model.definitions.setdefault(item.base.symbol.key, []).append(item)
         for part in statement.every_expression():
             self._part(part, writer)
 
     def _part(self, part: Expression, writer: _Writer) -> None:
         match part:
             case Assignment(target, operator, value, _):
-                self._give(target, value, writer, operator)
+                self._assign(target, value, writer, operator)
             case AddressOf(Name(symbol)):
                 self.model.changeable.add(symbol.key)
             case Unread(_, mentions):
@@ -642,23 +634,23 @@ class _Collector:
                     self._escape_dummies(mention)
 
     def _declare(self, symbol: Symbol, initial: Expression, writer: _Writer) -> None:
-        self._give(Name(symbol), initial, writer)
+        self._assign(Name(symbol), initial, writer)
 
     def _return(self, value: Expression, writer: _Writer, procedure: Procedure) -> None:
         result = self.model.result(procedure.key)
         self._copy(result, writer.value(value, pointer=False))
-        if writer.cpp:
+        if writer.language.has_references:
             # The function may return a reference.
             self._copy(result, writer.objects(value))
 
-    def _give(self, target: Expression, value: Expression, writer: _Writer, operator: str | None = None) -> None:
+    def _assign(self, target: Expression, value: Expression, writer: _Writer, operator: str | None = None) -> None:
         if isinstance(target, Name) and not (_leaves_allocation(value) and operator is None):
-            self.model.given.setdefault(target.symbol.key, []).append(value)
-        if writer.fortran or operator not in (None, "+", "-", "&", "|", "^"):
+            self.model.definitions.setdefault(target.symbol.key, []).append(value)
+        if not writer.language.has_addresses or operator not in (None, "+", "-", "&", "|", "^"):
             return
         shape = shape_of(target)
         if shape.kind is not Kind.NUMBER and not (operator is not None and shape_of(value).plain):
-            self._store(target, writer.given(shape, value), writer)
+            self._store(target, writer.definitions(shape, value), writer)
 
     def _store(self, target: Expression, value: int | None, writer: _Writer) -> None:
         if isinstance(target, Name) and not _is_reference(target.symbol):
@@ -686,13 +678,13 @@ class _Collector:
 
     def _call(self, site: CallSite, writer: _Writer) -> None:
         call = site.call
-        if isinstance(call, Call) and call.result is not None and not writer.fortran:
+        if isinstance(call, Call) and call.result is not None and writer.language.has_addresses:
             value = Invocation(call.name, call.arguments, span=call.span)
             if isinstance(call.result, Name):
-                self.model.given.setdefault(call.result.symbol.key, []).append(value)
+                self.model.definitions.setdefault(call.result.symbol.key, []).append(value)
             shape = shape_of(call.result)
             if shape.kind is not Kind.NUMBER:
-                self._store(call.result, writer.given(shape, value), writer)
+                self._store(call.result, writer.definitions(shape, value), writer)
         if site.callee is not None:
             self._bind(call, self.model.program.procedures[site.callee], writer)
         elif site.target is Target.UNKNOWN:
@@ -700,36 +692,36 @@ class _Collector:
         elif site.target is Target.MPI:
             self._call_mpi(call, writer)
         else:
-            self._call_known(call, writer)
+            self._call_library(call, writer)
 
     def _bind(self, call: Call | Invocation, callee: Procedure, writer: _Writer) -> None:
-        to_fortran = self.model.languages[callee.key] == "fortran"
+        by_reference = self.model.languages[callee.key].by_reference
         for dummy, argument in arguments_of(call, callee):
-            if to_fortran:
-                self._bind_fortran(dummy, argument, writer)
-            elif writer.fortran:
-                self._bind_fortran_to_c(dummy, argument, writer)
+            if by_reference:
+                self._bind_by_reference(dummy, argument, writer)
+            elif writer.language.by_reference:
+                self._bind_other_language(dummy, argument, writer)
             elif _is_reference(dummy):
                 self._copy(self.model.reference(dummy), writer.objects(argument))
                 self._changeable(argument)
             else:
                 shape = shape_of_symbol(dummy)
                 if shape.kind is not Kind.NUMBER:
-                    self._copy(self.model.variable(dummy), writer.given(shape, argument))
+                    self._copy(self.model.variable(dummy), writer.definitions(shape, argument))
         self._hand_over(call.arguments[len(callee.parameters) :], writer)
 
-    def _bind_fortran(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
+    def _bind_by_reference(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
         if dummy.by_value:
             return
         stands_for = self.model.reference(dummy)
         self._copy(stands_for, writer.value(argument, pointer=True))
-        if writer.fortran:
+        if writer.language.by_reference:
             for symbol in _dummies_in(argument, self.model):
                 self.constraints.copy(stands_for, self.model.reference(symbol))
         if dummy.allocatable or dummy.pointer:
             self._changeable(argument)
 
-    def _bind_fortran_to_c(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
+    def _bind_other_language(self, dummy: Symbol, argument: Expression, writer: _Writer) -> None:
         # By reference, or by value a C_PTR, which may point to any TARGET: those have escaped.
         self._hand_over((argument,), writer)
         node = self.model.reference(dummy) if _is_reference(dummy) else self.model.variable(dummy)
@@ -739,10 +731,10 @@ class _Collector:
             self.constraints.copy(node, self.model.reference(symbol))
 
     def _hand_over(self, arguments: Iterable[Expression], writer: _Writer) -> None:
-        """To code that is in no source."""
+        """Arguments passed to code outside the sources escape."""
         for argument in arguments:
             self._escape(writer.value(argument, pointer=False))
-            if writer.fortran or writer.cpp:
+            if writer.language.by_reference or writer.language.has_references:
                 self._escape(writer.objects(argument))  # by reference
                 self._changeable(argument)
             self._escape_dummies(argument)
@@ -761,15 +753,17 @@ class _Collector:
         for parameter, argument in pairs:
             if parameter.role is mpi.Role.MEMORY and name not in _FORGOTTEN_BY_MPI:
                 self._hand_over((argument,), writer)
-        given = _POINTERS_FROM_MPI.get(name)
-        if given is not None and given < len(call.arguments) and not writer.fortran:
+        definitions = _POINTERS_FROM_MPI.get(name)
+        if definitions is not None and definitions < len(call.arguments) and writer.language.has_addresses:
             fresh = [self.model.heap(call.span, writer.procedure)] if name == "MPI_ALLOC_MEM" else [UNKNOWN_NODE]
-            self._store_behind(writer.value(call.arguments[given], pointer=True), writer.fixed(fresh))
+            self._store_behind(writer.value(call.arguments[definitions], pointer=True), writer.constant(fresh))
 
-    def _call_known(self, call: Call | Invocation, writer: _Writer) -> None:
-        function = summaries.lookup(call.name or "", "fortran" if writer.fortran else "c")
-        if function is None or writer.fortran:
-            self._call_known_fortran(call, function)
+    def _call_library(self, call: Call | Invocation, writer: _Writer) -> None:
+        function = writer.language.library(call.name or "")
+        if function is None:
+            return
+        if not writer.language.has_addresses:
+            self._reshape(call, function)
             return
         arguments = call.arguments
         for to, origin in function.copies:
@@ -781,13 +775,14 @@ class _Collector:
                 value = writer.value(arguments[origin], pointer=True)
                 self._store_behind(writer.value(arguments[to], pointer=True), value)
         if function.fills is not None and function.fills < len(arguments):
-            fresh = writer.fixed([self.model.heap(call.span, writer.procedure)])
+            fresh = writer.constant([self.model.heap(call.span, writer.procedure)])
             self._store_behind(writer.value(arguments[function.fills], pointer=True), fresh)
         if function.calls:
             self._hand_over(arguments, writer)
 
-    def _call_known_fortran(self, call: Call | Invocation, function: summaries.LibrarySummary | None) -> None:
-        if function is not None and function.state == "heap":
+    def _reshape(self, call: Call | Invocation, function: LibrarySummary) -> None:
+        """A library procedure's arguments are what it allocates or frees."""
+        if function.state == "heap":
             for argument in _all_arguments(call):
                 self._changeable(argument)
 
@@ -797,7 +792,7 @@ def _all_arguments(call: Call | Invocation) -> tuple[Expression, ...]:
 
 
 def _dummies_in(argument: Expression, model: _Model) -> Iterator[Symbol]:
-    """The Fortran dummy argument whose memory an argument is, or is part of."""
+    """The Fortran dummy argument that an argument is, or is part of."""
     while isinstance(argument, Element | Member):
         argument = argument.base
     if isinstance(argument, Name) and argument.symbol.key in model.dummies:
@@ -805,6 +800,6 @@ def _dummies_in(argument: Expression, model: _Model) -> Iterator[Symbol]:
 
 
 def _leaves_allocation(value: Expression) -> bool:
-    """C: a null pointer, which leads nowhere. Fortran: a number, which an array takes without being allocated anew."""
+    """C: a null pointer. Fortran: a scalar, which is assigned to an array without reallocation."""
     value = without_casts(value)
     return isinstance(value, Number) or (isinstance(value, Constant) and value.name in ("NULL", "nullptr"))

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 UNKNOWN_NODE = 0
-"""Memory that is not the program's, or that code which is not the program's knows of.
+"""Memory outside the program, or known to code outside the program.
 
-What is in its set has escaped: its contents may be changed to anything that has escaped, and has escaped itself.
+Objects in its set have escaped: their contents may become anything that has escaped, and have escaped themselves.
 """
 
 
 class Constraints:
     """A node is a variable, an object, or both: an object's set is what the pointers stored in it may point to.
 
-    Sets are bits of whole numbers: a few thousand objects in as many sets are the rule, and most sets are alike.
+    Sets are bit masks in integers: a few thousand objects in as many sets are usual, and most sets are equal.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Constraints:
         return self._read[bits]
 
     def _members(self, bits: int) -> Iterator[int]:
-        # Bytes first: to take off one bit of a long number costs its length.
+        # By bytes first: clearing one bit of a long integer costs time proportional to its length.
         for position, byte in enumerate(bits.to_bytes((bits.bit_length() + 7) // 8, "little")):
             while byte:
                 lowest = byte & -byte
@@ -155,7 +155,8 @@ class Constraints:
         return True
 
     def _merge_cycles(self, pushed: dict[int, int]) -> list[int]:
-        """Make each cycle of copies one node; the nodes that are left, origins first (Tarjan 1972, with a stack of its own)."""
+        """Make each cycle of copies one node; returns the remaining nodes, origins first (Tarjan 1972, with a stack of its
+        own)."""
         number: dict[int, int] = {}
         low: dict[int, int] = {}
         stack: list[int] = []
@@ -193,7 +194,7 @@ class Constraints:
         for members in order:
             if len(members) > 1:
                 self._merge(members)
-                # What one member has pushed, the edges of the others have not seen.
+                # What one member has pushed has not gone along the other members' edges.
                 pushed.pop(members[-1], None)
         return [members[-1] for members in reversed(order)]
 

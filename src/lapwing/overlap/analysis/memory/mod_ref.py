@@ -1,7 +1,6 @@
-"""Which memory a statement may read and write, whatever its variables are worth.
+"""Mod/ref analysis: which memory a statement may modify and reference, whatever the values of its variables.
 
-effects/transfer.py says far more, and takes longer: what a program looks like as a whole, for its report, does not need array
-sections.
+effects/transfer.py is more precise, and slower: surveying a whole program for its report needs no array sections.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.aliases import Aliases
-from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of, language_of
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of
 from lapwing.overlap.ir.accesses import UNKNOWN, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -35,12 +34,14 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import done_on_entry
 from lapwing.overlap.ir.statements import Allocate, Assign, Call, Declare, InputOutput, Loop, Opaque, Statement
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.libraries.summaries import LibrarySummary
 
 
 @dataclass(frozen=True)
 class MemoryReference:
-    """``through``: what the pointer ``symbol`` points to. ``symbol`` is None where only the memory is known."""
+    """One modification (``writes``) or reference. ``through``: of what the pointer ``symbol`` points to. ``symbol`` is None
+    where only the memory is known."""
 
     symbol: Symbol | None
     through: bool
@@ -52,7 +53,7 @@ _ANYTHING = MemoryReference(None, False, frozenset({UNKNOWN}), True)
 
 
 class ModRef:
-    """The touches of a program's statements and procedures, found when they are asked for."""
+    """The mod/ref sets of a program's statements and procedures, computed on demand."""
 
     def __init__(self, program: Program, graph: CallGraph, aliases: Aliases) -> None:
         self.program = program
@@ -63,43 +64,43 @@ class ModRef:
         self._open: set[str] = set()
 
     def of(self, statement: Statement, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """What the statement itself touches, its blocks not included."""
+        """The mod/ref set of the statement, without its blocks."""
         if id(statement) not in self._statements:
             self._statements[id(statement)] = tuple(dict.fromkeys(_Reader(self, procedure).statement(statement)))
         return self._statements[id(statement)]
 
     def itself(self, statement: Statement, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """The same without what procedures of the program touch that it calls."""
+        """The same without the callees' mod/ref sets."""
         return tuple(dict.fromkeys(_Reader(self, procedure, calls=False).statement(statement)))
 
     def of_expression(self, expression: Expression, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """What it touches to find an expression's value."""
+        """The mod/ref set of evaluating an expression."""
         return tuple(dict.fromkeys(_Reader(self, procedure).expression(expression)))
 
     def summary(self, procedure: Procedure) -> tuple[MemoryReference, ...]:
-        """What a call of the procedure touches: its arguments, and what outlives it."""
+        """The summary of a procedure: the mod/ref set of a call, on its arguments and on memory that outlives it."""
         key = procedure.key
         if key in self._open:
-            return ()  # the call that is being looked into says it all
+            return ()  # the outer call covers a recursive one
         if key not in self._summaries:
             self._open.add(key)
             found: dict[MemoryReference, None] = {}
-            fortran = language_of(self.program, procedure) == "fortran"
-            for statement in done_on_entry(procedure) if fortran else ():
+            on_entry = language_of_procedure(self.program, procedure).declares_on_entry
+            for statement in done_on_entry(procedure) if on_entry else ():
                 found |= dict.fromkeys(_Reader(self, procedure).statement(statement))
             for statement in procedure.body.walk():
                 found |= dict.fromkeys(self.of(statement, procedure))
-            found = {touch: None for touch in found if not dies(touch, procedure)}
+            found = {reference: None for reference in found if not dies(reference, procedure)}
             self._open.discard(key)
             self._summaries[key] = tuple(found)
         return self._summaries[key]
 
     def handed(self, argument: Expression, procedure: Procedure, *, writes: bool) -> MemoryReference | None:
-        """What an argument hands to the callee to read or write; None if that is no memory."""
+        """The memory that an argument passes to the callee to read or write; None if it is none."""
         inner = bare(argument)
         if isinstance(inner, Constant | Number | Text):
             return None
-        if language_of(self.program, procedure) == "fortran":
+        if language_of_procedure(self.program, procedure).by_reference:
             base = base_of(inner)
             memory = self._objects(inner, procedure)
             return MemoryReference(base, False, memory, writes) if memory else None
@@ -118,8 +119,8 @@ class ModRef:
             return frozenset({Memory(place.symbol.key, place.symbol)})
         return self.aliases.objects(place, procedure)
 
-    def meet(self, one: MemoryReference, other: MemoryReference) -> bool:
-        """Whether both may touch the same memory."""
+    def may_overlap(self, one: MemoryReference, other: MemoryReference) -> bool:
+        """Whether both may refer to the same memory."""
         a, b = one.symbol, other.symbol
         if a is not None and b is not None:
             if a == b and one.through == other.through:
@@ -129,40 +130,44 @@ class ModRef:
         return self.aliases.may_overlap(one.memory, other.memory)
 
     def translated(
-        self, touch: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
+        self, reference: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
     ) -> MemoryReference | None:
-        """A callee's touch in terms of its caller."""
+        """A callee's memory reference in terms of its caller."""
         for dummy, argument in arguments_of(call, callee):
-            if touch.symbol == dummy:
-                if dummy.by_value and not touch.through:
+            if reference.symbol == dummy:
+                if dummy.by_value and not reference.through:
                     return None
-                return self.handed(argument, caller, writes=touch.writes)
-        return touch
+                return self.handed(argument, caller, writes=reference.writes)
+        return reference
 
     def inside(
-        self, touch: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
+        self, reference: MemoryReference, call: Call | Invocation, callee: Procedure, caller: Procedure
     ) -> tuple[MemoryReference, ...]:
-        """A caller's touch in terms of a procedure it calls: as it is, and as every dummy argument that it is handed to as."""
-        found = [touch]
+        """A caller's memory reference in terms of a callee: as it is, and as each dummy argument that it is passed as."""
+        found = [reference]
         for dummy, argument in arguments_of(call, callee):
-            handed = self.handed(argument, caller, writes=touch.writes)
-            if handed is not None and self.meet(handed, touch):
-                through = dummy.by_value or (dummy.pointer and language_of(self.program, callee) != "fortran")
-                found.append(MemoryReference(dummy, through, handed.memory | {Memory(dummy.key, dummy)}, touch.writes))
+            handed = self.handed(argument, caller, writes=reference.writes)
+            if handed is not None and self.may_overlap(handed, reference):
+                through = dummy.by_value or (
+                    dummy.pointer and language_of_procedure(self.program, callee).has_addresses
+                )
+                found.append(
+                    MemoryReference(dummy, through, handed.memory | {Memory(dummy.key, dummy)}, reference.writes)
+                )
         return tuple(found)
 
 
-def dies(touch: MemoryReference, procedure: Procedure) -> bool:
-    """Whether what is touched is gone when the procedure returns."""
-    symbol = touch.symbol
-    if symbol is None or touch.through or symbol.key.startswith(("common ", "module ")):
+def dies(reference: MemoryReference, procedure: Procedure) -> bool:
+    """Whether the referenced memory ends with the procedure's call."""
+    symbol = reference.symbol
+    if symbol is None or reference.through or symbol.key.startswith(("common ", "module ")):
         return False
     own = procedure.symbols.get(symbol.name) == symbol or symbol in procedure.parameters
     return own and (symbol.storage is Storage.LOCAL or (symbol.storage is Storage.ARGUMENT and symbol.by_value))
 
 
 def base_of(place: Expression) -> Symbol | None:
-    """The variable a place lies in, if no pointer is followed on the way but its own."""
+    """The variable that a place lies in, if no pointer but its own is dereferenced on the way."""
     while isinstance(place, Element | Member):
         place = place.base
     return place.symbol if isinstance(place, Name) else None
@@ -194,13 +199,13 @@ def _plain(symbol: Symbol) -> bool:
 
 
 class _Reader:
-    """Collects the touches of one statement."""
+    """Collects the mod/ref set of one statement."""
 
-    def __init__(self, touches: ModRef, procedure: Procedure, *, calls: bool = True) -> None:
-        self._touches = touches
+    def __init__(self, mod_ref: ModRef, procedure: Procedure, *, calls: bool = True) -> None:
+        self._mod_ref = mod_ref
         self._calls = calls
         self._procedure = procedure
-        self._fortran = language_of(touches.program, procedure) == "fortran"
+        self._language = language_of_procedure(mod_ref.program, procedure)
         self._found: list[MemoryReference] = []
 
     def statement(self, statement: Statement) -> list[MemoryReference]:
@@ -242,25 +247,25 @@ class _Reader:
 
     def _unread(self, statement: Opaque) -> None:
         self._found.append(_ANYTHING)
-        text = self._touches.program.sources[statement.span.source].text(statement.span)
-        words = set(_words(text.lower() if self._fortran else text))
+        text = self._mod_ref.program.sources[statement.span.source].text(statement.span)
+        words = set(_words(text if self._language.case_sensitive else text.lower()))
         for name, symbol in self._procedure.symbols.items():
             if name in words:
-                self._touch(Name(symbol), writes=True)
-                if symbol.pointer and not self._fortran:
+                self._reference(Name(symbol), writes=True)
+                if symbol.pointer and self._language.has_addresses:
                     self._hand(Name(symbol), writes=True)
 
     # ---- expressions --------------------------------------------------------------------------------------------------
 
-    def _touch(self, place: Expression, *, writes: bool) -> None:
+    def _reference(self, place: Expression, *, writes: bool) -> None:
         symbol = place.symbol if isinstance(place, Name) else base_of(place)
-        through = symbol is not None and not isinstance(place, Name) and symbol.pointer and not self._fortran
-        self._found.append(MemoryReference(symbol, through, self._touches._objects(place, self._procedure), writes))
+        through = symbol is not None and not isinstance(place, Name) and symbol.pointer and self._language.has_addresses
+        self._found.append(MemoryReference(symbol, through, self._mod_ref._objects(place, self._procedure), writes))
 
     def _hand(self, argument: Expression, *, writes: bool) -> None:
-        touch = self._touches.handed(argument, self._procedure, writes=writes)
-        if touch is not None:
-            self._found.append(touch)
+        reference = self._mod_ref.handed(argument, self._procedure, writes=writes)
+        if reference is not None:
+            self._found.append(reference)
 
     def _assign(self, target: Expression, value: Expression, operator: str | None) -> None:
         self._read(value)
@@ -272,10 +277,10 @@ class _Reader:
         place = bare(place)
         self._way_to(place)
         if isinstance(place, Name | Element | Member | Deref):
-            self._touch(place, writes=True)
+            self._reference(place, writes=True)
 
     def _way_to(self, place: Expression) -> None:
-        """What is read to find a place."""
+        """The references needed to compute a place's address."""
         match place:
             case Element(base=base, indices=indices):
                 for index in indices:
@@ -286,20 +291,20 @@ class _Reader:
             case Deref(pointer=pointer):
                 self._read(pointer)
             case Name(symbol=symbol):
-                if symbol.pointer and not self._fortran:
-                    self._touch(place, writes=False)
+                if symbol.pointer and self._language.has_addresses:
+                    self._reference(place, writes=False)
             case _:
                 self._read(place)
 
     def _read(self, expression: Expression) -> None:
         match expression:
             case Name(symbol=symbol):
-                address = symbol.dimensions is not None and not symbol.pointer and not self._fortran
+                address = symbol.dimensions is not None and not symbol.pointer and self._language.has_addresses
                 if symbol.storage is not Storage.CONSTANT and not address:
-                    self._touch(expression, writes=False)
+                    self._reference(expression, writes=False)
             case Element() | Member() | Deref():
                 self._way_to(expression)
-                self._touch(expression, writes=False)
+                self._reference(expression, writes=False)
             case AddressOf(object=inner):
                 self._way_to(inner)
             case Assignment(target=target, operator=operator, value=value):
@@ -318,18 +323,18 @@ class _Reader:
     # ---- calls --------------------------------------------------------------------------------------------------------
 
     def _call(self, name: str | None, arguments: Sequence[Expression], call: Call | Invocation) -> None:
-        touches = self._touches
-        target, key, _ = touches.graph.resolve(name, self._procedure)
-        callee = touches.program.procedures[key] if target is Target.PROCEDURE and key is not None else None
+        mod_ref = self._mod_ref
+        target, key, _ = mod_ref.graph.resolve(name, self._procedure)
+        callee = mod_ref.program.procedures[key] if target is Target.PROCEDURE and key is not None else None
         values = {id(a) for dummy, a in arguments_of(call, callee) if dummy.by_value} if callee is not None else set()
         for argument in arguments:
-            if id(argument) in values and self._fortran:
+            if id(argument) in values and self._language.by_reference:
                 self._read(argument)
             else:
                 self._argument(argument)
         if callee is not None:
-            for touch in touches.summary(callee) if self._calls else ():
-                mine = touches.translated(touch, call, callee, self._procedure)
+            for reference in mod_ref.summary(callee) if self._calls else ():
+                mine = mod_ref.translated(reference, call, callee, self._procedure)
                 if mine is not None:
                     self._found.append(mine)
             return
@@ -337,8 +342,8 @@ class _Reader:
         if message is not None:
             self._message(message, arguments)
             return
-        library = summaries.lookup(name, "fortran" if self._fortran else "c") if name is not None else None
-        if target is Target.KNOWN and library is not None:
+        library = self._language.library(name) if name is not None else None
+        if target is Target.LIBRARY and library is not None:
             self._library(library, arguments)
             return
         self._found.append(_ANYTHING)
@@ -346,26 +351,26 @@ class _Reader:
             self._hand(argument, writes=True)
 
     def _argument(self, argument: Expression) -> None:
-        """An argument's own value; in Fortran a place is not read for being handed over."""
+        """An argument's own value; in Fortran, passing a variable does not read it."""
         inner = bare(argument)
-        if self._fortran and isinstance(inner, Name | Element | Member):
+        if self._language.by_reference and isinstance(inner, Name | Element | Member):
             self._way_to(inner)
         else:
             self._read(inner)
 
     def _message(self, message: mpi.MpiCall, arguments: Sequence[Expression]) -> None:
-        parameters = mpi.fortran_parameters(message) if self._fortran else message.parameters
+        parameters = self._language.parameters(message)
         for argument, parameter in zip(arguments, parameters, strict=False):
-            if self._fortran or _is_address(bare(argument)):
+            if self._language.by_reference or _is_address(bare(argument)):
                 if parameter.reads:
                     self._hand(argument, writes=False)
                 if parameter.writes:
                     self._hand(argument, writes=True)
 
-    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> None:
+    def _library(self, library: LibrarySummary, arguments: Sequence[Expression]) -> None:
         reads, writes = library.arguments_read(arguments), library.arguments_written(arguments)
         for number, argument in enumerate(arguments):
-            if self._fortran:
+            if self._language.by_reference:
                 if number in writes:
                     self._hand(argument, writes=True)
                 elif not library.reads_nothing_of(bare(argument)):

@@ -1,8 +1,8 @@
-"""Pointers of C that certainly lead to different memory, whatever the program does with them.
+"""No-alias analysis: C pointers that certainly never alias each other.
 
-aliases.py tells memory apart by where it is allocated, and says of a pointer where it may lead at any time. So ``u`` and ``v``
-after ``t = u; u = v; v = t;``, or from the same function that allocates, are one memory to it. They are not: each is given
-nothing but memory of its own, and at most exchanged with another such pointer.
+aliases.py distinguishes memory by allocation site, and tells where a pointer may point at any time. After ``t = u; u = v; v =
+t;``, or from the same allocating function, ``u`` and ``v`` are one memory to it. They never alias: each is assigned only fresh
+memory of its own, and at most swapped with another such pointer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of, is_cpp, is_static, language_of
+from lapwing.overlap.dataflow.call_graph import CallGraph, Target, arguments_of, is_static
 from lapwing.overlap.ir.accesses import Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -27,39 +27,40 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Assign, Call, Declare, Jump, Statement, definitions, is_unread
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 
 _EXCHANGE = 3  # statements: t = a; a = b; b = t;
 _MEMORY_OF_MPI = 2  # the argument of MPI_Alloc_mem that is the pointer's address
 
 
 class PointsTo(Protocol):
-    """Where expressions may lead (aliases.py)."""
+    """Where expressions may point (aliases.py)."""
 
     def pointees(self, expression: Expression, procedure: Procedure) -> frozenset[Memory]: ...
     def may_overlap(self, one: Iterable[Memory], other: Iterable[Memory]) -> bool: ...
 
 
 class NoAlias:
-    """Ask for the pointers of one procedure: its local variables, or its arguments."""
+    """Answers for the pointers of one procedure: its local variables, or its arguments."""
 
     def __init__(self, program: Program, graph: CallGraph, aliases: PointsTo) -> None:
         self._program = program
         self._graph = graph
         self._aliases = aliases
-        self._fresh: dict[str, bool] = {}  # of procedures: whether what they return is memory nobody else knows
+        self._fresh: dict[str, bool] = {}  # of procedures: whether they return fresh memory
         self._asked: set[tuple[str, str]] = set()
         self._told: dict[tuple[str, str], bool] = {}
 
-    def are_distinct(self, one: Symbol, other: Symbol) -> bool:
-        """Whether the two lead to different memory at any one time."""
+    def never_alias(self, one: Symbol, other: Symbol) -> bool:
+        """Whether the two point to different memory at any one time."""
         pair = (one.key, other.key)
         if pair not in self._told:
             self._told[pair] = one.key != other.key and self._find(one, other)
         return self._told[pair]
 
     def exchanged(self, symbol: Symbol) -> tuple[Symbol, ...]:
-        """The pointers whose memory it may take over, itself included; none if it keeps its own."""
+        """The pointers that it may swap memory with, itself included; empty if it keeps its own."""
         return self._exchanged.get(symbol.key, ())
 
     def _find(self, one: Symbol, other: Symbol) -> bool:
@@ -68,33 +69,33 @@ class NoAlias:
         home = self._arguments.get(one.key)
         if home is None or home is not self._arguments.get(other.key):
             return False
-        # Nothing that is written is reached both through such an argument and through another (C 2011, 6.7.3.1).
-        return one.restricted or other.restricted or self._are_given_distinct(home, one, other)
+        # Nothing that is written is accessed both through a restrict argument and through another (C 2011, 6.7.3.1).
+        return one.restricted or other.restricted or self._are_passed_no_alias(home, one, other)
 
     # ---- arguments ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _arguments(self) -> dict[str, Procedure]:
-        """Pointers that are arguments and keep the values they are given, with their procedures."""
+        """Pointer arguments that are never reassigned, with their procedures."""
         return {
             symbol.key: procedure
-            for procedure in self._c_procedures()
+            for procedure in self._procedures()
             for symbol in procedure.parameters
             if symbol.by_value and _leads_to_elements(symbol) and symbol.key not in self._written(procedure)
         }
 
-    def _are_given_distinct(self, callee: Procedure, one: Symbol, other: Symbol) -> bool:
-        """Whether every call gives the two arguments distinct pointers."""
+    def _are_passed_no_alias(self, callee: Procedure, one: Symbol, other: Symbol) -> bool:
+        """Whether every call passes the two arguments pointers that do not alias."""
         calls = self._graph.calls_of(callee.key)
         pair = (one.key, other.key)
         if not calls or pair in self._asked or callee.key in self._graph.address_taken:
             return False
-        if is_cpp(self._program, callee) and callee.key != callee.name and not is_static(callee.key):
+        if self._language(callee).has_hidden_calls and callee.key != callee.name and not is_static(callee.key):
             return False  # a method, which may be called as another class's
         if self._graph.external_code and not is_static(callee.key):
             return False
         self._asked.add(pair)
-        found = all(self._gives_distinct(site.procedure, dict(self._bound(site.call, callee)), pair) for site in calls)
+        found = all(self._passes_no_alias(site.procedure, dict(self._bound(site.call, callee)), pair) for site in calls)
         self._asked.discard(pair)
         return found
 
@@ -102,25 +103,25 @@ class NoAlias:
     def _bound(call: Call | Invocation, callee: Procedure) -> Iterator[tuple[str, Expression]]:
         return ((dummy.key, argument) for dummy, argument in arguments_of(call, callee))
 
-    def _gives_distinct(self, caller: str, given: Mapping[str, Expression], pair: tuple[str, str]) -> bool:
-        if not given.keys() >= set(pair):
+    def _passes_no_alias(self, caller: str, passed: Mapping[str, Expression], pair: tuple[str, str]) -> bool:
+        if not passed.keys() >= set(pair):
             return False
         procedure = self._program.procedures[caller]
-        one, other = (without_casts(given[key]) for key in pair)
-        if isinstance(one, Name) and isinstance(other, Name) and self._are_distinct_now(one.symbol, other.symbol):
+        one, other = (without_casts(passed[key]) for key in pair)
+        if isinstance(one, Name) and isinstance(other, Name) and self._never_alias_now(one.symbol, other.symbol):
             return True
         return not self._aliases.may_overlap(
             self._aliases.pointees(one, procedure), self._aliases.pointees(other, procedure)
         )
 
-    def _are_distinct_now(self, one: Symbol, other: Symbol) -> bool:
+    def _never_alias_now(self, one: Symbol, other: Symbol) -> bool:
         return one.pointer and other.pointer and one.key != other.key and self._find(one, other)
 
     # ---- local variables ----------------------------------------------------------------------------------------------
 
     @cached_property
     def _owners(self) -> dict[str, str]:
-        """Local pointers to memory of their own, and their procedures."""
+        """Local pointers that own their memory, with their procedures."""
         return self._found[0]
 
     @cached_property
@@ -131,7 +132,7 @@ class NoAlias:
     def _found(self) -> tuple[dict[str, str], dict[str, tuple[Symbol, ...]]]:
         owners: dict[str, str] = {}
         exchanged: dict[str, tuple[Symbol, ...]] = {}
-        for procedure in self._c_procedures():
+        for procedure in self._procedures():
             pointers = [s for s in _symbols(procedure) if s.storage is Storage.LOCAL and _leads_to_elements(s)]
             if len(pointers) < 2:
                 continue
@@ -145,7 +146,7 @@ class NoAlias:
     ) -> tuple[set[str], dict[str, tuple[Symbol, ...]]]:
         swaps = [*_exchanges(procedure.body.statements)]
         swapping = {id(statement) for statements, _, _ in swaps for statement in statements}
-        # What stood in between leads to where one of the two does.
+        # The temporary of a swap points where one of the two does.
         own = pointers.keys() - {s.key for statements, _, _ in swaps for s in _passed_through(statements)}
         if not self._is_followed(procedure):
             return set(), {}
@@ -155,7 +156,7 @@ class NoAlias:
                 fresh = target == filled or (value is not None and self._is_fresh(value, procedure))
                 if id(statement) not in swapping and not fresh:
                     own.discard(target.key)
-        # Who is exchanged with one that is nobody's own is not, either.
+        # A pointer swapped with one that is no owner is no owner, either.
         while strangers := {k for _, a, b in swaps for k in (a.key, b.key) if not own >= {a.key, b.key}} & own:
             own -= strangers
         groups: dict[str, tuple[Symbol, ...]] = {}
@@ -166,7 +167,7 @@ class NoAlias:
         return own, groups
 
     def _is_fresh(self, value: Expression, procedure: Procedure) -> bool:
-        """Whether the value is a null pointer, or leads to memory that nobody else knows of."""
+        """Whether the value is a null pointer, or points to fresh memory."""
         value = without_casts(value)
         if value == Number(0) or getattr(value, "name", None) in ("NULL", "nullptr"):
             return True
@@ -175,35 +176,35 @@ class NoAlias:
         target, callee, through = self._graph.resolve(value.name, procedure)
         if callee is not None:
             return not through and self._returns_fresh(self._program.procedures[callee])
-        function = summaries.lookup(value.name, "c") if target is Target.KNOWN else None
+        function = self._language(procedure).library(value.name) if target is Target.LIBRARY else None
         return function is not None and function.allocates and function.fills is None and function.returns is None
 
     def _filled(self, statement: Statement, procedure: Procedure) -> Symbol | None:
-        """The pointer that a statement gives nothing but memory it has just allocated: ``posix_memalign(&u, …)``."""
+        """The pointer that a statement sets to newly allocated memory: ``posix_memalign(&u, …)``."""
         parts = statement.every_expression()
         calls = [e for e in (statement, *parts) if isinstance(e, Call | Invocation) and e.name is not None]
         if len(calls) != 1 or sum(isinstance(e, AddressOf) for e in parts) != 1:
             return None
         place = self._filled_argument(str(calls[0].name), procedure)
-        given = None if place is None else without_casts(calls[0].arguments[place])
-        return given.object.symbol if isinstance(given, AddressOf) and isinstance(given.object, Name) else None
+        passed = None if place is None else without_casts(calls[0].arguments[place])
+        return passed.object.symbol if isinstance(passed, AddressOf) and isinstance(passed.object, Name) else None
 
     def _filled_argument(self, name: str, procedure: Procedure) -> int | None:
         target, _, _ = self._graph.resolve(name, procedure)
         if target is Target.MPI:
             return _MEMORY_OF_MPI if name.removeprefix("P") == "MPI_Alloc_mem" else None
-        function = summaries.lookup(name, "c") if target is Target.KNOWN else None
+        function = self._language(procedure).library(name) if target is Target.LIBRARY else None
         return function.fills if function is not None and function.allocates else None
 
     def _returns_fresh(self, procedure: Procedure) -> bool:
-        """Whether all that the procedure returns is what it has just allocated, and has told nobody of."""
+        """Whether all that the procedure returns is newly allocated and has not escaped."""
         if procedure.key not in self._fresh:
-            self._fresh[procedure.key] = False  # for one that calls itself
+            self._fresh[procedure.key] = False  # for recursion
             self._fresh[procedure.key] = self._find_fresh(procedure)
         return self._fresh[procedure.key]
 
     def _find_fresh(self, procedure: Procedure) -> bool:
-        if language_of(self._program, procedure) == "fortran" or not self._is_followed(procedure):
+        if not self._language(procedure).has_addresses or not self._is_followed(procedure):
             return False
         values = [s.value for s in procedure.body.walk() if isinstance(s, Jump) and s.kind == "return"]
         returned = {v.symbol for v in map(_plain, values) if isinstance(v, Name)}
@@ -225,7 +226,8 @@ class NoAlias:
         ) and bool(values)
 
     def _tells(self, expression: Expression, pointers: set[Symbol], procedure: Procedure) -> bool:
-        """Whether the value of one of the pointers may be kept: it is not only followed, compared, or given to a library."""
+        """Whether the value of one of the pointers may be stored: it is not only dereferenced, compared, or passed to a
+        library."""
         match expression:
             case Name(symbol):
                 return symbol in pointers
@@ -235,7 +237,9 @@ class NoAlias:
                 return self._tells(value, pointers, procedure)
             case Invocation(name, arguments):
                 target, callee, _ = self._graph.resolve(name, procedure)
-                function = summaries.lookup(name, "c") if name is not None and target is Target.KNOWN else None
+                function = (
+                    self._language(procedure).library(name) if name is not None and target is Target.LIBRARY else None
+                )
                 harmless = callee is None and function is not None and not (function.stores or function.calls)
                 rest = [a for a in arguments if not (harmless and isinstance(without_casts(a), Name))]
                 return any(self._tells(a, pointers, procedure) for a in rest)
@@ -245,11 +249,15 @@ class NoAlias:
 
     # ---- both ---------------------------------------------------------------------------------------------------------
 
-    def _c_procedures(self) -> Iterator[Procedure]:
-        return (p for p in self._program.procedures.values() if language_of(self._program, p) != "fortran")
+    def _language(self, procedure: Procedure) -> Language:
+        return language_of_procedure(self._program, procedure)
+
+    def _procedures(self) -> Iterator[Procedure]:
+        """The procedures of languages with addresses."""
+        return (p for p in self._program.procedures.values() if self._language(p).has_addresses)
 
     def _written(self, procedure: Procedure) -> set[str]:
-        """Keys of the variables that the procedure gives values to; all, where that is not known."""
+        """Keys of the variables that the procedure assigns; all, where that is unknown."""
         if not self._is_followed(procedure):
             return {s.key for s in procedure.parameters}
         return {target.key for statement in procedure.body.walk() for target, _ in definitions(statement)}
@@ -260,7 +268,7 @@ class NoAlias:
 
 
 def _leads_to_elements(symbol: Symbol) -> bool:
-    """Whether it is a pointer whose own value is changed by its name only, to what is no pointer."""
+    """Whether it is a pointer to non-pointers whose own value is changed only by its name."""
     own = symbol.pointer and symbol.dimensions is None and not (symbol.target or symbol.volatile)
     return own and symbol.element.holds_values
 
@@ -274,7 +282,7 @@ def _plain(value: Expression | None) -> Expression | None:
 
 
 def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[Statement], Symbol, Symbol]]:
-    """t = a; a = b; b = t; wherever they stand one after another, and C++'s swap: the statements, and a and b."""
+    """Pointer swaps, ``t = a; a = b; b = t;`` in sequence and C++'s swap: the statements, and a and b."""
     for place in range(len(statements) - _EXCHANGE + 1):
         three = statements[place : place + _EXCHANGE]
         copies = [copy for statement in three if (copy := _copy(statement)) is not None]
@@ -291,13 +299,13 @@ def _exchanges(statements: Sequence[Statement]) -> Iterator[tuple[Sequence[State
 
 
 def _passed_through(statements: Sequence[Statement]) -> Iterator[Symbol]:
-    """The variable that an exchange in three statements needs."""
+    """The temporary of a swap in three statements."""
     if len(statements) == _EXCHANGE and (first := _copy(statements[0])) is not None:
         yield first[0]
 
 
 def _copy(statement: Statement) -> tuple[Symbol, Symbol] | None:
-    """Of a statement that only copies a pointer: to which, and from which."""
+    """The target and the source of a statement that only copies a pointer."""
     match statement:
         case Declare(((to, Name(origin)),)) | Assign(target=Name(to), operator=None, value=Name(origin)):
             private = to.storage is Storage.LOCAL and not to.target and statement.label is None

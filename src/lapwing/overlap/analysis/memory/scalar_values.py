@@ -1,6 +1,6 @@
-"""What a scalar may be worth anywhere in the program: for tags, ranks, communicators and datatypes, to tell messages apart.
+"""The values that a scalar may have anywhere in the program: of tags, ranks, communicators and datatypes, to tell messages apart.
 
-Flow-insensitive: a variable may be worth whatever any statement gives it.
+Flow-insensitive: a variable may have any value that any statement assigns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.mod_ref import ModRef
-from lapwing.overlap.dataflow.call_graph import arguments_of, language_of
+from lapwing.overlap.dataflow.call_graph import arguments_of
 from lapwing.overlap.ir.accesses import Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -28,6 +28,7 @@ from lapwing.overlap.ir.expressions import (
 )
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.statements import Assign, Call, Declare, Statement
+from lapwing.overlap.languages.registry import language_of, language_of_procedure
 
 _MOST = 16
 _MOST_DEEP = 50
@@ -38,7 +39,8 @@ _INITIALISED = re.compile(rb"\w+\s*(\([^)\n]*\))?\s*(\[[^\]\n]*\]\s*)*=(?!=)")
 
 @dataclass(frozen=True)
 class Value:
-    """``base`` + ``offset``. ``base``: "" for a number, the name of a constant, "rank in COMM", or where MPI made it."""
+    """``base`` + ``offset``. ``base``: "" for a number, the name of a constant, "rank in COMM", or the call of MPI that made
+    it."""
 
     base: str
     offset: int = 0
@@ -46,34 +48,34 @@ class Value:
 
 @dataclass(frozen=True)
 class _RankIn:
-    """What MPI_Comm_rank gives."""
+    """The result of MPI_Comm_rank."""
 
     communicator: Expression
 
 
-_Given = Expression | Value | _RankIn
+_Definition = Expression | Value | _RankIn
 
 
 class Values:
     """The values of every scalar of a program."""
 
-    def __init__(self, touches: ModRef) -> None:
-        self._touches = touches
-        self._program = touches.program
-        self._given: dict[str, list[_Given]] = {key: [value] for key, value in touches.program.initial.items()}
+    def __init__(self, mod_ref: ModRef) -> None:
+        self._mod_ref = mod_ref
+        self._program = mod_ref.program
+        self._given: dict[str, list[_Definition]] = {key: [value] for key, value in mod_ref.program.initial.items()}
         self._lost: set[str] = set()
         self._known: dict[str, frozenset[Value] | None] = {}
         for procedure in self._program.procedures.values():
-            if procedure.key in touches.graph.entries:
+            if procedure.key in mod_ref.graph.entries:
                 self._lost |= {symbol.key for symbol in procedure.parameters}
             for statement in procedure.body.walk():
                 self._statement(statement, procedure)
 
     def of(self, expression: Expression | None) -> frozenset[Value] | None:
-        """All values the expression may have; None: any."""
+        """All values that the expression may have; None: any."""
         return None if expression is None else self._of(expression, frozenset())
 
-    def _of(self, expression: _Given, asked: frozenset[str]) -> frozenset[Value] | None:
+    def _of(self, expression: _Definition, asked: frozenset[str]) -> frozenset[Value] | None:
         match expression:
             case Value():
                 return frozenset({expression})
@@ -100,16 +102,16 @@ class Values:
         if symbol.storage is Storage.CONSTANT:
             return None if symbol.value is None else self._of(symbol.value, asked)
         if symbol.key in asked or len(asked) > _MOST_DEEP:
-            return None  # it is computed from itself
+            return None  # a cyclic definition
         if symbol.key not in self._known:
             found = self._find(symbol, asked)
             if found is None and asked:
-                return None  # this may be due to who asks
+                return None  # this may be due to the cycle
             self._known[symbol.key] = found
         return self._known[symbol.key]
 
     def _find(self, symbol: Symbol, asked: frozenset[str]) -> frozenset[Value] | None:
-        """What the variable is given, and what those are given that it is a copy of."""
+        """The values assigned to the variable, and to those it is a copy of."""
         found: set[Value] = set()
         seen, waiting = {symbol.key}, [symbol]
         while waiting:
@@ -134,26 +136,28 @@ class Values:
     def _followed(self, symbol: Symbol) -> bool:
         if symbol.dimensions is not None or symbol.overlay is not None or symbol.volatile:
             return False
-        if self._touches.aliases.escaped(Memory(symbol.key, symbol)):
+        if self._mod_ref.aliases.escaped(Memory(symbol.key, symbol)):
             return False
         return symbol.storage not in _KEPT or symbol.key in self._program.initial or not self._initialised(symbol)
 
     def _begins_with_zero(self, symbol: Symbol) -> bool:
-        """C's variables that live as long as the program do; Fortran's have no value."""
+        """C's static variables start at zero; Fortran's are undefined."""
         given = symbol.storage not in _KEPT or symbol.key in self._program.initial
-        return not given and symbol.type.base == "integer" and not self._is_fortran(symbol)
+        return not given and symbol.type.base == "integer" and self._has_initial_value(symbol)
 
     def _initialised(self, symbol: Symbol) -> bool:
-        """Whether the declaration may give it a value, which the program model does not hold."""
+        """Whether the declaration may initialise it, which the program model does not show."""
         if symbol.where is None:
             return True
-        if self._is_fortran(symbol) and symbol.storage is Storage.SAVED:
+        if not self._has_initial_value(symbol) and symbol.storage is Storage.SAVED:
             return True
         data = self._program.sources[symbol.where.source].data
         return _INITIALISED.match(data, symbol.where.start) is not None
 
-    def _is_fortran(self, symbol: Symbol) -> bool:
-        return symbol.where is not None and self._program.sources[symbol.where.source].language == "fortran"
+    def _has_initial_value(self, symbol: Symbol) -> bool:
+        """Whether the model, if no declaration, gives the initial value of a static variable."""
+        where = symbol.where
+        return where is None or language_of(self._program.sources[where.source]).models_initial_values
 
     # ---- reading ------------------------------------------------------------------------------------------------------
 
@@ -161,28 +165,28 @@ class Values:
         understood: set[str] = set()
         match statement:
             case Assign(target=Name(symbol=symbol), value=value, operator=None):
-                self._give(symbol, value)
+                self._define(symbol, value)
                 understood.add(symbol.key)
             case Declare(variables=variables):
                 for symbol, initial in variables:
                     if initial is not None:
-                        self._give(symbol, initial)
+                        self._define(symbol, initial)
                     understood.add(symbol.key)
             case Call():
                 understood |= self._call(statement, procedure)
         for call in _invocations(statement):
             understood |= self._call(call, procedure)
-        # What a callee writes is read where it stands.
-        for touch in self._touches.itself(statement, procedure):
-            if touch.writes:
-                self._lost |= {memory.key for memory in touch.memory} - understood
+        # A callee's assignments are read in the callee.
+        for reference in self._mod_ref.itself(statement, procedure):
+            if reference.writes:
+                self._lost |= {memory.key for memory in reference.memory} - understood
 
-    def _give(self, symbol: Symbol, value: _Given) -> None:
+    def _define(self, symbol: Symbol, value: _Definition) -> None:
         self._given.setdefault(symbol.key, []).append(value)
 
     def _call(self, call: Call | Invocation, procedure: Procedure) -> set[str]:
-        """Takes note of what a call gives; the variables about which that says it all."""
-        _, key, _ = self._touches.graph.resolve(call.name, procedure)
+        """Records the values that a call assigns; returns the variables for which that is complete."""
+        _, key, _ = self._mod_ref.graph.resolve(call.name, procedure)
         if key is not None:
             return self._bind(call, self._program.procedures[key])
         message = mpi.lookup(call.name) if call.name is not None and mpi.is_mpi_name(call.name) else None
@@ -195,21 +199,21 @@ class Values:
                 continue
             if parameter.role in _MADE:
                 where = call.span or procedure.span
-                self._give(symbol, Value(f"made at {where.source}:{where.start}"))
+                self._define(symbol, Value(f"made at {where.source}:{where.start}"))
                 understood.add(symbol.key)
             elif message.name == "MPI_Comm_rank" and number == 1:
-                self._give(symbol, _RankIn(call.arguments[0]))
+                self._define(symbol, _RankIn(call.arguments[0]))
                 understood.add(symbol.key)
         return understood
 
     def _bind(self, call: Call | Invocation, callee: Procedure) -> set[str]:
         understood: set[str] = set()
-        fortran = language_of(self._program, callee) == "fortran"
+        by_reference = language_of_procedure(self._program, callee).by_reference
         for dummy, argument in arguments_of(call, callee):
-            self._give(dummy, argument)
-            if fortran and isinstance(argument, Name) and not dummy.by_value:
-                # What the callee gives its argument, it gives the variable.
-                self._give(argument.symbol, Name(dummy))
+            self._define(dummy, argument)
+            if by_reference and isinstance(argument, Name) and not dummy.by_value:
+                # What the callee assigns to its dummy argument, it assigns to the variable.
+                self._define(argument.symbol, Name(dummy))
                 understood.add(argument.symbol.key)
         return understood
 
@@ -220,8 +224,8 @@ def _variable(argument: Expression) -> Symbol | None:
     return argument.symbol if isinstance(argument, Name) else None
 
 
-def _copied(item: _Given | None) -> Symbol | None:
-    """The variable that a value is a plain copy of."""
+def _copied(item: _Definition | None) -> Symbol | None:
+    """The variable that a value is a copy of."""
     item = without_casts(item)
     return item.symbol if isinstance(item, Name) and item.symbol.storage is not Storage.CONSTANT else None
 
@@ -233,7 +237,7 @@ def _invocations(statement: Statement) -> Iterable[Invocation]:
 
 
 def _combined(left: frozenset[Value] | None, right: frozenset[Value] | None, sign: int) -> frozenset[Value] | None:
-    """Sums or differences, where at most one of two is no number."""
+    """Sums or differences, where at most one of the two is not a number."""
     if left is None or right is None or len(left) * len(right) > _MOST:
         return None
     found = set()

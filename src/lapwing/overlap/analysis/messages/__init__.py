@@ -1,1 +1,1 @@
-"""What a program's communications have to do with each other: sites, matching, completions, producers and consumers."""
+"""How a program's communications relate: call sites, matching, completions, producers and consumers."""

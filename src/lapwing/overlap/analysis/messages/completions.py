@@ -1,4 +1,4 @@
-"""Which calls start what a wait completes: they share a request."""
+"""Which calls start the operations that a wait completes: they share a request."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from lapwing.overlap.ir.program import Procedure
 class Piece:
     """One buffer of a call: its memory, the argument that names it, and whether it is sent, received or both."""
 
-    touch: MemoryReference
+    reference: MemoryReference
     argument: Expression
     sent: bool
     received: bool
 
 
-def everywhere(touch: MemoryReference, touches: ModRef) -> MemoryReference:
-    """A touch as other procedures may see it: by memory, with the callers' that a dummy argument stands for."""
-    return replace(touch, symbol=None, through=False, memory=touches.aliases.everywhere(touch.memory))
+def everywhere(reference: MemoryReference, mod_ref: ModRef) -> MemoryReference:
+    """A memory reference as other procedures may see it: by memory, including the callers' behind a dummy argument."""
+    return replace(reference, symbol=None, through=False, memory=mod_ref.aliases.everywhere(reference.memory))
 
 
-class Started:
-    """The starts of every completion of a program, by the ids of their statements."""
+class Completions:
+    """The starts of every completion of a program, by their statements' ids."""
 
-    def __init__(self, sites: Sequence[Site], touches: ModRef) -> None:
-        self._touches = touches
+    def __init__(self, sites: Sequence[Site], mod_ref: ModRef) -> None:
+        self._mod_ref = mod_ref
         self._pieces: dict[int, tuple[Piece, ...]] = {}
         self._starts: dict[int, list[Site]] = {}
         self._completions: dict[int, list[Site]] = {}
         by_memory: dict[str, list[Site]] = {}
-        copied = are_copied(touches.program, touches.graph, touches.aliases, self._memory_of)
+        copied = are_copied(mod_ref.program, mod_ref.graph, mod_ref.aliases, self._memory_of)
         for site in sites:
             if _makes_request(site):
                 for key in self._requests(site):
@@ -52,7 +52,7 @@ class Started:
                     self._completions.setdefault(id(start.statement), []).append(site)
 
     def pieces_of(self, site: Site) -> tuple[Piece, ...]:
-        """The buffers of a call; their touches write where MPI does."""
+        """The buffers of a call, as memory references that write where MPI does."""
         if id(site) not in self._pieces:
             self._pieces[id(site)] = tuple(self._find_pieces(site))
         return self._pieces[id(site)]
@@ -61,9 +61,9 @@ class Started:
         for buffer in site.buffers():
             if buffer.argument < len(site.call.arguments):
                 argument = bare(site.call.arguments[buffer.argument])
-                touch = self._touches.handed(argument, site.procedure, writes=buffer.writes)
-                if touch is not None:
-                    yield Piece(touch, argument, buffer.reads, buffer.writes)
+                reference = self._mod_ref.handed(argument, site.procedure, writes=buffer.writes)
+                if reference is not None:
+                    yield Piece(reference, argument, buffer.reads, buffer.writes)
 
     def starts_of(self, site: Site) -> Sequence[Site]:
         """The nonblocking or persistent calls whose requests a completion, or MPI_Start, may name."""
@@ -73,12 +73,12 @@ class Started:
         return self._completions.get(id(site.statement), ())
 
     def delivered(self, site: Site) -> tuple[Piece, ...]:
-        """What a completion brings or gives back, in terms of its own procedure where that is the starts', too."""
+        """The buffers that a completion delivers or releases, in terms of its own procedure where the starts are in it, too."""
         found: list[Piece] = []
         for start in self.starts_of(site):
             same = start.procedure.key == site.procedure.key
             for piece in self.pieces_of(start):
-                found.append(piece if same else replace(piece, touch=everywhere(piece.touch, self._touches)))
+                found.append(piece if same else replace(piece, reference=everywhere(piece.reference, self._mod_ref)))
         return tuple(dict.fromkeys(found))
 
     def _requests(self, site: Site) -> Iterable[str]:
@@ -86,8 +86,8 @@ class Started:
         return () if argument is None else sorted(memory.key for memory in self._memory_of(argument, site.procedure))
 
     def _memory_of(self, argument: Expression, procedure: Procedure) -> frozenset[Memory]:
-        touch = self._touches.handed(argument, procedure, writes=True)
-        return frozenset() if touch is None else everywhere(touch, self._touches).memory
+        reference = self._mod_ref.handed(argument, procedure, writes=True)
+        return frozenset() if reference is None else everywhere(reference, self._mod_ref).memory
 
 
 def _makes_request(site: Site) -> bool:

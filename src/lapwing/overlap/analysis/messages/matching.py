@@ -1,6 +1,6 @@
 """Which calls may communicate with each other: sends with receives, collective calls with collective calls.
 
-A match is possible unless it is proved that it is not: by communicator, tag, peer or datatype (MPI 3.1, 3.2.4 and 3.3.1), and
+Two calls may match unless it is proved that they cannot: by communicator, tag, peer or datatype (MPI 3.1, 3.2.4 and 3.3.1), and
 for collectives by name, communicator, root, datatype and count (5.1).
 """
 
@@ -16,11 +16,11 @@ from lapwing.overlap.dataflow.control_flow import Flow
 from lapwing.overlap.ir.expressions import Expression, Name, Operation
 from lapwing.overlap.ir.program import Procedure
 
-_Known = frozenset[Value] | None
+_Values = frozenset[Value] | None
 _NOBODY = Value("MPI_PROC_NULL")
 _ANYBODY = Value("MPI_ANY_SOURCE")
 _ANY_TAG = Value("MPI_ANY_TAG")
-# They stand for whatever bytes there are.
+# These types match any bytes.
 _UNTYPED = frozenset({"MPI_BYTE", "MPI_PACKED"})
 _NO_COMMUNICATOR = Value("MPI_COMM_NULL")
 
@@ -30,16 +30,16 @@ class _End:
     """One end of a message, or one rank's part in a collective call. ``peer``: its root; ``own``: the caller's rank."""
 
     name: str
-    communicator: _Known
-    tag: _Known
-    types: _Known
-    peer: _Known
-    own: _Known
-    count: _Known
+    communicator: _Values
+    tag: _Values
+    types: _Values
+    peer: _Values
+    own: _Values
+    count: _Values
 
 
 class Matching:
-    """The matches of a program's communications. Calls that look alike are compared once."""
+    """The matches of a program's communications. Calls with equal arguments are compared once."""
 
     def __init__(self, sites: Sequence[Site], values: Values) -> None:
         self._values = values
@@ -57,7 +57,7 @@ class Matching:
         self._by_tag = {"send": _by_tag(self._receivers), "receive": _by_tag(self._senders)}
 
     def of(self, site: Site) -> tuple[Site, ...]:
-        """The calls that may be at the other end, in the order of the program; a collective call's own place is left out."""
+        """The calls that may be at the other end, in program order, without a collective's own call."""
         found: dict[Site, None] = {}
         for kind, end in self._ends.get(id(site), ()):
             if (kind, end) not in self._found:
@@ -76,13 +76,13 @@ class Matching:
     def _partners(self, kind: str, end: _End) -> Iterable[Site]:
         if kind == "collective":
             for other, sites in self._collectives.items():
-                if not _calls_apart(end, other):
+                if not _calls_never_match(end, other):
                     yield from sites
             return
         others = self._receivers if kind == "send" else self._senders
         for other in _with_tag(self._by_tag[kind], end, others):
             pair = (end, other) if kind == "send" else (other, end)
-            if not _message_apart(*pair):
+            if not _messages_never_match(*pair):
                 yield from others[other]
 
     # ---- ends ---------------------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ class Matching:
             count,
         )
 
-    def _own_rank(self, site: Site, communicator: _Known) -> _Known:
-        """The rank that alone gets to a call, where that is said by an If around it."""
+    def _own_rank(self, site: Site, communicator: _Values) -> _Values:
+        """The only rank that reaches a call, where an If around it says so."""
         if communicator is None or len(communicator) != 1:
             return None
         rank = frozenset({Value(f"rank in {next(iter(communicator)).base}")})
@@ -140,7 +140,7 @@ def _argument(site: Site, place: int | None) -> Expression | None:
 
 
 def _by_tag(ends: Iterable[_End]) -> dict[Value | None, list[_End]]:
-    """Ends by each tag they may have; under None those that may have any."""
+    """Ends by the tags they may have; under None those that may have any."""
     found: dict[Value | None, list[_End]] = {}
     for end in ends:
         tags = (None,) if end.tag is None or _ANY_TAG in end.tag or any(t.base for t in end.tag) else tuple(end.tag)
@@ -156,45 +156,45 @@ def _with_tag(index: dict[Value | None, list[_End]], end: _End, others: Iterable
     return dict.fromkeys(other for tag in (None, *sorted(end.tag, key=repr)) for other in index.get(tag, ()))
 
 
-# ---- proofs that two ends do not meet ---------------------------------------------------------------------------------
+# ---- proofs that two ends do not match --------------------------------------------------------------------------------
 
 
-def _message_apart(sender: _End, receiver: _End) -> bool:
-    """For two ends whose tags may be the same."""
+def _messages_never_match(sender: _End, receiver: _End) -> bool:
+    """Whether two ends whose tags may be equal certainly do not match."""
     return (
-        _apart(sender.communicator, receiver.communicator)
-        or _types_apart(sender.types, receiver.types)
-        or not _may_meet(sender, receiver)
+        _disjoint(sender.communicator, receiver.communicator)
+        or _types_differ(sender.types, receiver.types)
+        or not _may_match(sender, receiver)
     )
 
 
-def _calls_apart(one: _End, other: _End) -> bool:
+def _calls_never_match(one: _End, other: _End) -> bool:
     return (
         one.name != other.name
-        or _apart(one.communicator, other.communicator)
-        or _numbers_apart(one.peer, other.peer)
-        or _types_apart(one.types, other.types)
-        or _counts_apart(one, other)
+        or _disjoint(one.communicator, other.communicator)
+        or _numbers_differ(one.peer, other.peer)
+        or _types_differ(one.types, other.types)
+        or _counts_differ(one, other)
     )
 
 
-def _counts_apart(one: _End, other: _End) -> bool:
+def _counts_differ(one: _End, other: _End) -> bool:
     same = one.types is not None and one.types == other.types and len(one.types) == 1
-    return same and _numbers_apart(one.count, other.count)
+    return same and _numbers_differ(one.count, other.count)
 
 
-def _apart(one: _Known, other: _Known) -> bool:
+def _disjoint(one: _Values, other: _Values) -> bool:
     return one is not None and other is not None and not one & other
 
 
-def _numbers_apart(one: _Known, other: _Known) -> bool:
+def _numbers_differ(one: _Values, other: _Values) -> bool:
     if one is None or other is None or any(value.base for value in one | other):
         return False
     return not one & other
 
 
-def _types_apart(one: _Known, other: _Known) -> bool:
-    """Whether their elements have different sizes; of two types of one size many libraries deliver the bytes."""
+def _types_differ(one: _Values, other: _Values) -> bool:
+    """Whether their elements differ in size; between types of equal size many libraries deliver the bytes."""
     if one is None or other is None:
         return False
     sizes = [{_size(value.base) for value in values} for values in (one, other)]
@@ -206,8 +206,8 @@ def _size(name: str) -> int | None:
     return None if entry is None or name in _UNTYPED else entry[2]
 
 
-def _may_meet(sender: _End, receiver: _End) -> bool:
-    """Whether the sender may mean the receiver, and the receiver the sender."""
+def _may_match(sender: _End, receiver: _End) -> bool:
+    """Whether the sender may address the receiver, and the receiver accept the sender."""
     targets: Iterable[Value | None] = (None,) if sender.peer is None else sender.peer
     origins: Iterable[Value | None] = (None,) if receiver.peer is None else receiver.peer
     return any(_peers(sender, receiver, to, of) for to in targets for of in origins)
@@ -216,9 +216,9 @@ def _may_meet(sender: _End, receiver: _End) -> bool:
 def _peers(sender: _End, receiver: _End, to: Value | None, of: Value | None) -> bool:
     if _NOBODY in (to, of):
         return False
-    if to is not None and not to.base and _numbers_apart(frozenset({to}), receiver.own):
+    if to is not None and not to.base and _numbers_differ(frozenset({to}), receiver.own):
         return False
-    if of is not None and not of.base and _numbers_apart(frozenset({of}), sender.own):
+    if of is not None and not of.base and _numbers_differ(frozenset({of}), sender.own):
         return False
     if to is None or of is None or of == _ANYBODY or sender.communicator != receiver.communicator:
         return True

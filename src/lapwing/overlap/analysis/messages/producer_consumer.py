@@ -1,10 +1,10 @@
-"""The minimal region from producer to consumer of a communication (P2, figure 4).
+"""The minimal region from a communication's producer to its consumer (P2, figure 4).
 
-From a call, control flow is followed backwards to the nearest statements that write what it sends (or touch what it receives
-into), and forwards to the nearest that use what it receives (or write what it sends): on every path, around the loops the
-call is in, into procedures that are called on the way, and out to the callers of its own.
+From a call, control flow is followed backwards to the nearest statements that write what it sends (or access what it receives
+into), and forwards to the nearest that use what it receives (or write what it sends): on every path, around enclosing loops,
+into procedures called on the way, and out to callers.
 
-P2's getDistance counts statements here; to pass a whole loop counts as many as no straight code has.
+The distance is P2's getDistance, in statements; a loop that is passed counts as more than any straight-line code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.memory.mod_ref import MemoryReference, ModRef, dies
-from lapwing.overlap.analysis.messages.completions import Piece, Started, everywhere
+from lapwing.overlap.analysis.messages.completions import Completions, Piece, everywhere
 from lapwing.overlap.analysis.messages.sites import Site
 from lapwing.overlap.dataflow.call_graph import CallSite
 from lapwing.overlap.dataflow.control_flow import ENTRY, EXIT, Edge, Flow, Node, Part, Way
@@ -26,7 +26,7 @@ from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import If, Loop, Statement, While
 
 _PASSING = 1000
-# Enough to say where the region ends; and no search walks through a huge procedure for every call in it.
+# Enough to say where the region ends, and bounds each search in a huge procedure.
 _MOST_STOPS = 8
 _MOST_NODES = 2000
 _FAR = {True: frozenset({Way.ENTER, Way.SKIP}), False: frozenset({Way.LEAVE, Way.SKIP})}
@@ -53,7 +53,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest statements on every path (the first few), nearest first. ``end``: in words, where paths without any end."""
+    """The nearest statements on every path (the first few), nearest first. ``end``: where paths without any end, in words."""
 
     stops: tuple[Stop, ...]
     end: str
@@ -76,14 +76,14 @@ _NONE = Nearest((), "")
 
 
 class Regions:
-    """Finds regions; what searches have in common is remembered."""
+    """Finds regions; searches share memoised results."""
 
-    def __init__(self, program: Program, touches: ModRef, sites: Sequence[Site], started: Started) -> None:
+    def __init__(self, program: Program, mod_ref: ModRef, sites: Sequence[Site], completions: Completions) -> None:
         self.program = program
         self._sites = {id(site.statement): site for site in sites}
-        self.touches = touches
-        self.graph = touches.graph
-        self.started = started
+        self.mod_ref = mod_ref
+        self.graph = mod_ref.graph
+        self.completions = completions
         self._flows: dict[str, Flow] = {}
         self._conditions: dict[tuple[str, Expression], bool] = {}
         self._called: dict[str, dict[int, CallSite]] = {}
@@ -92,16 +92,16 @@ class Regions:
         self._outer: dict[tuple[object, ...], Nearest] = {}
 
     def of(self, site: Site) -> Region:
-        moved = self.started.pieces_of(site) if site.message.buffers else self.started.delivered(site)
+        moved = self.completions.pieces_of(site) if site.message.buffers else self.completions.delivered(site)
         if not moved:
             return Region(site, _NONE, _NONE)
-        # Of what is sent the producer writes it; what is received into is free after its last use, whatever that was.
-        before = tuple(replace(piece.touch, writes=not piece.sent) for piece in moved)
-        after = tuple(replace(piece.touch, writes=piece.received) for piece in moved)
-        producing: _Wanted = _Touching(self, before, site, moved)
+        # A send's producer writes its buffer; a receive's buffer is free after its last use, whether read or write.
+        before = tuple(replace(piece.reference, writes=not piece.sent) for piece in moved)
+        after = tuple(replace(piece.reference, writes=piece.received) for piece in moved)
+        producing: _Wanted = _Accessing(self, before, site, moved)
         if site.message.kind is mpi.Kind.COMPLETION:
             producing = self._starts(site)
-        consuming = _Touching(self, after, site, moved)
+        consuming = _Accessing(self, after, site, moved)
         return Region(site, self._search(site, producing, backward=True), self._search(site, consuming, backward=False))
 
     def flow(self, procedure: Procedure) -> Flow:
@@ -113,12 +113,12 @@ class Regions:
         return self._sites.get(id(statement))
 
     def _starts(self, completion: Site) -> _Wanted:
-        starts = self.started.starts_of(completion)
+        starts = self.completions.starts_of(completion)
         again = [
             other
             for start in starts
             if start.message.kind is mpi.Kind.PERSISTENT
-            for other in self.started.completions_of(start)
+            for other in self.completions.completions_of(start)
             if other.message.kind is mpi.Kind.PERSISTENT
         ]
         sites = tuple(dict.fromkeys((*starts, *again)))
@@ -155,7 +155,7 @@ class Regions:
     def _within(
         self, procedure: Procedure, start: int, wanted: _Wanted, backward: bool
     ) -> tuple[list[Stop], tuple[Step, ...] | None, int]:
-        """Stops reached inside the procedure, and the way to its entry (or exit) with its length, if that is reached."""
+        """The stops reached inside the procedure, and the path to its entry (or exit) with its length, if that is reached."""
         flow = self.flow(procedure)
         edges = flow.predecessors if backward else flow.successors
         goal = ENTRY if backward else EXIT
@@ -200,17 +200,17 @@ class Regions:
     def _lasting(
         self, procedure: Procedure, guards: tuple[tuple[Expression, bool], ...]
     ) -> tuple[tuple[Expression, bool], ...]:
-        """Those conditions that are worth the same in the whole procedure."""
+        """The conditions that are invariant in the procedure."""
         return tuple((condition, holds) for condition, holds in guards if self._lasts(procedure, condition))
 
     def _lasts(self, procedure: Procedure, condition: Expression) -> bool:
         question = (procedure.key, condition)
         if question not in self._conditions:
-            read = self.touches.of_expression(condition, procedure)
+            read = self.mod_ref.of_expression(condition, procedure)
             self._conditions[question] = not any(
-                touch.writes and self.touches.meet(touch, value)
+                reference.writes and self.mod_ref.may_overlap(reference, value)
                 for statement in procedure.body.walk()
-                for touch in self.touches.of(statement, procedure)
+                for reference in self.mod_ref.of(statement, procedure)
                 for value in read
             ) and not any(value.writes for value in read)
         return self._conditions[question]
@@ -222,7 +222,7 @@ class Regions:
     def _at(
         self, procedure: Procedure, statement: Statement, wanted: _Wanted, backward: bool
     ) -> tuple[tuple[Stop, ...], int | None]:
-        """What is found at a statement, with paths that begin in it; and how long the way past it is, if there is one."""
+        """What is found at a statement, with paths that begin in it; and the length of the path past it, if there is one."""
         site = self._call_at(procedure, statement)
         if site is not None and site.callee is not None:
             callee = self.program.procedures[site.callee]
@@ -237,7 +237,7 @@ class Regions:
     def _inside(self, callee: Procedure, wanted: _Wanted, backward: bool) -> tuple[tuple[Stop, ...], int | None]:
         question = (callee.key, wanted.key(), backward)
         if question not in self._inner:
-            self._inner[question] = ((), 0)  # for a call of itself inside: the first call says it all
+            self._inner[question] = ((), 0)  # for recursion: the outer call covers it
             start = EXIT if backward else ENTRY
             stops, left, distance = self._within(callee, start, wanted, backward)
             self._inner[question] = (tuple(stops), None if left is None else distance)
@@ -282,7 +282,7 @@ class Regions:
 
 
 def _impossible(node: Node, way: Way, guards: tuple[tuple[Expression, bool], ...]) -> bool:
-    """Whether an If at ``node`` cannot go this way where the guards hold."""
+    """Whether an If at ``node`` cannot branch this way where the guards hold."""
     if way not in (Way.THEN, Way.ELSE) or not isinstance(node.statement, If):
         return False
     return (node.statement.condition, way is Way.ELSE) in guards
@@ -325,73 +325,74 @@ class _Wanted(ABC):
 
 
 @dataclass(frozen=True)
-class _Touching(_Wanted):
-    """Statements that touch memory: ones that write it, and for touches that write also ones that read it."""
+class _Accessing(_Wanted):
+    """Statements that conflict with memory references: those that write the memory, and for references that write also those
+    that read it."""
 
     regions: Regions
-    touches: tuple[MemoryReference, ...]
+    mod_ref: tuple[MemoryReference, ...]
     origin: Site
     moved: tuple[Piece, ...]
 
     def key(self) -> object:
-        return ("touches", self.touches)
+        return ("touches", self.mod_ref)
 
     def here(self, statement: Statement, procedure: Procedure, *, itself: bool = False) -> bool:
-        touches = self.regions.touches
-        found = touches.itself(statement, procedure) if itself else touches.of(statement, procedure)
+        mod_ref = self.regions.mod_ref
+        found = mod_ref.itself(statement, procedure) if itself else mod_ref.of(statement, procedure)
         site = self.regions.site_of(statement)
         if site is not None:
             found = (*(t for t in found if t not in self._other_parts(site)), *self._delivered(site))
-        return any(self._concerns(mine, theirs) for theirs in found for mine in self.touches)
+        return any(self._concerns(mine, theirs) for theirs in found for mine in self.mod_ref)
 
     def _other_parts(self, site: Site) -> frozenset[MemoryReference]:
-        """Touches of another call's buffers that begin elsewhere in the same array: nobody receives twice into the same place,
-        or into what is being sent, and names it in two ways."""
+        """References of another call's buffers that start elsewhere in the same array: correct programs do not receive twice
+        into one place, or into what is being sent, under two different names."""
         if site is self.origin or site.procedure.key != self.origin.procedure.key:
             return frozenset()
         apart = [
-            piece.touch
-            for piece in self.regions.started.pieces_of(site)
-            if (own := [mine.argument for mine in self.moved if mine.touch.symbol == piece.touch.symbol])
+            piece.reference
+            for piece in self.regions.completions.pieces_of(site)
+            if (own := [mine.argument for mine in self.moved if mine.reference.symbol == piece.reference.symbol])
             and piece.argument not in own
         ]
-        return frozenset(replace(touch, writes=writes) for touch in apart for writes in (False, True))
+        return frozenset(replace(reference, writes=writes) for reference in apart for writes in (False, True))
 
     def _delivered(self, site: Site) -> list[MemoryReference]:
-        """What a completion brings, of other calls than the one whose region is looked for."""
-        starts = self.regions.started.starts_of(site)
-        own = (self.origin, *self.regions.started.starts_of(self.origin))
+        """What a completion delivers from calls other than the one whose region is searched."""
+        starts = self.regions.completions.starts_of(site)
+        own = (self.origin, *self.regions.completions.starts_of(self.origin))
         if self.origin.message.kind is mpi.Kind.COMPLETION or any(start in own for start in starts):
             return []
-        touches = self.regions.touches
+        mod_ref = self.regions.mod_ref
         brought = (
-            piece.touch
+            piece.reference
             for start in starts
-            for piece in self.regions.started.pieces_of(start)
-            if piece.received and piece.touch not in self._other_parts(start)
+            for piece in self.regions.completions.pieces_of(start)
+            if piece.received and piece.reference not in self._other_parts(start)
         )
-        return [everywhere(touch, touches) for touch in brought]
+        return [everywhere(reference, mod_ref) for reference in brought]
 
     def _concerns(self, mine: MemoryReference, theirs: MemoryReference) -> bool:
-        return (mine.writes or theirs.writes) and self.regions.touches.meet(mine, theirs)
+        return (mine.writes or theirs.writes) and self.regions.mod_ref.may_overlap(mine, theirs)
 
     def entering(self, site: CallSite, caller: Procedure, callee: Procedure) -> _Wanted | None:
-        touches = self.regions.touches
-        statement = touches.of(site.statement, caller)
-        if not any(self._concerns(mine, theirs) for theirs in statement for mine in self.touches):
+        mod_ref = self.regions.mod_ref
+        statement = mod_ref.of(site.statement, caller)
+        if not any(self._concerns(mine, theirs) for theirs in statement for mine in self.mod_ref):
             return None
-        inner = (t for mine in self.touches for t in touches.inside(mine, site.call, callee, caller))
-        return replace(self, touches=tuple(dict.fromkeys(inner)))
+        inner = (t for mine in self.mod_ref for t in mod_ref.inside(mine, site.call, callee, caller))
+        return replace(self, mod_ref=tuple(dict.fromkeys(inner)))
 
     def leaving(self, site: CallSite, callee: Procedure, caller: Procedure) -> _Wanted | None:
         outer = [
-            self.regions.touches.translated(t, site.call, callee, caller) for t in self.touches if not dies(t, callee)
+            self.regions.mod_ref.translated(t, site.call, callee, caller) for t in self.mod_ref if not dies(t, callee)
         ]
         kept = tuple(dict.fromkeys(t for t in outer if t is not None))
-        return replace(self, touches=kept) if kept else None
+        return replace(self, mod_ref=kept) if kept else None
 
     def outlives(self, procedure: Procedure) -> bool:
-        return any(not dies(t, procedure) for t in self.touches)
+        return any(not dies(t, procedure) for t in self.mod_ref)
 
 
 @dataclass(frozen=True)
@@ -422,7 +423,7 @@ class _Statements(_Wanted):
 
 @dataclass(frozen=True)
 class Stretch:
-    """What a path passes: ``loops`` and calls of procedures that work, whole ones only; the loops whose next turn it goes on to;
+    """What a path passes: ``loops`` and calls of procedures that compute, whole ones only; the loops whose back edge it takes;
     how often it enters or leaves a procedure."""
 
     loops: int
@@ -436,7 +437,7 @@ class Stretch:
 
 
 class Stretches:
-    """Measures paths. ``flow`` of the regions they were found by."""
+    """Measures the paths of regions."""
 
     def __init__(self, regions: Regions) -> None:
         self._regions = regions
@@ -485,7 +486,7 @@ class Stretches:
 
     def _works(self, key: str) -> bool:
         if key not in self._working:
-            self._working[key] = False  # for a call of itself
+            self._working[key] = False  # for recursion
             body = self._regions.program.procedures[key].body
             self._working[key] = any(isinstance(s, Loop | While) for s in body.walk()) or any(
                 self._works(callee) for callee in self._regions.graph.callees(key)
@@ -494,7 +495,7 @@ class Stretches:
 
 
 def _point(node: Node, procedure: Procedure, *, after: bool) -> int:
-    """Where in the text control is after (or before) a node."""
+    """The position in the text after (or before) a node."""
     statement = node.statement
     if statement is None:
         return procedure.body.span.start if node.number == ENTRY else procedure.body.span.end

@@ -1,4 +1,4 @@
-"""Whether a program copies handles of requests. Then a variable does not say what a completion completes."""
+"""Whether a program copies request handles. If so, a variable does not identify what a completion completes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.statements import Assign, Call, Statement
 from lapwing.overlap.ir.value_kinds import shape_of
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 
 MemoryOf = Callable[[Expression, Procedure], frozenset[Memory]]
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -34,8 +35,8 @@ _REQUESTS = (mpi.Role.REQUEST, mpi.Role.REQUESTS)
 
 
 def are_copied(program: Program, graph: CallGraph, aliases: Aliases, memory_of: MemoryOf) -> bool:
-    """Whether a request that a call of MPI makes may come to another variable: by an assignment, as an argument that is passed by
-    value, as a function's result, or in what cannot be read. ``memory_of``: all memory that an argument of MPI's may be."""
+    """Whether a request that an MPI call makes may reach another variable: by an assignment, as an argument passed by value, as
+    a function's result, or in text that cannot be read. ``memory_of``: all memory that an argument of MPI's may be."""
     return _Copies(program, graph, aliases, memory_of).found()
 
 
@@ -54,8 +55,8 @@ class _Copies:
     def found(self) -> bool:
         return bool(self.requests) and any(map(self._copies, self.program.procedures.values()))
 
-    def _is_fortran(self, procedure: Procedure) -> bool:
-        return self.program.sources[procedure.source].language == "fortran"
+    def _language(self, procedure: Procedure) -> Language:
+        return language_of_procedure(self.program, procedure)
 
     # ---- requests -------------------------------------------------------------------------------------------------------
 
@@ -71,21 +72,21 @@ class _Copies:
             yield from self.memory_of(argument, procedure)
 
     def _find_fields(self) -> Iterator[str]:
-        """Components that may be requests, or hold some: what MPI is given, and what others may be given the address of."""
+        """Components that may be or contain requests: those passed to MPI, and those whose address is passed on."""
         for key, sites in self.graph.sites.items():
             procedure = self.program.procedures[key]
             for site in sites:
                 if site.target is Target.MPI:
                     yield from (f for argument in _request_arguments(site.call) for f in _fields_of(argument))
-                elif site.target is Target.PROCEDURE or self._is_fortran(procedure):
-                    yield from self._fields_given(site.call, self._parameters(site.callee))
+                elif site.target is Target.PROCEDURE or self._language(procedure).by_reference:
+                    yield from self._fields_passed(site.call, self._parameters(site.callee))
             for statement in procedure.body.walk():
                 if not isinstance(statement, Call):
                     addresses = (e for e in statement.every_expression() if isinstance(e, AddressOf))
                     yield from (field for address in addresses for field in _fields_of(address))
 
     @staticmethod
-    def _fields_given(call: Call | Invocation, parameters: Sequence[Symbol]) -> Iterator[str]:
+    def _fields_passed(call: Call | Invocation, parameters: Sequence[Symbol]) -> Iterator[str]:
         for number, argument in enumerate(_all_arguments(call)):
             if number >= len(parameters) or _may_hold_request(parameters[number].type):
                 yield from _fields_of(argument)
@@ -108,7 +109,7 @@ class _Copies:
         )
 
     def _is_request(self, place: Expression, procedure: Procedure) -> bool:
-        """Whether what the place holds may be a request that was made, or a variable with one in it."""
+        """Whether the place may hold a request, or a variable that contains one."""
         inner = place
         while isinstance(inner, Element):
             inner = inner.base
@@ -123,7 +124,7 @@ class _Copies:
         return self._are_requests[memory]
 
     def _read_in(self, statement: Statement, procedure: Procedure) -> Iterator[Expression]:
-        """The places whose values a statement reads, but to hand them to MPI as requests or to compare them."""
+        """The places whose values a statement reads, except to pass them to MPI as requests or to compare them."""
         if isinstance(statement, Assign):
             yield from self._read_to_find(statement.target, procedure)
             yield from self._read(statement.value, procedure)
@@ -135,7 +136,7 @@ class _Copies:
 
     def _read(self, expression: Expression, procedure: Procedure) -> Iterator[Expression]:
         match expression:
-            case Name(symbol=symbol) if symbol.dimensions is not None and not self._is_fortran(procedure):
+            case Name(symbol=symbol) if symbol.dimensions is not None and self._language(procedure).has_addresses:
                 return  # an array's address
             case Name() | Element() | Member() | Deref():
                 yield expression
@@ -155,7 +156,7 @@ class _Copies:
                     yield from self._read(part, procedure)
 
     def _read_to_find(self, place: Expression, procedure: Procedure) -> Iterator[Expression]:
-        """What is read to find a place; a pointer that leads to it is no request."""
+        """The reads needed to compute a place's address; a pointer on the way is no request."""
         match without_casts(place):
             case Element(base=base, indices=indices):
                 for index in indices:
@@ -170,23 +171,23 @@ class _Copies:
 
     def _read_by_call(self, call: Call | Invocation, procedure: Procedure) -> Iterator[Expression]:
         target, callee, _ = self.graph.resolve(call.name, procedure)
-        fortran = self._is_fortran(procedure)
+        language = self._language(procedure)
         requests = {id(argument) for argument in (_request_arguments(call) if target is Target.MPI else ())}
-        library = summaries.lookup(call.name or "", "fortran" if fortran else "c") if target is Target.KNOWN else None
+        library = language.library(call.name or "") if target is Target.LIBRARY else None
         parameters = self._parameters(callee)
-        looked_at = () if library is None or fortran else library.arguments_read(call.arguments)
+        looked_at = () if library is None or not language.has_addresses else library.arguments_read(call.arguments)
         for number, argument in enumerate(_all_arguments(call)):
             by_reference = number < len(parameters) and _is_by_reference(parameters[number])
             if id(argument) in requests or by_reference or (library is not None and library.inquiry):
                 yield from self._read_to_find(argument, procedure)
             else:
                 yield from self._read(argument, procedure)
-            if not fortran and (target is Target.UNKNOWN or number in looked_at):
+            if language.has_addresses and (target is Target.UNKNOWN or number in looked_at):
                 yield from _pointee(argument)
 
 
 def _pointee(argument: Expression) -> Iterator[Expression]:
-    """C: what a function that is handed an address looks at."""
+    """C: what a function that is passed an address reads."""
     match without_casts(argument):
         case AddressOf(object=inner):
             yield inner
@@ -196,19 +197,19 @@ def _pointee(argument: Expression) -> Iterator[Expression]:
 
 
 def _is_by_reference(parameter: Symbol) -> bool:
-    """Whether it stands for the caller's variable, or is its address. (MPI_Request itself may be a pointer's type.)"""
+    """Whether it denotes the caller's variable, or is its address. (MPI_Request itself may be a pointer's type.)"""
     return not parameter.by_value or parameter.dimensions is not None or "*" in parameter.type.text
 
 
 def _type_of(place: Expression) -> Type | None:
-    """The type of a variable, or of what it leads to; None where that is not known."""
+    """The type of a variable, or of what it points to; None where unknown."""
     while isinstance(place, Element | Deref):
         place = place.base if isinstance(place, Element) else without_casts(place.pointer)
     return place.symbol.type if isinstance(place, Name) else None
 
 
 def _may_hold_request(type_: Type) -> bool:
-    """Whether a variable of this type, or what it points to, may be a request or have one in it."""
+    """Whether a variable of this type, or what it points to, may be or contain a request."""
     while type_.target is not None:
         type_ = type_.target
     return type_.base not in ("real", "complex", "logical", "character")
@@ -225,7 +226,7 @@ def _fields_of(place: Expression) -> Iterator[str]:
 
 
 def _request_arguments(call: Call | Invocation) -> list[Expression]:
-    """What a call of MPI is given for requests, or where to put them."""
+    """The request arguments of an MPI call."""
     message = mpi.lookup(call.name or "")
     if message is None or message.name == "MPI_Request_c2f":
         return []

@@ -1,4 +1,4 @@
-"""Receives from anyone, or of any tag: whether a program has such, and which of its receives may be one."""
+"""Wildcard receives (any source or any tag): whether a program has any, and which of its receives may be one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from lapwing.overlap.dataflow.call_graph import CallGraph, Target
 from lapwing.overlap.ir.expressions import Constant, Expression, Invocation, Name, Number, Operation, without_casts
 from lapwing.overlap.ir.program import Program
 from lapwing.overlap.ir.statements import Call
-from lapwing.overlap.languages.c.text import named_words
-from lapwing.overlap.source.spelling import joined, spellings
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of, language_outside
+from lapwing.overlap.languages.spelling import spellings
 
 
 class Wildcards:
-    """Of a program as it was read.
+    """The wildcards of a program as it was read.
 
-    A wildcard may have another name: a variable's, a constant's, a member's, an argument's. But then the sources, or headers they
-    include, name it somewhere; or it is a number below zero, or from a module that is missing.
+    A wildcard may come under another name: a variable's, a constant's, a member's or an argument's. But then the sources, or
+    headers they include, name it somewhere; or it is a negative number, or from a missing module.
     """
 
     def __init__(self, program: Program, graph: CallGraph) -> None:
@@ -34,13 +35,13 @@ class Wildcards:
         return bool(self._named) or from_statuses or any(map(_is_doubtful, self._arguments()))
 
     def of(self, call: Call) -> str | None:
-        """The wildcard that the receive names, or by what it may be one; None if it is certainly none."""
+        """The wildcard that the receive names, or what may hide one; None if it certainly has none."""
         for argument in map(without_casts, _source_and_tag(call)):
             if _is_wildcard(argument):
                 return argument.name
             if _is_doubtful(argument):
                 return "what is not known to be a rank or a tag"
-            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_reckoned(argument):
+            if self._has_other_names and not isinstance(argument, Number | Constant) and not _is_computed(argument):
                 return "what may be another name of a wildcard"
         return None
 
@@ -54,8 +55,12 @@ class Wildcards:
     @cached_property
     def _named(self) -> int:
         """How often the program's text names a wildcard."""
-        in_sources = sum(max(_times_named(text, s.language) for text in joined(s)) for s in self._program.sources)
-        return in_sources + sum(_times_named(text, "c") for text in self._program.included)
+        found = 0
+        for source in self._program.sources:
+            language = language_of(source)
+            found += max(_times_named(text, language) for text in language.joined(source))
+        headers = language_outside(self._program)
+        return found + sum(_times_named(text, headers) for text in self._program.included)
 
     def _arguments(self) -> Iterable[Expression]:
         sites = (site for found in self._graph.sites.values() for site in found if site.target is Target.MPI)
@@ -85,27 +90,16 @@ def _is_doubtful(argument: Expression) -> bool:
     return False
 
 
-def _is_reckoned(argument: Expression) -> bool:
-    """Whether it is the result of arithmetic, which nobody does with a wildcard."""
+def _is_computed(argument: Expression) -> bool:
+    """Whether it is the result of arithmetic, which no program does with a wildcard."""
     return isinstance(argument, Operation) and argument.operator in _ARITHMETIC
 
 
-def _times_named(text: bytes, language: str) -> int:
-    if not _WILDCARD.search(text):
-        return 0
-    if language == "c":
-        return sum(count for word, count in named_words(text).items() if word.startswith(_COMMON))
-    lines = [_COMMENT.sub(rb"\1", line) for line in text.splitlines()]
-    # What a USE statement lists keeps its name there, if it is not given another.
-    return sum(len((_RENAMED if _USE.match(line) else _WILDCARD).findall(line)) for line in lines)
+def _times_named(text: bytes, language: Language) -> int:
+    return language.names_of_wildcards(text) if _WILDCARD.search(text) else 0
 
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-_COMMON = "MPI_ANY"  # what macros may put the rest to
 _WILDCARD = re.compile(rb"MPI_ANY", re.IGNORECASE)
-_RENAMED = re.compile(rb"=>[ \t]*MPI_ANY", re.IGNORECASE)
-# The status of a request that stands for nothing has wildcards in it.
+# The status of an inactive request contains wildcards.
 _STATUS = re.compile(rb"\bMPI_(?:SOURCE|TAG)\b", re.IGNORECASE)
-_USE = re.compile(rb"[ \t]*use\b", re.IGNORECASE)
-# Fortran's, where no quote stands before it; of OpenMP's lines, compilers read what follows.
-_COMMENT = re.compile(rb"^([^'\"!]*)!(?!\$).*")

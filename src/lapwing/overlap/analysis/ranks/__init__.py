@@ -1,1 +1,1 @@
-"""What differs between ranks, and what all of them do alike."""
+"""Rank divergence and uniformity: what differs between ranks, and what is the same on all of them."""

@@ -1,4 +1,4 @@
-"""Which communicator a communicator argument is, as far as the source says, and whose groups lie in whose."""
+"""Which communicator an argument denotes, as far as the source shows, and which groups contain which."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap import mpi
 from lapwing.overlap.analysis.manager import Analysis
-from lapwing.overlap.dataflow.call_graph import is_static, language_of
+from lapwing.overlap.dataflow.call_graph import is_static
 from lapwing.overlap.ir.expressions import (
     AddressOf,
     Assignment,
@@ -23,6 +23,7 @@ from lapwing.overlap.ir.expressions import (
 from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import message_of
 from lapwing.overlap.ir.statements import Assign, Call, Declare, Opaque, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 
 WORLD, SELF = "MPI_COMM_WORLD", "MPI_COMM_SELF"
 _MOST_CALLERS = 8
@@ -30,9 +31,9 @@ _MOST_CALLERS = 8
 
 @dataclass(frozen=True)
 class Communicator:
-    """``name``: a constant's, or the key of the only variable that it was made into.
+    """``name``: a constant's, or the key of the only variable it was created in.
 
-    ``group``: the same for communicators of the same ranks; ``parents``: names of groups that hold this one.
+    ``group``: equal for communicators of the same ranks; ``parents``: names of groups that contain this one.
     """
 
     name: str
@@ -44,7 +45,7 @@ _CONSTANTS = {WORLD: Communicator(WORLD, WORLD), SELF: Communicator(SELF, SELF, 
 
 
 def same_values(sent: Communicator | None, among: str, parents: tuple[str, ...]) -> bool:
-    """Whether all ranks of every group ``among``, which lies in ``parents``, share what all ranks of ``sent`` do."""
+    """Whether what all ranks of ``sent`` share is also shared by all ranks of each group ``among``, which ``parents`` contain."""
     return sent is not None and (sent.group == among or sent.group in parents or sent.group == WORLD)
 
 
@@ -62,7 +63,7 @@ class Communicators:
                 self._read(statement, procedure)
 
     def of(self, argument: Expression | None, procedure: Procedure, depth: int = 0) -> Communicator | None:
-        """The communicator an argument is; None if it may be several, or is not known."""
+        """The communicator that an argument denotes; None if it may be one of several, or is unknown."""
         argument = without_casts(argument)
         if isinstance(argument, Constant):
             return _CONSTANTS.get(argument.name)
@@ -76,7 +77,7 @@ class Communicators:
                 else None
             )
         if symbol.key not in self._found:
-            self._found[symbol.key] = None  # for one that is made from itself
+            self._found[symbol.key] = None  # for one created from itself
             self._found[symbol.key] = self._variable(symbol, procedure, depth)
         return self._found[symbol.key]
 
@@ -117,7 +118,7 @@ class Communicators:
         return found.pop() if len(found) == 1 else None
 
     def _made(self, symbol: Symbol, call: Call, procedure: Procedure, depth: int) -> Communicator | None:
-        """A communicator that one call makes, and nothing else."""
+        """A communicator that exactly one call creates."""
         message = message_of(call)
         assert message is not None
         if message.name in _BETWEEN_PROGRAMS:
@@ -157,7 +158,7 @@ class Communicators:
 
     @staticmethod
     def _made_by(statement: Statement) -> Expression | None:
-        """The argument that a call makes a communicator into."""
+        """The argument in which a call creates a communicator."""
         message = message_of(statement)
         if message is None or not isinstance(statement, Call):
             return None
@@ -165,10 +166,10 @@ class Communicators:
         return None if place is None or place >= len(statement.arguments) else statement.arguments[place]
 
     def _hand_on(self, call: Call | Invocation | None, handed: Expression, procedure: Procedure) -> None:
-        """Someone else is given a variable itself, or its value."""
+        """A variable itself, or its value, is passed on."""
         name = handed.object if isinstance(handed, AddressOf) else handed
         assert isinstance(name, Name)
-        fortran = language_of(self._program, procedure) == "fortran"
+        by_reference = language_of_procedure(self._program, procedure).by_reference
         callee = None if call is None else self._program.resolve(call.name, procedure)
         if callee is not None and call is not None:
             summary = self._analysis.summary(callee)
@@ -179,12 +180,12 @@ class Communicators:
                 safe = dummy is not None and dummy.key not in written and summary.barrier is None
                 if argument is handed and not by_value and not safe:
                     self._lost.add(name.symbol.key)
-        elif (isinstance(handed, AddressOf) or (fortran and call is not None)) and not _harmless(call, handed):
+        elif (isinstance(handed, AddressOf) or (by_reference and call is not None)) and not _harmless(call, handed):
             self._lost.add(name.symbol.key)
 
 
 def _handed_on(statement: Statement) -> Iterator[tuple[Call | Invocation | None, Expression]]:
-    """Variables, and variables' addresses, that stand in a statement; with the call whose argument they are."""
+    """The variables, and addresses of variables, that occur in a statement, with the call whose argument they are."""
     tops: list[tuple[Call | Invocation | None, Expression]] = [(None, e) for e in statement.expressions()]
     if isinstance(statement, Call):
         tops = [(statement, e) for e in statement.arguments] + [(None, v) for _, v in statement.keywords]
@@ -201,7 +202,7 @@ def _handed_on(statement: Statement) -> Iterator[tuple[Call | Invocation | None,
 
 
 def _harmless(call: Call | Invocation | None, handed: Expression) -> bool:
-    """Whether a call that is not of the program's own leaves the variable alone."""
+    """Whether a call of a procedure outside the program leaves the variable unchanged."""
     message = (
         mpi.lookup(call.name) if call is not None and call.name is not None and mpi.is_mpi_name(call.name) else None
     )

@@ -1,11 +1,12 @@
-"""What differs between ranks: variables' values, and which statements are run.
+"""Rank divergence: which variables' values, and which executed statements, differ between ranks.
 
-A walk through the program keeps the variables that may be worth different things on different ranks. They get that from what
-MPI brings (a rank, a received message), from files and clocks, from variables that differ, and from being assigned where only
-some ranks come. Broadcasts, and reductions and gathers for all, make them the same again on all ranks of their communicator.
+A forward analysis of the program; its state is the set of variables that may have different values on different ranks
+(divergent ones). Sources of divergence are results of MPI (a rank, a received message), files and clocks, other divergent
+variables, and assignments under divergent control. Broadcasts, all-reductions and all-gathers make variables uniform again on
+all ranks of their communicator.
 
-Procedures are walked with the union of what all their callers pass, again and again until nothing changes; so are loops.
-What holds among all ranks is found first. Among those of a group only that is walked where it may be otherwise.
+Procedures are analysed with the join of their callers' states, and like loops iterated to a fixed point. The whole world of
+ranks is analysed first; for the ranks of a group, only procedures where the answer may differ are analysed again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lapwing.overlap import mpi
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.memory.aliases import Aliases
 from lapwing.overlap.analysis.ranks.communicators import WORLD, Communicators, same_values
-from lapwing.overlap.dataflow.call_graph import Target, is_external, language_of
+from lapwing.overlap.dataflow.call_graph import Target, is_external
 from lapwing.overlap.ir.accesses import ANYTHING, UNKNOWN, Memory
 from lapwing.overlap.ir.expressions import (
     AddressOf,
@@ -58,13 +59,15 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
-from lapwing.overlap.libraries import summaries
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of, language_of_procedure
+from lapwing.overlap.libraries.summaries import LibrarySummary
 from lapwing.overlap.source.spans import Span
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """Why ranks may differ: ``what`` they differ in, and the statement ``where`` they do."""
+    """Why ranks may diverge: ``what`` they differ in, and the statement ``where`` they do."""
 
     what: str
     where: Span | None
@@ -72,7 +75,8 @@ class Divergence:
 
 @dataclass(frozen=True)
 class CollectiveSite:
-    """A call of MPI, or (``name`` is None) code that may hold one. ``divergence``: why not all ranks come to it alike."""
+    """A collective's call, or (``name`` is None) code that may contain one. ``divergence``: why not all ranks reach it
+    uniformly."""
 
     name: str | None
     procedure: str
@@ -81,41 +85,42 @@ class CollectiveSite:
     communicator: Expression | None = None
 
 
-MetKey = tuple[str, int, int, int, str | None]
-"""Of what was met: the procedure it is in, where, and its name."""
+SiteKey = tuple[str, int, int, int, str | None]
+"""Identifies a collective site: its procedure, its place and its name."""
 
 State = set[str]
-"""Keys of the memory whose contents may differ."""
+"""Keys of the memory whose contents may be divergent."""
 
 
-# By the id of an expression: keys and names of the memory it is made of; None if it does more than read it.
+# By the id of an expression: keys and names of the memory it reads; None if it has other effects.
 _Reads = dict[int, tuple[Expression, tuple[tuple[str, str], ...] | None]]
 
 
 @dataclass
 class _Frame:
-    """One run through a procedure. ``loops``: those around, innermost last. ``left``: why some ranks may have left already."""
+    """One pass over a procedure. ``loops``: the enclosing ones, innermost last. ``left``: why some ranks may have left
+    already."""
 
     procedure: Procedure
-    fortran: bool
-    labels: dict[str, int]  # labels that jumps go forward to, by where they stand
+    language: Language
+    labels: dict[str, int]  # targets of forward jumps, by their position
     reads: _Reads
     loops: list[Statement] = field(default_factory=list)
     jumps: dict[str, tuple[State, Divergence | None]] = field(default_factory=dict)
     returned: State = field(default_factory=set)
     left: Divergence | None = None
-    loose: bool = False  # jumps go anywhere: nothing becomes the same again
+    loose: bool = False  # other jumps: nothing becomes uniform again
 
 
 @dataclass
 class Memories:
-    """What of a program is the same whichever ranks are asked about: the memory that expressions are made of. It is found out
-    as walks come to it; ids are of expressions that are kept."""
+    """Facts of a program that do not depend on the set of ranks: the memory that expressions read. Computed on demand; ids are
+    of expressions that are kept."""
 
     at: dict[tuple[int, str], tuple[Expression, frozenset[str]]] = field(default_factory=dict)
     reads: dict[str, _Reads] = field(default_factory=dict)  # by procedure
     known: set[str] = field(default_factory=set)
-    escaped: set[str] = field(default_factory=set)  # of the known
+    escaped: set[str] = field(default_factory=set)  # of the known memory
     groups: dict[str, set[str]] = field(
         default_factory=dict
     )  # of communicators, by the procedure that calls MPI with them
@@ -134,14 +139,14 @@ class Memories:
                 self.escaped.add(memory.key)
 
     def jumps_of(self, procedure: Procedure) -> tuple[dict[str, int], bool]:
-        """Labels that jumps go forward to, by where they stand; and whether there are other jumps."""
+        """The targets of forward jumps, by their position; and whether there are other jumps."""
         if procedure.key not in self.jumps:
             labels = _forward_labels(procedure)
             self.jumps[procedure.key] = labels, _has_other_jumps(procedure, labels)
         return self.jumps[procedure.key]
 
     def own_of(self, procedure: Procedure) -> tuple[frozenset[str], frozenset[str]]:
-        """Keys of a procedure's dummy arguments, and of its variables that nobody else comes to."""
+        """Keys of a procedure's dummy arguments, and of its variables that no other code can access."""
         if procedure.key not in self.own:
             self.own[procedure.key] = (
                 frozenset(p.key for p in procedure.parameters),
@@ -151,8 +156,8 @@ class Memories:
 
 
 class RankDivergence:
-    """For values and statements to be the same on all ranks of each group ``among`` (see communicators.py). ``world``: the
-    answers for the one group of all ranks, if it is another."""
+    """The solution for the ranks of each group ``among`` (see communicators.py). ``world``: the solution for all ranks, if that
+    is another."""
 
     def __init__(
         self,
@@ -168,15 +173,15 @@ class RankDivergence:
         self._communicators = communicators
         self._among, self._parents = among, parents
         self._world = world
-        self._taken_over: set[str] = set()  # procedures for which, with those they call, the answers are the world's
-        self._adopted: set[str] = set()  # these and those
+        self._taken_over: set[str] = set()  # procedures whose results, with their callees', are taken from the world's
+        self._adopted: set[str] = set()  # these and their callees
         self._entries: dict[str, State] = {}
         self._exits: dict[str, State] = {}
         self._written: dict[str, set[str]] = {}
         self._controls: dict[str, Divergence | None] = {}
         self._heads: dict[int, State] = {}
-        self._broken: dict[int, Divergence] = {}  # loops that not all ranks leave at the same time
-        self._left: dict[str, Divergence] = {}  # procedures, the same
+        self._broken: dict[int, Divergence] = {}  # loops with divergent exits
+        self._left: dict[str, Divergence] = {}  # procedures with divergent exits
         self._memories = memories
         self._memory, self._known, self._named = memories.at, memories.known, memories.named
         self._overlays = _overlays(program)
@@ -185,7 +190,7 @@ class RankDivergence:
         self._waiting: set[str] = set()
         self._running: set[str] = set()
         self._callers: dict[str, set[str]] = {}
-        self.met: dict[MetKey, CollectiveSite] = {}
+        self.collectives: dict[SiteKey, CollectiveSite] = {}
         self.reasons: dict[tuple[str, int, int, int], Divergence | None] = {}
         self._state: State = set()
         self._control: Divergence | None = None
@@ -197,18 +202,18 @@ class RankDivergence:
     # ---- answers ------------------------------------------------------------------------------------------------------
 
     def statement(self, statement: Statement, procedure: Procedure) -> Divergence | None:
-        """Why not all ranks may run the statement alike; None if they do."""
+        """Why ranks may diverge at the statement; None if all run it uniformly."""
         if self._world is not None and procedure.key in self._adopted:
             return self._world.statement(statement, procedure)
         return self.reasons.get(_place(statement, procedure), Divergence("it is never called", statement.span))
 
-    def call(self, key: MetKey) -> Divergence | None:
-        """Why not all ranks come alike to a call that was met."""
+    def call(self, key: SiteKey) -> Divergence | None:
+        """Why not all ranks reach a collective site uniformly."""
         found = self._world if self._world is not None and key[0] in self._adopted else self
-        return found.met[key].divergence
+        return found.collectives[key].divergence
 
     def value(self, expression: Expression, at: Statement, procedure: Procedure) -> Divergence | None:
-        """Why the expression may be worth different things on different ranks, before the statement ``at``."""
+        """Why the expression may be divergent before the statement ``at``."""
         if self._world is not None and procedure.key in self._adopted:
             return self._world.value(expression, at, procedure)
         found: list[Divergence | None] = []
@@ -238,12 +243,12 @@ class RankDivergence:
         while self._waiting:
             order = [key for key in reversed(self._graph.bottom_up) if key in self._waiting]
             for key in order:
-                if key in self._waiting:  # still: those it is called by come first
+                if key in self._waiting:  # not analysed yet: its callers come first
                     self._waiting.discard(key)
                     self._run(self._program.procedures[key])
 
     def _begin(self, key: str) -> None:
-        """What holds where a procedure is called from nowhere in the sources."""
+        """The entry state of a procedure that is called from nowhere in the sources."""
         self._entries[key] = {UNKNOWN.key, ANYTHING.key}
         self._controls[key] = self._start[key]
         self._waiting.add(key)
@@ -265,7 +270,7 @@ class RankDivergence:
         return roots
 
     def _called_from_elsewhere(self, procedure: Procedure, whole: bool, mentioned: bool) -> Divergence:
-        """That nobody knows who calls it, with the code that makes it so."""
+        """A divergence that says its callers are unknown, with the code responsible."""
         if not whole:
             return Divergence(f"no main program is given, so who calls {procedure.name} is not known", procedure.span)
         if procedure.key in self._graph.address_taken or mentioned:
@@ -274,7 +279,7 @@ class RankDivergence:
         return Divergence(f"{what} may call {procedure.name}", where or procedure.span)
 
     def _stranger(self) -> tuple[str, Span | None]:
-        """The first code that is not known: a procedure that is in no source, or what could not be read."""
+        """The first unknown code: a procedure without source, or text that could not be read."""
         for site in self._graph.unknown_calls():
             if not site.pointer:
                 return f"{site.name or 'a function'}, whose source is not given,", site.statement.span
@@ -286,7 +291,7 @@ class RankDivergence:
         return "code that is not known", None
 
     def _run(self, procedure: Procedure) -> None:
-        """Walks a procedure until nothing changes."""
+        """Analyses a procedure to a fixed point."""
         outer = self._changed
         self._running.add(procedure.key)
         before = (len(self._exits.get(procedure.key, ())), len(self._written.get(procedure.key, ())))
@@ -304,12 +309,12 @@ class RankDivergence:
         self._changed = outer
 
     def _walk(self, procedure: Procedure) -> State:
-        """Once through a procedure; the state at its end."""
+        """One pass over a procedure; returns the state at its end."""
         key = procedure.key
         kept = self._state, self._control, getattr(self, "_frame", None)
         labels, loose = self._memories.jumps_of(procedure)
         reads = self._memories.reads.setdefault(key, {})
-        frame = _Frame(procedure, language_of(self._program, procedure) == "fortran", labels, reads, loose=loose)
+        frame = _Frame(procedure, language_of_procedure(self._program, procedure), labels, reads, loose=loose)
         self._frame = frame
         entry = self._heads.setdefault(id(procedure), set()) if frame.loose else set()
         self._state = entry | self._entries[key]
@@ -411,18 +416,18 @@ class RankDivergence:
         what = next((w for w in [self._value(e) for e in (loop.lower, loop.upper, loop.step)] if w), None)
         start = self._value(loop.lower) or self._value(loop.step)
         self._write(Name(loop.variable), start)
-        self._turns(loop, loop.body, lambda: self._value(loop.upper) or what, loop.variable, start)
+        self._iterations(loop, loop.body, lambda: self._value(loop.upper) or what, loop.variable, start)
 
     def _while(self, loop: While) -> None:
         def test() -> str | None:
             return next((w for w in [self._value(part) for part in loop.parts] if w is not None), None)
 
-        self._turns(loop, loop.body, test, None, None)
+        self._iterations(loop, loop.body, test, None, None)
 
-    def _turns(
+    def _iterations(
         self, loop: Statement, body: Block, test: Callable[[], str | None], variable: Symbol | None, start: str | None
     ) -> None:
-        """The turns of a loop, from the union of the states before it and at the ends of its turns."""
+        """Iterates a loop's body to a fixed point of the state at its header."""
         head = self._heads.setdefault(id(loop), set())
         head |= self._state
         self._state = set(head)
@@ -489,7 +494,7 @@ class RankDivergence:
                 self._changed = True
 
     def _leave(self, why: Divergence) -> None:
-        """Some ranks leave the procedure, or go anywhere in it; the others go on."""
+        """Divergent control: some ranks leave the procedure, or jump anywhere in it, while others go on."""
         frame = self._frame
         if frame.procedure.key not in self._left:
             self._left[frame.procedure.key] = why
@@ -498,9 +503,9 @@ class RankDivergence:
         self._break(why, frame.loops)
 
     def _ends_here(self, label: str | None) -> bool:
-        """Whether ranks that leave the main program here, or go to the label, call no collective any more.
+        """Whether ranks that leave the main program here, or jump to the label, call no further collective.
 
-        What they do not do the others do alike: the ranks of a communicator that they are in must all come to its collectives.
+        Then control is uniform among the rest: all ranks of a communicator must reach its collectives.
         """
         procedure = self._frame.procedure
         if not _is_main(procedure):
@@ -530,21 +535,21 @@ class RankDivergence:
         return next((self._broken[id(loop)] for loop in self._frame.loops if id(loop) in self._broken), None)
 
     def _opaque(self, statement: Opaque) -> None:
-        """It may assign whatever it mentions, go anywhere, and call anything it mentions."""
+        """It may assign or call whatever it mentions, and jump anywhere."""
         procedure = self._frame.procedure
         why = self._control or Divergence(f"what this does is not known: {statement.reason}", statement.span)
         hidden = self._graph.hidden[procedure.key]
         self._mark({s.key for h in hidden for s in h.symbols} | self._escaped())
         if any(h.unknown or h.mpi or any(self._graph.reaches_mpi(k) for k in h.procedures) for h in hidden):
             self._mark({s.key for s in procedure.symbols.values()} | set(self._program.globals))
-            self._meet(None, statement.span, why, None)
+            self._record_collective(None, statement.span, why, None)
         if _JUMPS.search(self._program.sources[statement.span.source].text(statement.span)):
             self._leave(why)
 
     # ---- values -------------------------------------------------------------------------------------------------------
 
     def _value(self, expression: Expression) -> str | None:
-        """What of the expression differs between ranks, in words; None if nothing does. What it assigns is assigned."""
+        """What of the expression is divergent, in words; None if it is uniform. Applies the assignments in it."""
         entry = self._frame.reads.get(id(expression))
         if entry is None:
             entry = (expression, self._all_read(expression))
@@ -557,7 +562,7 @@ class RankDivergence:
         return None
 
     def _all_read(self, expression: Expression) -> tuple[tuple[str, str], ...] | None:
-        """Keys and names of the memory an expression is made of; None if it does more than read it."""
+        """Keys and names of the memory that an expression reads; None if it has other effects."""
         found: dict[str, str] = {}
         for part in expression.walk():
             match part:
@@ -565,17 +570,14 @@ class RankDivergence:
                     return None
                 case Invocation(name=name):
                     target = self._graph.resolve(name, self._frame.procedure)[0]
-                    library = (
-                        summaries.lookup(name, self._language())
-                        if name is not None and target is Target.KNOWN
-                        else None
-                    )
+                    language = self._frame.language
+                    library = language.library(name) if name is not None and target is Target.LIBRARY else None
                     if library is None or not library.pure or library.reads or library.writes:
                         return None
                 case Name(symbol=symbol):
                     if self._is_command_line(symbol):
                         return None
-                    address = symbol.dimensions is not None and not self._frame.fortran
+                    address = symbol.dimensions is not None and self._frame.language.has_addresses
                     if symbol.storage is not Storage.CONSTANT and not address:
                         found.update(dict.fromkeys(self._keys(part), symbol.name))
                 case Element() | Member() | Deref():
@@ -584,15 +586,12 @@ class RankDivergence:
                     found.update(dict.fromkeys(self._keys(part), name))
         return tuple(found.items())
 
-    def _language(self) -> str:
-        return language_of(self._program, self._frame.procedure)
-
     def _value_with_effects(self, expression: Expression) -> str | None:
         match expression:
             case Number() | Text() | Constant():
                 return None
             case Name(symbol=symbol):
-                address = symbol.dimensions is not None and not self._frame.fortran
+                address = symbol.dimensions is not None and self._frame.language.has_addresses
                 if symbol.storage is Storage.CONSTANT or address or self._is_command_line(symbol):
                     return None
                 return symbol.name if self._differs(expression) else None
@@ -633,7 +632,7 @@ class RankDivergence:
             self._value(part)
             self._write(part, "what is not understood")
         self._mark(self._escaped())
-        self._meet(
+        self._record_collective(
             None,
             expression.span or self._frame.procedure.span,
             self._control or Divergence(f"what this does is not known: {expression.text[:40]}", expression.span),
@@ -649,7 +648,7 @@ class RankDivergence:
 
     def _differs(self, place: Expression) -> bool:
         if any(isinstance(e, Name) and self._is_command_line(e.symbol) for e in place.walk()):
-            return False  # all ranks are started by one command
+            return False  # all ranks are started with one command line
         return not self._state.isdisjoint(self._keys(place))
 
     def _is_command_line(self, symbol: Symbol) -> bool:
@@ -657,10 +656,12 @@ class RankDivergence:
         return _is_main(procedure) and symbol.storage is Storage.ARGUMENT and procedure.kind != "program"
 
     def _keys(self, place: Expression, *, pointed: bool = False) -> frozenset[str]:
-        """Keys of the memory a place is, or a pointer's value points to."""
-        if isinstance(place, Name) and not pointed and not (place.symbol.pointer and self._frame.fortran):
+        """Keys of the memory of a place, or of what a pointer's value points to."""
+        if isinstance(place, Name) and not pointed and (self._frame.language.has_addresses or not place.symbol.pointer):
             reference = (
-                place.symbol.storage is Storage.ARGUMENT and not place.symbol.by_value and not self._frame.fortran
+                place.symbol.storage is Storage.ARGUMENT
+                and not place.symbol.by_value
+                and not self._frame.language.by_reference
             )
             if not reference:
                 if place.symbol.key not in self._known:
@@ -686,15 +687,15 @@ class RankDivergence:
         return what
 
     def _write(self, place: Expression, what: str | None, *, whole: bool | None = None, pointed: bool = False) -> None:
-        """The place, or what a pointer points to, is given a value; ``what`` of it differs.
+        """Assigns to the place, or to what a pointer points to; ``what``: what of the value is divergent.
 
-        ``whole``: the variable has nothing of its old value any more. None: so it is if the place is a variable and no array.
+        ``whole``: the variable is overwritten entirely. None: if the place is a scalar variable.
         """
         place = without_casts(place)
         if isinstance(place, AddressOf) and pointed:
             place, pointed = place.object, False
         if isinstance(place, Name) and place.symbol.dimensions is not None and not place.symbol.by_value:
-            pointed = False  # an array's name is a pointer to all of it
+            pointed = False  # an array's name points to all of it
         if not pointed:
             for index in _indices(place):
                 what = self._value(index) or what
@@ -716,7 +717,7 @@ class RankDivergence:
             all_of_it
             and symbol.overlay is None
             and not symbol.volatile
-            and not (self._frame.fortran and symbol.pointer)
+            and (self._frame.language.has_addresses or not symbol.pointer)
         ):
             self._state -= keys
 
@@ -731,13 +732,13 @@ class RankDivergence:
         self._written.setdefault(self._frame.procedure.key, set()).update(keys)
 
     def _escaped(self) -> set[str]:
-        """Memory that code which is in no source may write."""
+        """Memory that code without source may write."""
         return self._visible | self._memories.escaped
 
     # ---- calls --------------------------------------------------------------------------------------------------------
 
     def _call(self, call: Call | Invocation, name: str | None, arguments: Sequence[Expression]) -> str | None:
-        """What of the result differs."""
+        """What of the result is divergent."""
         target, callee, pointer = self._graph.resolve(name, self._frame.procedure)
         if target is Target.PROCEDURE and callee is not None:
             return self._procedure(self._program.procedures[callee], arguments)
@@ -745,26 +746,26 @@ class RankDivergence:
             message = mpi.lookup(name)
             if message is not None:
                 return self._message(message, call, arguments)
-        if target is Target.KNOWN and name is not None:
-            library = summaries.lookup(name, self._language())
+        if target is Target.LIBRARY and name is not None:
+            library = self._frame.language.library(name)
             if library is not None and not library.calls:
                 return self._library(library, arguments)
             if library is not None and self._calls_without_mpi(library, arguments):
                 return self._unknown(call, name, arguments, pointer, may_communicate=False)
         return self._unknown(call, name, arguments, pointer)
 
-    def _calls_without_mpi(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> bool:
-        """Whether the functions that the library's is given to call are the program's own, and run no call of MPI."""
+    def _calls_without_mpi(self, library: LibrarySummary, arguments: Sequence[Expression]) -> bool:
+        """Whether the callbacks passed to the library function are the program's own, and call no MPI."""
         given = [without_casts(arguments[number]) for number in library.calls if number < len(arguments)]
         functions = [argument.object if isinstance(argument, AddressOf) else argument for argument in given]
         named = [getattr(function, "name", None) for function in functions]
         found = [self._graph.resolve(name, self._frame.procedure)[1] for name in named]
         return len(found) == len(library.calls) and all(key in self._graph.without_mpi for key in found)
 
-    def _library(self, library: summaries.LibrarySummary, arguments: Sequence[Expression]) -> str | None:
+    def _library(self, library: LibrarySummary, arguments: Sequence[Expression]) -> str | None:
         found = [None if library.reads_nothing_of(a) else self._value(a) for a in arguments]
         reads = library.arguments_read(arguments)
-        if not self._frame.fortran:
+        if self._frame.language.has_addresses:
             found += [self._pointed(arguments[n]) for n in reads]
         what = next((w for w in found if w), None)
         if library.name in _SAME_EVERYWHERE or library.name in ("sprintf", "snprintf", "sscanf"):
@@ -772,11 +773,11 @@ class RankDivergence:
         elif library.io or library.state not in (None, "heap", "signgam"):
             what = f"what {library.name} gives"
         for number in library.arguments_written(arguments):
-            self._write(arguments[number], what, pointed=not self._frame.fortran)
+            self._write(arguments[number], what, pointed=self._frame.language.has_addresses)
         return what
 
     def _pointed(self, argument: Expression) -> str | None:
-        """C: what of the memory an argument points to differs."""
+        """C: what of the memory that an argument points to is divergent."""
         argument = without_casts(argument)
         if isinstance(argument, AddressOf):
             return self._value(argument.object)
@@ -800,7 +801,7 @@ class RankDivergence:
         what = f"what {name or 'a function'} gives"
         for argument in arguments:
             self._value(argument)
-            if self._frame.fortran:
+            if self._frame.language.by_reference:
                 self._write(argument, what)
             else:
                 self._mark(self._keys(argument, pointed=True) if _may_point(argument) else ())
@@ -808,13 +809,14 @@ class RankDivergence:
         span = call.span or self._frame.procedure.span
         if may_communicate and (self._control is not None or pointer):
             why = self._control or Divergence("which function is called is not known", span)
-            self._meet(None, span, why, None)
+            self._record_collective(None, span, why, None)
         return what
 
     def _procedure(self, callee: Procedure, arguments: Sequence[Expression]) -> str | None:
-        fortran = language_of(self._program, callee) == "fortran"
+        by_reference = language_of_procedure(self._program, callee).by_reference
         caller = self._frame.procedure
-        # Without what the callee cannot come to: states would hold the whole program's variables in every procedure.
+        # Without memory that the callee cannot access: otherwise every procedure's state would hold the whole program's
+        # variables.
         others = {key for key in self._state - self._alone if self._may_come_to(key, callee.key)}
         entry = (self._state & self._named_in(callee.key)) | others
         places: list[tuple[Symbol, Expression]] = []
@@ -828,7 +830,7 @@ class RankDivergence:
                 places.append((dummy, argument))
             if what is not None:
                 entry.add(dummy.key)
-                if not fortran and not dummy.by_value:
+                if not by_reference and not dummy.by_value:
                     continue
         for argument in arguments[len(callee.parameters) :]:
             self._value(argument)
@@ -836,20 +838,20 @@ class RankDivergence:
         if callee.key in self._waiting and callee.key not in self._running and not self._adopt(callee.key):
             self._waiting.discard(callee.key)
             self._run(callee)
-        exits = self._exits.get(callee.key, set())  # one that calls itself is walked again when it has an end
-        self._after(callee, exits, places, fortran)
+        exits = self._exits.get(callee.key, set())  # a recursive one is analysed again once its exit state is known
+        self._after(callee, exits, places, by_reference)
         result = {_result_key(callee)} if callee.result is None else {callee.result.key, _result_key(callee)}
         return f"what {callee.name} gives" if result & exits else None
 
     def _named_in(self, key: str) -> frozenset[str]:
-        """Keys of the variables that the procedure and those it calls can name."""
+        """Keys of the variables that the procedure and its callees can name."""
         if key not in self._named:
             procedures = (self._program.procedures[k] for k in self._reached(key))
             self._named[key] = frozenset(s.key for p in procedures for s in p.symbols.values())
         return self._named[key]
 
     def _may_come_to(self, key: str, callee: str) -> bool:
-        """Whether the callee, or what it calls, may come to the memory: to what lives as long as a call, only during that."""
+        """Whether the callee, or its callees, may access the memory: memory with a call's lifetime only during that call."""
         owner = self._owners.get(key)
         if owner is None:
             return True
@@ -860,7 +862,7 @@ class RankDivergence:
 
     @cached_property
     def _owners(self) -> dict[str, str]:
-        """Whose dummy argument, local variable or constant a key is."""
+        """The procedure whose dummy argument, local variable or constant a key is."""
         return {
             symbol.key: key
             for key, procedure in self._program.procedures.items()
@@ -869,7 +871,7 @@ class RankDivergence:
         }
 
     def _reached(self, key: str) -> frozenset[str]:
-        """The procedure and those it calls, directly or not."""
+        """The procedure and its direct and indirect callees."""
         known = self._memories.reached
         if key not in known:
             reached, waiting = {key}, [key]
@@ -881,11 +883,11 @@ class RankDivergence:
         return known[key]
 
     def _adopt(self, key: str) -> bool:
-        """Takes over what holds among all ranks for a procedure and those it calls, if it is the same here; whether it is.
+        """Takes over the world's results for a procedure and its callees, if they hold here; returns whether they do.
 
-        It is where they call MPI with no communicator that counts for this group alone, nobody else calls what the procedure
-        calls, and it is entered as it is among all ranks: what happens in them depends on nothing else, for where the walk starts
-        is the same.
+        They do where these call MPI with no communicator that matters to this group alone, nothing else calls the procedure's
+        callees, and its entry state is the world's: the result depends on nothing else, since the analysis starts at the same
+        procedures.
         """
         world = self._world
         if world is None:
@@ -910,7 +912,7 @@ class RankDivergence:
         return True
 
     def _give_back(self, key: str) -> None:
-        """What was taken over is no longer the same: it is walked from the beginning."""
+        """The world's results no longer hold: the procedure is analysed from the beginning."""
         if key in self._taken_over:
             self._taken_over.remove(key)
             inside = self._reached(key)
@@ -921,12 +923,12 @@ class RankDivergence:
                     self._begin(inner)
 
     def _counts_here(self, key: str) -> bool:
-        """Whether the procedure itself calls MPI with a communicator whose ranks share more here than among all ranks."""
+        """Whether the procedure itself calls MPI with a communicator whose ranks share more here than in the world."""
         groups = self._memories.groups.get(key, set())
         return any(group != WORLD and (group == self._among or group in self._parents) for group in groups)
 
     def _only_called_by(self, inside: frozenset[str], key: str) -> bool:
-        """Whether no procedure that is walked, but those inside, calls any of them except ``key``, which none of them calls."""
+        """Whether of the analysed procedures only those inside call any of them except ``key``, which none of them calls."""
         return not self._graph.recursive(key) and all(
             inner == key or self._graph.callers(inner) & self._walked <= inside for inner in inside
         )
@@ -947,9 +949,9 @@ class RankDivergence:
             self._waiting.add(callee.key)
 
     def _after(
-        self, callee: Procedure, exits: State, places: Sequence[tuple[Symbol, Expression]], fortran: bool
+        self, callee: Procedure, exits: State, places: Sequence[tuple[Symbol, Expression]], by_reference: bool
     ) -> None:
-        """What the callee wrote is as it left it."""
+        """The state after a call: what the callee wrote is as at its exit."""
         dummies, own = self._memories.own_of(callee)
         written = self._written.get(callee.key, set())
         lasting = written - dummies
@@ -966,7 +968,7 @@ class RankDivergence:
             self._mark(differing)
         for dummy, argument in places:
             if dummy.key in written:
-                whole = None if dummy.dimensions is None and fortran else False
+                whole = None if dummy.dimensions is None and by_reference else False
                 self._write(argument, dummy.name if dummy.key in exits else None, whole=whole)
 
     def _shared(self, keys: Iterable[str]) -> set[str]:
@@ -975,12 +977,12 @@ class RankDivergence:
     # ---- MPI ----------------------------------------------------------------------------------------------------------
 
     def _message(self, message: mpi.MpiCall, call: Call | Invocation, arguments: Sequence[Expression]) -> str | None:
-        fortran = self._frame.fortran
-        parameters = mpi.fortran_parameters(message) if fortran else message.parameters
+        by_reference = self._frame.language.by_reference
+        parameters = self._frame.language.parameters(message)
         inputs = [
             self._value(argument)
             for argument, parameter in zip(arguments, parameters, strict=False)
-            if not (fortran and parameter.writes)
+            if not (by_reference and parameter.writes)
         ]
         place = mpi.index_of(message, mpi.Role.COMM)
         communicator = arguments[place] if place is not None and place < len(arguments) else None
@@ -992,19 +994,19 @@ class RankDivergence:
             why = self._control
             if why is None and communicator is not None:
                 why = self._communicator_differs(communicator, span)
-            self._meet(message.name, span, why, communicator)
+            self._record_collective(message.name, span, why, communicator)
         if message.name in _OTHER_PROGRAMS:
             span = call.span or self._frame.procedure.span
-            self._meet(None, span, Divergence(f"other programs may take part: {message.name}", span), None)
+            self._record_collective(None, span, Divergence(f"other programs may take part: {message.name}", span), None)
         shared = communicator is None or same_values(sent, self._among, self._parents)
         same = shared and (message.name in _FOR_ALL or (message.name in _SAME_EVERYWHERE and not any(inputs)))
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=False)):
-            if not parameter.writes or (isinstance(argument, Constant) and not fortran):
+            if not parameter.writes or (isinstance(argument, Constant) and not by_reference):
                 continue
             constant = parameter.role in _ALWAYS_THE_SAME
             what = None if same or constant else f"what {message.name} gives"
             whole = self._fills(message, number, arguments) if parameter.role in _BUFFER_ROLES else None
-            self._write(argument, what, whole=whole, pointed=not fortran)
+            self._write(argument, what, whole=whole, pointed=not by_reference)
         if any(parameter.writes for parameter in parameters) and message.name == "MPI_Wtime":
             return "the clock"
         return None if message.ierror else f"what {message.name} gives"
@@ -1020,7 +1022,7 @@ class RankDivergence:
         )
 
     def _fills(self, message: mpi.MpiCall, number: int, arguments: Sequence[Expression]) -> bool:
-        """Whether a call writes all of the variable that is its buffer."""
+        """Whether a call overwrites the variable that is its buffer entirely."""
         buffer = next((b for b in message.buffers if b.argument == number), None)
         place = arguments[number]
         while isinstance(place, Cast | AddressOf):
@@ -1038,9 +1040,13 @@ class RankDivergence:
             return elements == 1 and count.value >= 1 and base.symbol.type.base in _SIMPLE
         return int(count.value) * size >= bytes_ * elements
 
-    def _meet(self, name: str | None, span: Span, why: Divergence | None, communicator: Expression | None) -> None:
+    def _record_collective(
+        self, name: str | None, span: Span, why: Divergence | None, communicator: Expression | None
+    ) -> None:
         key = self._frame.procedure.key
-        self.met[(key, span.source, span.start, span.end, name)] = CollectiveSite(name, key, span, why, communicator)
+        self.collectives[(key, span.source, span.start, span.end, name)] = CollectiveSite(
+            name, key, span, why, communicator
+        )
 
 
 def _place(statement: Statement, procedure: Procedure) -> tuple[str, int, int, int]:
@@ -1059,7 +1065,7 @@ def _result_key(procedure: Procedure) -> str:
 
 
 def _indices(place: Expression) -> tuple[Expression, ...]:
-    """What is reckoned to find a place."""
+    """The subscripts evaluated to locate a place."""
     match place:
         case Element(base=base, indices=indices):
             return (*_indices(base), *indices)
@@ -1069,7 +1075,7 @@ def _indices(place: Expression) -> tuple[Expression, ...]:
 
 
 def _first_of(place: Element) -> Expression | None:
-    """The array of which the place is the first element."""
+    """The array whose first element the place is."""
     symbol = place.base.symbol if isinstance(place.base, Name) else None
     if symbol is None or symbol.dimensions is None or len(symbol.dimensions) != len(place.indices):
         return None
@@ -1078,7 +1084,7 @@ def _first_of(place: Element) -> Expression | None:
 
 
 def _elements(symbol: Symbol) -> int | None:
-    """How many elements an array has, or 1; None if that is not a number in the source."""
+    """The number of elements of an array, or 1; None if it is not a number in the source."""
     elements = 1
     for dimension in symbol.dimensions or ():
         bounds = [_number(dimension.lower), _number(dimension.upper)]
@@ -1115,16 +1121,17 @@ def _overlays(program: Program) -> dict[str, frozenset[str]]:
 
 
 def _alone(program: Program) -> frozenset[str]:
-    """Keys of the variables that nobody comes to who cannot name them. In C arrays are handed on without an address operator."""
-    fortran = all(source.language == "fortran" for source in program.sources)
+    """Keys of the variables that only code which can name them may access. Where an array's name is its address, arrays are
+    passed on without an address operator."""
+    has_addresses = any(language_of(source).has_addresses for source in program.sources)
     symbols = [s for p in program.procedures.values() for s in p.symbols.values()]
     return frozenset(
-        s.key for s in (*symbols, *program.globals.values()) if s.alone and (fortran or s.dimensions is None)
+        s.key for s in (*symbols, *program.globals.values()) if s.alone and (not has_addresses or s.dimensions is None)
     )
 
 
 def _forward_labels(procedure: Procedure) -> dict[str, int]:
-    """Labels at the top of the body that all jumps to them stand before."""
+    """Labels at the top level of the body that all jumps to them precede."""
     labels = {s.label: s.span.start for s in procedure.body.statements if s.label is not None}
     for inner in procedure.body.walk():
         if (
@@ -1152,7 +1159,7 @@ _COLLECTIVE_KINDS = frozenset({mpi.Kind.COLLECTIVE, mpi.Kind.ONE_SIDED, mpi.Kind
 _OTHER_PROGRAMS = frozenset(
     "MPI_Comm_spawn MPI_Comm_spawn_multiple MPI_Comm_connect MPI_Comm_accept MPI_Comm_join MPI_Comm_get_parent".split()
 )
-# Given the same arguments, these give the same on all ranks; MPI's of these on all ranks of a communicator.
+# Given uniform arguments, these have uniform results; those of MPI, on all ranks of a communicator.
 _SAME_EVERYWHERE = frozenset(
     """MPI_Comm_size MPI_Type_size MPI_Initialized MPI_Finalized MPI_Get_version MPI_Dims_create MPI_Init MPI_Init_thread
     MPI_Query_thread MPI_Type_get_extent MPI_Op_create MPI_Cart_create

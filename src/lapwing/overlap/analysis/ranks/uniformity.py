@@ -1,7 +1,8 @@
-"""Which calls all ranks of a communicator run alike, and which values they share.
+"""Uniformity: which calls all ranks of a communicator execute uniformly, and which values they share.
 
-Two calls of collectives can only match if ranks reach them in the same turn. A call that all ranks of its communicator run alike,
-the same number of times and in the same order with all others of its kind, matches itself and no other call.
+Two calls of collectives can only match if ranks reach them at the same position in their sequence of collectives. A call that
+all ranks of its communicator execute uniformly (equally often, and in the same order relative to all others of its kind)
+matches itself and no other call.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.ranks.communicators import WORLD, Communicator, Communicators
-from lapwing.overlap.analysis.ranks.divergence import CollectiveSite, Divergence, Memories, MetKey, RankDivergence
+from lapwing.overlap.analysis.ranks.divergence import CollectiveSite, Divergence, Memories, RankDivergence, SiteKey
 from lapwing.overlap.ir.expressions import Expression
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import message_of
@@ -22,7 +23,8 @@ __all__ = ["Divergence", "Site", "Uniformity"]
 
 @dataclass(frozen=True)
 class Site:
-    """A call of a collective, or of code that may hold one (``name`` is None). ``divergence``: why not all ranks run it alike."""
+    """A collective site: a collective's call, or code that may contain one (``name`` is None). ``divergence``: why not all
+    ranks execute it uniformly."""
 
     name: str | None
     span: Span
@@ -31,7 +33,7 @@ class Site:
 
 
 class Uniformity:
-    """Of a program as it was read: ask with its statements, or with ones that stand where they stood."""
+    """The uniformity of a program as it was read: takes its statements, or ones with their places."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -39,10 +41,10 @@ class Uniformity:
         self._communicators = Communicators(analysis)
         self._memories = Memories()
         self._variances: dict[str, RankDivergence] = {}
-        self._sites: dict[MetKey, Site] = {}
+        self._sites: dict[SiteKey, Site] = {}
 
     def _variance(self, communicator: Communicator | None) -> RankDivergence:
-        """Without a communicator that is known: among all ranks."""
+        """Without a known communicator: among all ranks."""
         group, parents = (WORLD, ()) if communicator is None else (communicator.group, communicator.parents)
         if group not in self._variances:
             world = None if group == WORLD else self._variance(None)
@@ -53,16 +55,17 @@ class Uniformity:
 
     # ---- statements and values ----------------------------------------------------------------------------------------
 
-    def executed_alike(
+    def executed_uniformly(
         self, statement: Statement, procedure: Procedure, communicator: Expression | None = None
     ) -> Divergence | None:
-        """Why not all ranks (of the communicator) run the statement equally often and in the same turn; None if they do."""
+        """Why not all ranks (of the communicator) execute the statement equally often and in the same order; None if they do."""
         return self._of(communicator, procedure).statement(statement, procedure)
 
     def same_value(
         self, expression: Expression, at: Statement, procedure: Procedure, communicator: Expression | None = None
     ) -> Divergence | None:
-        """Why the expression, before the statement ``at``, may be worth different things on different ranks."""
+        """Why the expression, before the statement ``at``, may have different values on different ranks; None if it is
+        uniform."""
         return self._of(communicator, procedure).value(expression, at, procedure)
 
     def _of(self, communicator: Expression | None, procedure: Procedure) -> RankDivergence:
@@ -71,40 +74,48 @@ class Uniformity:
     # ---- collectives --------------------------------------------------------------------------------------------------
 
     def site(self, call: Call, procedure: Procedure) -> Site | None:
-        """A collective's call as a site; None if it is never reached."""
+        """The site of a collective's call; None if it is never reached."""
         message = message_of(call)
         name = None if message is None else message.name
-        for key, met in self._met.items():
-            if name is not None and (met.name, met.procedure, met.span) == (name, procedure.key, call.span):
-                return self._site_of(key, met)
+        for key, collective in self._collectives.items():
+            if name is not None and (collective.name, collective.procedure, collective.span) == (
+                name,
+                procedure.key,
+                call.span,
+            ):
+                return self._site_of(key, collective)
         return None
 
-    def sites_apart(self, name: str) -> tuple[Site, ...]:
-        """Calls of the collective that not all ranks run alike, and other code that might call it."""
-        sites = (self._site_of(key, met) for key, met in self._met.items() if met.name in (name, None))
+    def divergent_sites(self, name: str) -> tuple[Site, ...]:
+        """Calls of the collective that not all ranks execute uniformly, and unknown code that might call it."""
+        sites = (
+            self._site_of(key, collective)
+            for key, collective in self._collectives.items()
+            if collective.name in (name, None)
+        )
         return tuple(site for site in sites if site.divergence is not None)
 
     @staticmethod
-    def may_meet(one: Site, two: Site) -> bool:
+    def may_match(one: Site, two: Site) -> bool:
         """Whether both may be on the same communicator."""
         if one.communicator is None or two.communicator is None:
             return True
         return one.communicator.name == two.communicator.name
 
     @property
-    def _met(self) -> dict[MetKey, CollectiveSite]:
-        return self._variance(None).met
+    def _collectives(self) -> dict[SiteKey, CollectiveSite]:
+        return self._variance(None).collectives
 
-    def _site_of(self, key: MetKey, met: CollectiveSite) -> Site:
+    def _site_of(self, key: SiteKey, collective: CollectiveSite) -> Site:
         if key not in self._sites:
-            self._sites[key] = self._find_site(key, met)
+            self._sites[key] = self._find_site(key, collective)
         return self._sites[key]
 
-    def _find_site(self, key: MetKey, met: CollectiveSite) -> Site:
-        procedure = self._program.procedures[met.procedure]
-        known = None if met.communicator is None else self._communicators.of(met.communicator, procedure)
-        divergence = met.divergence
-        if divergence is not None and known is not None and met.name is not None:
-            # What differs between all ranks may be the same within each group.
+    def _find_site(self, key: SiteKey, collective: CollectiveSite) -> Site:
+        procedure = self._program.procedures[collective.procedure]
+        known = None if collective.communicator is None else self._communicators.of(collective.communicator, procedure)
+        divergence = collective.divergence
+        if divergence is not None and known is not None and collective.name is not None:
+            # What diverges in the world may be uniform within each group.
             divergence = self._variance(known).call(key)
-        return Site(met.name, met.span, known, divergence)
+        return Site(collective.name, collective.span, known, divergence)

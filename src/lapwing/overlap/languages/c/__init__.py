@@ -1,1 +1,1 @@
-"""C and C++: reading, printing, and what changed files need."""
+"""C and C++: reading, printing, and support code."""

@@ -1,1 +1,1 @@
-"""Fortran: parsing, reading, printing, and what changed files need."""
+"""Fortran: parsing, reading, printing, and support code."""

@@ -1,1 +1,2 @@
-"""Loop nests divided into an interior, done during a transfer, and the boundary that a transfer needs or brings."""
+"""Index-set splitting of loop nests: an interior, computed during a transfer, and the boundary that the transfer needs or
+delivers."""

@@ -1,11 +1,11 @@
-"""A nest's interior, the box of turns that keeps away from what others write or read; and its shell, the other turns.
+"""A nest's interior, the box of iterations that avoids what a transfer writes or reads; and its boundary, the other iterations.
 
 before:  do i = 1, n ; … ; end do
 after:   do i = 2, n-1 ; … ; end do   |   do i = 1, n ; if (i >= 2 .and. i <= n-1) cycle ; … ; end do
 
-Obligations. Interior and shell may change places: turns do not conflict with each other (analysis/iteration_order.py), and no
-scalar is needed after the loop but those that turns accumulate in whatever order (analysis/reductions.py). Bounds do not change
-in the loop, no turn ends it, and none communicates or does I/O.
+Obligations. Interior and boundary may be interchanged: the loop carries no dependence (analysis/iteration_order.py), and no
+scalar is live after the loop but reductions (analysis/reductions.py). The bounds are invariant in the loop, and no iteration
+leaves it, communicates or does I/O.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from lapwing.affine.sections import Linear, Lookup, Range, Section
+from lapwing.affine.affine import Affine
+from lapwing.affine.sections import Lookup, Range, Section
 from lapwing.overlap.analysis.dependence import Conflict, data_conflict
 from lapwing.overlap.analysis.effects.value_numbering import Environment, is_pure
 from lapwing.overlap.analysis.iteration_order import carries_no_dependence, counters, written_in
 from lapwing.overlap.analysis.manager import Analysis
 from lapwing.overlap.analysis.reductions import Reductions, reductions
-from lapwing.overlap.emission.emitter import c_ends
 from lapwing.overlap.ir.accesses import Access
 from lapwing.overlap.ir.expressions import (
     Element,
@@ -40,37 +40,37 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import (
     counts_plainly,
     is_default_integer,
-    is_intrinsic,
     is_seen_by_its_name,
-    is_spelled_signed,
-    types_in,
 )
 from lapwing.overlap.ir.split_phase import NOWHERE, Level, PartialLoop, plus
 from lapwing.overlap.ir.statements import Evaluate, If, Jump, Loop, Statement
-from lapwing.overlap.transforms.code_motion import Apart
+from lapwing.overlap.languages.registry import language_of_procedure
+from lapwing.overlap.transforms.code_motion import Independent
 
 _WIDEST = 3  # planes left for the boundary on each side
-_DEEPEST = 4  # planes between the interior and memory it keeps away from: what its shell makes, the next nest's keeps away from
-_LEAST = 2  # of a loop of a known number of turns at most one in so many is boundary
-_MOST_BOXES = 8  # of limits that are tried
-_FAR = 1_000_000  # planes outside, for a try
-_INTRINSICS = ("max", "min", "merge")  # that the heads of divided loops call
-_ROW = 8  # turns that make a row
-_CUBE = 16  # turns a side of a small nest
-_LEAST_SHARE = 0.5  # of it that must be interior; what its shell does costs more than if it were done with the rest
+_DEEPEST = 4  # planes between the interior and the memory it avoids, which includes the previous nest's boundary
+_LEAST = 2  # with a known trip count, at most one iteration in so many is boundary
+_MOST_BOXES = 8  # most limits that are tried
+_FAR = 1_000_000  # planes outside, for a first test
+_ROW = 8  # iterations that make a row
+_CUBE = 16  # iterations per side of a small nest
+_LEAST_SHARE = (
+    0.5  # least share of it that must be interior: boundary iterations cost more than they do in the whole nest
+)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A nest's interior, and its other turns."""
+    """A nest's interior, and its boundary."""
 
     inside: PartialLoop
-    shell: PartialLoop
+    boundary: PartialLoop
 
 
 @dataclass(frozen=True)
 class Side:
-    """One end of an interior: ``base`` plus one of ``offsets``, from the narrowest on. ``own``: the base is the loop's end."""
+    """One end of an interior: ``base`` plus one of ``offsets``, from the narrowest interior on. ``own``: the base is the loop's
+    end."""
 
     base: Expression
     offsets: tuple[int, ...]
@@ -79,35 +79,35 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Ends that the interior may have in a loop; None: the loop's own."""
+    """The ends that the interior may have in a loop; None: the loop's own."""
 
     low: Side | None
     high: Side | None
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many offsets there are to choose from."""
+        """The number of offsets on each side."""
         return (len(self.low.offsets) if self.low else 1), (len(self.high.offsets) if self.high else 1)
 
 
 @dataclass
 class Edges:
-    """Memory that an interior keeps away from, and what variables are worth where the work stands in this procedure. ``limits``:
+    """Memory that an interior has to avoid, and the environment at the computation's place in this procedure. ``limits``:
     whether the interior may have other ends than the loops' own."""
 
     accesses: Sequence[Access]
     values: Environment
     procedure: Procedure
     limits: bool = True
-    # Sides that were chosen last for a variable; they mostly fit the next nest.
+    # The sides chosen last for a variable, which mostly fit the next nest.
     found: dict[tuple[str, Sides], tuple[int, int]] = field(default_factory=dict)
-    # Of nests that follow one another no more are worth to be divided: the interior of each is smaller than the last one's.
+    # The most successive nests worth splitting: each interior is smaller than the one before.
     spent: bool = False
     _axes: dict[int, tuple[Procedure, dict[str, set[tuple[str, int]]]]] = field(default_factory=dict)
 
     def axes(self, procedure: Procedure) -> Mapping[str, set[tuple[str, int]]]:
-        """For variables' names (in C each loop may have an ``i`` of its own): of which of these arrays they are subscripts in the
-        procedure, and which ones."""
+        """For each variable's name (in C each loop may have an ``i`` of its own): which of these arrays it subscripts in the
+        procedure, and in which dimension."""
         if id(procedure.body) not in self._axes:
             names = {a.symbol.key for a in self.accesses if a.symbol is not None and a.section is not None}
             found: dict[str, set[tuple[str, int]]] = {}
@@ -121,25 +121,26 @@ class Edges:
 
 
 def in_the_way(analysis: Analysis, loop: Loop, procedure: Procedure) -> Conflict | None:
-    """Why its turns may not be divided at all; None if bounds stay, no turn ends it, and none communicates or does I/O."""
+    """Why the loop may not be split at all; None if its bounds are invariant, and no iteration leaves it, communicates or does
+    I/O."""
     for jump in loop.walk():
-        # A label cannot stand in both parts.
+        # A label cannot be in both parts.
         if isinstance(jump, Jump) or jump.label is not None:
-            return Conflict("control", f"turns of the loop over {loop.variable.name} jump", jump.span)
+            return Conflict("control", f"iterations of the loop over {loop.variable.name} jump", jump.span)
     effects = analysis.plain(loop, procedure)
     if effects.barrier:
         return Conflict("unknown", effects.barrier, effects.where)
     if effects.io or effects.states - {"clock"} or effects.operations or effects.leaves:
-        return Conflict("order", f"turns of the loop over {loop.variable.name} do more than compute", loop.span)
+        return Conflict("order", f"iterations of the loop over {loop.variable.name} do more than compute", loop.span)
     changing = Conflict("bounds", f"bounds of the loop over {loop.variable.name} may change in it", loop.span)
     head = loop.every_expression()
     if any(isinstance(e, Unread) or (isinstance(e, Invocation) and not is_pure(e)) for e in head):
-        return changing  # both parts would ask
+        return changing  # both parts would evaluate it
     bounds = {e.symbol.key for e in head if isinstance(e, Name)}
     written, everything = analysis.written(loop.body, procedure)
     if everything or bounds & (written | {loop.variable.key}):
         return changing
-    # What the bounds are read from may have other names, too.
+    # The bounds' operands may have aliases.
     read = [
         analysis.plain(Evaluate(e, span=loop.span), procedure)
         for e in loop.expressions()
@@ -153,74 +154,77 @@ def interior(
     analysis: Analysis,
     loop: Loop,
     procedure: Procedure,
-    apart: Apart,
+    independent: Independent,
     edges: Edges,
     *,
     limited: bool = False,
     inside_last: bool = False,
 ) -> Parts | Conflict | None:
-    """The largest interior of the nest of which ``apart`` is true, if it and the rest may change places; otherwise why not, or
-    None if there is none.
+    """The largest interior of the nest for which ``independent`` is true, if it may be interchanged with the boundary;
+    otherwise why not, or None if there is none.
 
-    It lies a few turns away from the loops' own ends, or (``limited``: only) within limits: a few subscripts away from the edges,
-    for a loop's own ends may be other variables, whose relation to those nobody knows. ``inside_last``: it comes after the shell.
+    It lies a few iterations inside the loops' own ends, or (``limited``: only) within limits: a few subscripts inside the
+    edges, since a loop's own ends may be variables whose relation to the edges is unknown. ``inside_last``: it comes after the
+    boundary.
     """
     nest = _nest(analysis, loop, procedure)
     if limited and not any(_holds_rows(analysis, inner) for inner in nest):
         return None
     if not nest:
-        return Conflict("bounds", f"the loop over {loop.variable.name} is not seen to count plainly", loop.span)
-    if not _may_keep_away(nest, procedure, edges) or not apart(loop, None):
+        return Conflict("bounds", f"the loop over {loop.variable.name} is not recognised as such", loop.span)
+    if not _may_keep_away(nest, procedure, edges) or not independent(loop, None):
         return _is_near(nest, edges)
-    found = None if limited else _from_the_ends(analysis, nest, procedure, apart, edges)
+    found = None if limited else _from_the_ends(analysis, nest, procedure, independent, edges)
     if found is None:
-        found = _within(analysis, nest, procedure, apart, edges)
+        found = _within(analysis, nest, procedure, independent, edges)
     if found is None:
         return _is_near(nest, edges)
     box, share = found
-    if not any(level.divides for level in box):
-        return None  # nothing, or all of it
+    if not any(level.splits for level in box):
+        return None  # no interior, or all of the nest
     if limited and share < _LEAST_SHARE:
         edges.spent = True
         return None
-    while not box[-1].divides:
+    while not box[-1].splits:
         box = box[:-1]
     if limited and not _holds_rows(analysis, box[-1].loop):
         return None
-    # What the last turn leaves in its scalars must not matter. Of arrays, turns that do not conflict leave what they did.
+    # The scalars' final values must not matter. Independent iterations leave arrays as they did.
     needed = _needed_after(analysis, loop, procedure) & written_in(analysis, procedure, loop.body.statements)
     summed = reductions(analysis, loop, procedure)
     needed -= summed.keys
     names = {s.name for s in procedure.symbols.values() if s.key in needed and s.dimensions is None}
-    if inside_last or analysis.program.sources[procedure.source].language == "fortran":
-        # An interior, and a shell in two loops, may leave another number in their variables than the whole.
+    if inside_last or language_of_procedure(analysis.program, procedure).splits_shell:
+        # Interior and boundary loops may leave other final values in their variables than the whole.
         counting = [level.loop.variable for level in box]
         names |= {v.name for v in counting if _may_be_needed_after(analysis, v, loop, procedure)}
     if names:
         why = f"{', '.join(sorted(names))} may be needed after the loop"
-        return _rounds(analysis, summed) or Conflict("turns", why, loop.span)
+        return _rounds(analysis, summed) or Conflict("iterations", why, loop.span)
     for b in box:
         statements = b.loop.body.statements
         if not carries_no_dependence(
             analysis, b.loop, procedure, statements, statements, statements, accumulated=summed.keys
         ):
             return _rounds(analysis, summed) or Conflict(
-                "turns", f"turns of the loop over {b.loop.variable.name} depend on each other", b.loop.span
+                "iterations", f"the loop over {b.loop.variable.name} may carry a dependence", b.loop.span
             )
-    return Parts(_inside(box), _shell(box))
+    return Parts(_inside(box), _boundary(box))
 
 
 def _is_near(nest: Sequence[Loop], edges: Edges) -> Conflict:
-    """That no interior of the nest is known to keep away from the edges."""
+    """Reports that no interior of the nest is known to avoid the edges."""
     arrays = {a.symbol.name for a in edges.accesses if a.symbol is not None and a.symbol.index_space is not None}
     named = {e.base.symbol.name for e in _elements(nest[0]) if isinstance(e.base, Name)} & arrays
     loops = ", ".join(loop.variable.name for loop in nest)
     what = ", ".join(sorted(named)) or "what stands before it"
-    return Conflict("interior", f"no turns of the loop over {loops} are known to keep away from {what}", nest[0].span)
+    return Conflict(
+        "interior", f"no iterations of the loop over {loops} are known to be independent of {what}", nest[0].span
+    )
 
 
 def _rounds(analysis: Analysis, summed: Reductions) -> Conflict | None:
-    """That the turns' order shows in how a sum is rounded."""
+    """Reports a sum whose rounding depends on the order of the iterations."""
     for statement, name in summed.rounding:
         text = " ".join(analysis.program.sources[statement.span.source].text(statement.span).split())
         return Conflict("rounding", f"what {name} is in the end depends on the order of {text}", statement.span, name)
@@ -228,14 +232,14 @@ def _rounds(analysis: Analysis, summed: Reductions) -> Conflict | None:
 
 
 def _holds_rows(analysis: Analysis, loop: Loop) -> bool:
-    """Whether a turn of the loop is a row or more. Of rows that are divided themselves, the shell is a few turns each: as many
-    lines of memory are fetched again as for all turns, which costs more than a fast network takes."""
-    turns = [_turns(analysis, inner) for inner in loop.body.walk() if isinstance(inner, Loop)]
-    return any(n is None or n >= _ROW for n in turns)
+    """Whether an iteration of the loop is a row or more. If rows themselves were split, the boundary would be a few iterations
+    in each: as many cache lines would be fetched again as for all iterations, which costs more than a fast network takes."""
+    iterations = [_trip_count(analysis, inner) for inner in loop.body.walk() if isinstance(inner, Loop)]
+    return any(n is None or n >= _ROW for n in iterations)
 
 
 def _needed_after(analysis: Analysis, loop: Loop, procedure: Procedure) -> frozenset[str]:
-    """Local variables whose values may be needed after the loop."""
+    """Local variables that may be live after the loop."""
     liveness = analysis.liveness(procedure)
     after = liveness.after(loop)
     return liveness.followed - counters(liveness, procedure) if after is None else after
@@ -247,20 +251,17 @@ def _may_be_needed_after(analysis: Analysis, variable: Symbol, loop: Loop, proce
 
 
 def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
-    """The loops of a perfect nest, from the outermost in, as far as their turns can be counted from both ends."""
+    """The loops of a perfect nest, from the outermost in, as far as they can be peeled at both ends."""
     nest: list[Loop] = []
     if not analysis.is_as_read(loop, procedure):
-        return nest  # both parts take the text of the whole
-    c = analysis.program.sources[procedure.source].language != "fortran"
-    if not c and not all(is_intrinsic(name, analysis.program, procedure) for name in _INTRINSICS):
+        return nest  # both parts reuse the text of the whole
+    source, language = analysis.program.sources[procedure.source], language_of_procedure(analysis.program, procedure)
+    if not language.can_bound(analysis.program, procedure):
         return nest
     while loop.step in (Number(1), Number(-1)) and loop.label is None and loop.body.form in ("lines", "single"):
-        if _may_wrap(loop) if c else not is_seen_by_its_name(loop.variable, procedure):
+        if not language.has_countable_ends(source, loop, procedure, _WIDEST):
             break
         if nest and in_the_way(analysis, loop, procedure) is not None:
-            break
-        source = analysis.program.sources[procedure.source]
-        if source.language != "fortran" and c_ends(source, loop) is None:
             break
         nest.append(loop)
         if len(loop.body.statements) != 1 or not isinstance(loop.body.statements[0], Loop):
@@ -269,41 +270,29 @@ def _nest(analysis: Analysis, loop: Loop, procedure: Procedure) -> list[Loop]:
     return nest
 
 
-def _may_wrap(loop: Loop) -> bool:
-    """Whether a bound less a plane or two may be a huge number, as unsigned ones are below zero."""
-    ends = (loop.lower, loop.upper)
-    if loop.wraps and not all(isinstance(e, Number) and e.value >= 0 for e in ends):
-        return True
-    high = loop.upper if loop.step == Number(1) else loop.lower
-    # A number may stand for a macro or a sizeof, of any type.
-    near = isinstance(high, Number) and high.value < _WIDEST and not all(isinstance(e, Number) for e in ends)
-    kinds = [kind for e in loop.expressions() for kind in types_in(e)]
-    return near or not all(kind is not None and is_spelled_signed(kind) for kind in (loop.variable.type, *kinds))
-
-
 # ---- the largest box ----------------------------------------------------------------------------------------------------
 
 
 def _from_the_ends(
-    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, independent: Independent, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
-    """Within planes at the loops' own ends."""
+    """The largest interior at a distance of a few planes from the loops' own ends."""
     if not _may_keep_away_at_its_ends(nest, procedure, edges):
         return None
-    return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, apart, {})
+    return _largest(analysis, [_planes(analysis, loop) for loop in nest], nest, independent, {})
 
 
 def _within(
-    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, apart: Apart, edges: Edges
+    analysis: Analysis, nest: Sequence[Loop], procedure: Procedure, independent: Independent, edges: Edges
 ) -> tuple[Sequence[Level], float] | None:
-    """Within limits."""
+    """The largest interior within limits."""
     if not edges.limits:
         return None
     choices: list[Sequence[Sides | None]] = [_limits(analysis, loop, nest, procedure, edges) for loop in nest]
     if not any(choices):
         return None
     for sides in itertools.islice(itertools.product(*(c or [None] for c in choices)), _MOST_BOXES):
-        found = _largest(analysis, sides, nest, apart, edges.found)
+        found = _largest(analysis, sides, nest, independent, edges.found)
         if found is not None:
             return found
     return None
@@ -313,30 +302,30 @@ def _largest(
     analysis: Analysis,
     sides: Sequence[Sides | None],
     nest: Sequence[Loop],
-    apart: Apart,
+    independent: Independent,
     found: dict[tuple[str, Sides], tuple[int, int]],
 ) -> tuple[Sequence[Level], float] | None:
-    """The largest box of these sides that is apart, and how much of a small nest it is; None if not even the narrowest is.
+    """The largest independent box with these sides, and its share of a small nest; None if not even the narrowest is independent.
 
-    What the box touches is found out once, in terms of its sides' offsets. The sides that were found for the nest before, which
-    are remembered, mostly fit.
+    The box's accesses are computed once, in terms of its sides' offsets. The sides found for the previous nest mostly fit, and
+    are tried first.
     """
     terms = [tuple(map(analysis.terms.of_variable, _offsets(number))) for number in range(len(nest))]
     symbolic = _inside([_symbolic(loop, side, n) for n, (loop, side) in enumerate(zip(nest, sides, strict=True))])
-    divided = [(n, side) for n, side in enumerate(sides) if side is not None]
+    split_levels = [(n, side) for n, side in enumerate(sides) if side is not None]
 
     def holds(chosen: Mapping[int, tuple[int, int]]) -> bool:
         values: list[tuple[str, int]] = []
-        for number, side in divided:
+        for number, side in split_levels:
             low, high = chosen[number]
             if side.low is not None:
                 values.append((terms[number][0], -_FAR if low < 0 else side.low.offsets[low]))
             if side.high is not None:
                 values.append((terms[number][1], _FAR if high < 0 else side.high.offsets[high]))
-        return apart(symbolic, tuple(values))
+        return independent(symbolic, tuple(values))
 
     def widened(chosen: dict[int, tuple[int, int]], whole: tuple[int, int]) -> dict[int, tuple[int, int]]:
-        for number, side in divided:
+        for number, side in split_levels:
             low, high = chosen[number]
             if whole == _WHOLE and holds({**chosen, number: whole}):
                 chosen = {**chosen, number: whole}
@@ -347,7 +336,7 @@ def _largest(
             found[nest[number].variable.key, side] = low, high
         return chosen
 
-    chosen = {number: found.get((nest[number].variable.key, side), (0, 0)) for number, side in divided}
+    chosen = {number: found.get((nest[number].variable.key, side), (0, 0)) for number, side in split_levels}
     if not holds(chosen):
         narrowest = dict.fromkeys(chosen, (0, 0))
         if chosen == narrowest or not holds(narrowest):
@@ -356,14 +345,14 @@ def _largest(
     for whole in (_WHOLE, (0, 0)):
         wide = widened(chosen, whole)
         box = [_level(loop, side, wide.get(n)) for n, (loop, side) in enumerate(zip(nest, sides, strict=True))]
-        # That nothing is in the way for a million planes does not prove that nothing is.
-        if _WHOLE not in wide.values() or apart(_inside(box)):
-            return box, _share([side for _, side in divided], [wide[n] for n, _ in divided])
+        # That nothing is in the way within a million planes does not prove that nothing is.
+        if _WHOLE not in wide.values() or independent(_inside(box)):
+            return box, _share([side for _, side in split_levels], [wide[n] for n, _ in split_levels])
     return None
 
 
 def _share(sides: Sequence[Sides], chosen: Sequence[tuple[int, int]]) -> float:
-    """How much of a small nest is interior where these sides are chosen."""
+    """The interior's share of a small nest with these sides."""
     share = 1.0
     for side, (low, high) in zip(sides, chosen, strict=True):
         if (low, high) != _WHOLE:
@@ -376,7 +365,7 @@ _WHOLE = (-1, -1)  # instead of two sides: the loop's own ends
 
 
 def _offsets(number: int) -> tuple[Symbol, Symbol]:
-    """Made variables for the offsets of a level's sides."""
+    """Symbolic variables for the offsets of a level's sides."""
     integer = Type("integer", 4, "integer")
     low, high = (
         Symbol(f"interior {side} {number}", f"{side}_{number}", Storage.GLOBAL, integer) for side in ("low", "high")
@@ -410,8 +399,7 @@ def _level(loop: Loop, sides: Sides | None, chosen: tuple[int, int] | None) -> L
 
 
 def _last(holds: Callable[[int], bool], known: int, count: int) -> int:
-    """The last number below ``count`` of which it holds, where it holds of ``known`` and of no number after one of which it does
-    not."""
+    """The last number below ``count`` for which it holds, given that it holds for ``known`` and is monotonic."""
     low, high = known, max(count, 1)
     if known and high - low > 1 and not holds(known + 1):
         return known
@@ -422,24 +410,24 @@ def _last(holds: Callable[[int], bool], known: int, count: int) -> int:
 
 
 def _planes(analysis: Analysis, loop: Loop) -> Sides:
-    """Planes at the loop's own ends: of few turns, fewer, or the interior might be nothing."""
-    turns = _turns(analysis, loop)
-    widest = _WIDEST if turns is None else min(_WIDEST, turns // (2 * _LEAST))
+    """Planes at the loop's own ends: fewer for short loops, whose interior might otherwise be empty."""
+    iterations = _trip_count(analysis, loop)
+    widest = _WIDEST if iterations is None else min(_WIDEST, iterations // (2 * _LEAST))
     lower, upper = (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
     return Sides(Side(lower, tuple(range(widest, -1, -1)), own=True), Side(upper, tuple(range(-widest, 1)), own=True))
 
 
-def _turns(analysis: Analysis, loop: Loop) -> int | None:
-    """How many turns the loop has, if that is known."""
+def _trip_count(analysis: Analysis, loop: Loop) -> int | None:
+    """The loop's trip count, if known."""
     values = Environment(analysis.terms)
-    lower, upper = values.linear(loop.lower), values.linear(loop.upper)
-    between = None if lower is None or upper is None else upper.plus(lower, -1)
+    lower, upper = values.affine(loop.lower), values.affine(loop.upper)
+    between = None if lower is None or upper is None else upper - lower
     return None if between is None or between.terms else abs(between.constant) + 1
 
 
 def _may_keep_away(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> bool:
-    """Whether what the edges are of each array that the nest names is thin along some loop of the nest: what goes from end to end
-    is everywhere. To find out what the nest touches takes far longer."""
+    """Whether the edges of each array that the nest names are thin along some loop of the nest: what extends from end to end
+    cannot be avoided. A cheap test before the nest's accesses are computed."""
     return all(
         any(_is_thin(section.subscripts[number], section) for _, number in _along(nest, procedure, edges, access))
         for access, section in _hemming_in(nest, edges)
@@ -447,7 +435,7 @@ def _may_keep_away(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> 
 
 
 def _may_keep_away_at_its_ends(nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> bool:
-    """Whether a loop may begin or end beside each of the edges, as far as that can be told from where the work stands."""
+    """Whether some loop may start or end beside each of the edges, as far as is known at the computation's place."""
     return procedure is not edges.procedure or all(
         any(
             _may_end_beside(loop, nest, section.subscripts[number], section, edges.values)
@@ -458,22 +446,22 @@ def _may_keep_away_at_its_ends(nest: Sequence[Loop], procedure: Procedure, edges
 
 
 def _may_end_beside(
-    loop: Loop, nest: Sequence[Loop], subscript: Linear | Range | None, section: Section, values: Environment
+    loop: Loop, nest: Sequence[Loop], subscript: Affine | Range | None, section: Section, values: Environment
 ) -> bool:
     bounds = (loop.lower, loop.upper) if loop.step == Number(1) else (loop.upper, loop.lower)
-    lower, upper = map(values.linear, bounds)
+    lower, upper = map(values.affine, bounds)
     if lower is None or upper is None:
         return True
     counters = {outer.variable.key for outer in nest}
-    if any(values.terms.origin.get(name, frozenset()) & counters for name in lower.names() | upper.names()):
+    if any(values.terms.origin.get(name, frozenset()) & counters for name in lower.names | upper.names):
         return True
     firsts, lasts = _ends_of(subscript, section)
-    gaps = [*(lower.plus(last, -1) for last in lasts), *(first.plus(upper, -1) for first in firsts)]
+    gaps = [*(lower - last for last in lasts), *(first - upper for first in firsts)]
     return any(not gap.terms and gap.constant > -_WIDEST for gap in gaps)
 
 
 def _hemming_in(nest: Sequence[Loop], edges: Edges) -> Iterable[tuple[Access, Section]]:
-    """The edges that are parts of arrays the nest names; shells leave room inside. Of flat arrays it is not told here."""
+    """The edges in arrays that the nest names, where a boundary leaves room inside. Flattened arrays are not considered here."""
     named = {e.base.symbol.key for e in _elements(nest[0]) if isinstance(e.base, Name) and not _is_in_flat_array(e)}
     for access in edges.accesses:
         section = access.section
@@ -484,7 +472,7 @@ def _hemming_in(nest: Sequence[Loop], edges: Edges) -> Iterable[tuple[Access, Se
 
 
 def _along(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Access) -> Iterable[tuple[Loop, int]]:
-    """Loops of the nest, and the numbers of the access's subscripts that they run along."""
+    """Loops of the nest, with the dimensions of the access that they run along."""
     axes = edges.axes(procedure)
     for loop in nest:
         for key, number in axes.get(loop.variable.name, ()):
@@ -493,12 +481,12 @@ def _along(nest: Sequence[Loop], procedure: Procedure, edges: Edges, access: Acc
 
 
 def _is_in_flat_array(element: Element) -> bool:
-    """Whether its subscript may be a row's and a place in the row."""
+    """Whether its subscript may combine a row and a position in the row."""
     if len(element.indices) != 1:
         return False
     products = (e for e in element.indices[0].walk() if isinstance(e, Operation) and e.operator == "*")
     pointed = isinstance(element.base, Name) and element.base.symbol.pointer
-    # A few times a number is no row.
+    # A small multiple is not a row.
     return pointed or any(not any(isinstance(a, Number) and a.value <= _DEEPEST for a in e.arguments) for e in products)
 
 
@@ -506,11 +494,11 @@ def _elements(statement: Statement) -> Iterable[Element]:
     return (e for inner in statement.walk() for e in inner.every_expression() if isinstance(e, Element))
 
 
-def _is_thin(subscript: Linear | Range | None, section: Section) -> bool:
-    """Whether the subscript takes few values."""
+def _is_thin(subscript: Affine | Range | None, section: Section) -> bool:
+    """Whether the subscript takes only few values."""
     firsts, lasts = _ends_of(subscript, section)
     return any(
-        first.names() == last.names() and last.plus(first, -1).constant <= _DEEPEST and not last.plus(first, -1).terms
+        first.names == last.names and (last - first).constant <= _DEEPEST and not (last - first).terms
         for first in firsts
         for last in lasts
     )
@@ -520,16 +508,16 @@ def _is_thin(subscript: Linear | Range | None, section: Section) -> bool:
 
 
 def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Procedure, edges: Edges) -> list[Sides]:
-    """Limits between the edges that the loop's variable runs along: above numbers, below variables."""
+    """Limits between the edges along the loop's variable: above numbers, below variables."""
     if (
-        _turns(analysis, loop) is not None
+        _trip_count(analysis, loop) is not None
         or not counts_plainly(loop)
         or not _has_signed_bounds(analysis, loop, procedure)
     ):
         return []
     axes = edges.axes(procedure).get(loop.variable.name, set())
-    firsts: set[Linear] = set()
-    lasts: set[Linear] = set()
+    firsts: set[Affine] = set()
+    lasts: set[Affine] = set()
     for access in edges.accesses:
         if access.section is not None and access.symbol is not None:
             for number, subscript in enumerate(access.section.subscripts):
@@ -544,8 +532,8 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
         highest = min(max(numbers), lowest + _DEEPEST)
         low = Side(Number(0), tuple(range(highest + 1 + _DEEPEST, lowest, -1)), own=False)
     sides = []
-    lower = edges.values.linear(loop.lower if loop.step == Number(1) else loop.upper)
-    own = frozenset[str]() if lower is None else lower.names()  # below those there is no turn
+    lower = edges.values.affine(loop.lower if loop.step == Number(1) else loop.upper)
+    own = frozenset[str]() if lower is None else lower.names  # below those there is no iteration
     ends = {end.terms[0][0] for end in firsts if len(end.terms) == 1 and end.terms[0][1] == 1}
     for term in sorted(ends - own):
         constants = {end.constant for end in firsts if end.terms == ((term, 1),)}
@@ -556,19 +544,20 @@ def _limits(analysis: Analysis, loop: Loop, nest: Sequence[Loop], procedure: Pro
 
 
 def _has_signed_bounds(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
-    """C: whether the bounds' texts are of signed variables and plain numbers, which compare with limits as numbers do."""
-    source = analysis.program.sources[procedure.source]
-    spelled = None if source.language == "fortran" else c_ends(source, loop)
+    """Whether the bounds' texts, if reused, are made of signed variables and numbers, which compare with limits by value."""
+    spelled = language_of_procedure(analysis.program, procedure).spelled_ends(
+        analysis.program.sources[procedure.source], loop
+    )
     names = {e.symbol.name for e in loop.every_expression() if isinstance(e, Name)}
     return all(word in names or word.isdigit() for text in spelled or () for word in re.findall(r"\w+", text))
 
 
 @lru_cache(maxsize=10_000)
-def _ends_of(subscript: Linear | Range | None, section: Section) -> tuple[set[Linear], set[Linear]]:
-    """What is known of the first and of the last value of a subscript, in terms that are not bound in the section."""
+def _ends_of(subscript: Affine | Range | None, section: Section) -> tuple[set[Affine], set[Affine]]:
+    """The known candidates for the first and the last value of a subscript, in terms that are not bound in the section."""
     hidden = frozenset(section.bound) - {lookup.term for lookup in section.lookups}
-    firsts: set[Linear] = set()
-    lasts: set[Linear] = set()
+    firsts: set[Affine] = set()
+    lasts: set[Affine] = set()
     if isinstance(subscript, Range):
         firsts |= {subscript.lower} if subscript.lower is not None else set()
         lasts |= {subscript.upper} if subscript.upper is not None else set()
@@ -578,54 +567,54 @@ def _ends_of(subscript: Linear | Range | None, section: Section) -> tuple[set[Li
             firsts.add(subscript)
             lasts.add(subscript)
         else:
-            own = Linear.term(bound[0])
+            own = Affine.of(bound[0])
             for comparisons in (condition[0] for condition in section.conditions if len(condition) == 1):
-                for linear, operator in comparisons:
-                    factor = dict(linear.terms).get(bound[0], 0)
+                for form, operator in comparisons:
+                    factor = form.coefficient(bound[0])
                     if abs(factor) != 1:
                         continue
-                    end = subscript.plus(own, -1).plus(linear.plus(own, -factor), -factor)
+                    end = (subscript - own) - (form - own * factor) * factor
                     if factor > 0 or operator == "=":
                         firsts.add(end)
                     if factor < 0 or operator == "=":
                         lasts.add(end)
-    return {end for end in firsts if not end.names() & hidden}, {end for end in lasts if not end.names() & hidden}
+    return {end for end in firsts if not end.names & hidden}, {end for end in lasts if not end.names & hidden}
 
 
 def _spelled(
     analysis: Analysis, term: str, nest: Sequence[Loop], procedure: Procedure, values: Environment
 ) -> list[Expression]:
-    """Expressions that have the term's value in the nest, or may have it."""
+    """Expressions that have, or may have, the term's value in the nest."""
     changing = analysis.written(nest[0].body, procedure)[0] | {nest[0].variable.key}
-    c = analysis.program.sources[procedure.source].language != "fortran"
+    language = language_of_procedure(analysis.program, procedure)
 
-    def stays(expression: Expression) -> bool:
+    def is_invariant(expression: Expression) -> bool:
         symbols = [e.symbol for e in expression.walk() if isinstance(e, Name)]
-        return all(
-            is_default_integer(s) and s.key not in changing and (not c or is_spelled_signed(s.type)) for s in symbols
-        )
+        return all(is_default_integer(s) and s.key not in changing and language.is_signed(s.type) for s in symbols)
 
     found: list[Expression] = [
         Name(symbol)
         for symbol in procedure.symbols.values()
-        if stays(Name(symbol)) and values.value(symbol) == Linear.term(term) and is_seen_by_its_name(symbol, procedure)
+        if is_invariant(Name(symbol))
+        and values.value(symbol) == Affine.of(term)
+        and is_seen_by_its_name(symbol, procedure)
     ]
     lookup = analysis.terms.origins.get(term)
     if not isinstance(lookup, Lookup):
         return found
     ends = (end for loop in procedure.body.walk() if isinstance(loop, Loop) for end in (loop.lower, loop.upper))
     elements = dict.fromkeys(e for end in ends for e in end.walk() if isinstance(e, Element))
-    return [*found, *(e for e in elements if stays(e) and _may_be(e, lookup))]
+    return [*found, *(e for e in elements if is_invariant(e) and _may_be(e, lookup))]
 
 
 def _may_be(element: Element, lookup: Lookup) -> bool:
-    """Whether the element is of this array, and where both have numbers for subscripts these are equal."""
+    """Whether the element is of this array, with equal subscripts where both are numbers."""
     return (
         isinstance(element.base, Name)
         and element.base.symbol.key == lookup.array
         and len(element.indices) == len(lookup.subscripts)
         and all(
-            bool(known.terms) if not isinstance(index, Number) else known == Linear.number(int(index.value))
+            bool(known.terms) if not isinstance(index, Number) else known == Affine(int(index.value))
             for index, known in zip(element.indices, lookup.subscripts, strict=True)
         )
     )
@@ -635,7 +624,7 @@ def _may_be(element: Element, lookup: Lookup) -> bool:
 
 
 def _inside(box: Sequence[Level]) -> PartialLoop:
-    """The interior; what a loop counts from is its lower end whichever way it runs."""
+    """The interior; a level's lower end is where the loop starts, whichever way it runs."""
     level = box[0]
     loop, forwards = level.loop, level.loop.step == Number(1)
     first, last = (level.below, level.above) if forwards else (level.above, level.below)
@@ -662,8 +651,8 @@ def _inside(box: Sequence[Level]) -> PartialLoop:
     )
 
 
-def _shell(box: Sequence[Level]) -> PartialLoop:
-    """The whole nest's turns, but for those of the interior."""
+def _boundary(box: Sequence[Level]) -> PartialLoop:
+    """The boundary: the whole nest's iterations without the interior's."""
     tests = [Operation(operator, (Name(level.loop.variable), end)) for level in box for operator, end in _ends(level)]
     inside: Expression = tests[0]
     for test in tests[1:]:
@@ -689,7 +678,7 @@ def _shell(box: Sequence[Level]) -> PartialLoop:
 
 
 def _ends(level: Level) -> Iterable[tuple[str, Expression]]:
-    """What its loop's variable is compared with where the interior begins and ends."""
+    """The bounds of the interior that its loop's variable is compared with."""
     lower, upper = level.loop.lower, level.loop.upper
     if level.loop.step != Number(1):
         lower, upper = upper, lower

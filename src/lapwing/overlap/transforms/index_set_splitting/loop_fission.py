@@ -1,19 +1,19 @@
-"""A loop of which a part does not need what a communication brings: that part is done during the transfer.
+"""Loop fission: the part of a loop that does not need what a communication delivers runs during the transfer.
 
 before:  arrive halo ; do i = 2, n-1 ; u(i) = r(i-1) + r(i+1) ; end do
 after:   do i = 3, n-2 ; … ; end do ; arrive halo ; do i = 2, n-1, the others ; … ; end do
 
-The same for nests: the interior of the box, then its shell (interior.py).
+The same for nests: the interior, then the boundary (interior.py).
 
 before:  arrive halo ; do c = 1, m ; a(c) = halo(c) ; b(c) = f(c) ; end do
 after:   do c = 1, m ; b(c) = f(c) ; end do ; arrive halo ; do c = 1, m ; a(c) = halo(c) ; end do
 
-The same for loops with nests in them, which may need what those before them make: the interior of each keeps away from the shells
-of the ones before.
+The same for loops that contain nests, which may need the results of earlier ones: each interior avoids the boundaries of the
+nests before.
 
-Obligations. What is done early conflicts with nothing that comes last. Turns that change places (the interior with the shell;
-one statement's turns with another's earlier ones) do not conflict with each other (analysis/iteration_order.py). Bounds do not
-change in the loop, no turn ends it, and none does I/O.
+Obligations. The early part conflicts with nothing that comes last. No dependence connects iterations that are interchanged
+(interior and boundary; one statement's iterations and another's earlier ones; analysis/iteration_order.py). The bounds are
+invariant in the loop, and no iteration leaves it or does I/O.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import works
 from lapwing.overlap.ir.split_phase import PartialLoop
 from lapwing.overlap.ir.statements import Declare, Loop, Statement
-from lapwing.overlap.transforms.code_motion import Apart, Halves
+from lapwing.overlap.transforms.code_motion import Independent, Split
 from lapwing.overlap.transforms.index_set_splitting.interior import Edges, Parts, in_the_way, interior
 
-MOTION = "split-loop"
-_FEW = 2  # statements that work: of fewer there are no others to be tied to
+TRANSFORMATION = "split-loop"
+_FEW = 2  # computing statements: with fewer, there is nothing to separate
 
 
 def split_loop(
     analysis: Analysis,
     loop: Loop,
     procedure: Procedure,
-    early: Apart,
+    early: Independent,
     edges: Edges,
     *,
     limited: bool = False,
-) -> Halves | Conflict | None:
-    """The loop's early part and the rest; None, or why, if there is none. Without the edges' limits, what is simple: an interior
-    that is a few turns away from the loops' own ends, or statements as they are.
+) -> Split | Conflict | None:
+    """The loop's early part and the rest; None, or why, if there is none. Without the edges' limits, only simple splits: an
+    interior a few iterations inside the loops' own ends, or whole statements.
     """
     if isinstance(loop, PartialLoop):
         return None
@@ -56,24 +56,26 @@ def split_loop(
         return reason
     parts = interior(analysis, loop, procedure, early, edges, limited=limited)
     if isinstance(parts, Parts):
-        return Halves((parts.inside,), (parts.shell,))
-    apart = _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
-    return apart or parts
+        return Split((parts.inside,), (parts.boundary,))
+    independent = _distributed(analysis, loop, procedure, early, edges) if loop.body.form == "lines" else None
+    return independent or parts
 
 
-def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Apart, edges: Edges) -> Halves | None:
-    """The statements of the body that can be early, or parts of them, in a loop of their own."""
+def _distributed(
+    analysis: Analysis, loop: Loop, procedure: Procedure, early: Independent, edges: Edges
+) -> Split | None:
+    """Fission: the statements of the body that can be early, or parts of them, in a loop of their own."""
     first: list[Statement] = []
     last: list[Statement] = []
     if any(isinstance(s, Declare) for s in loop.body.statements):
-        return None  # variables that both parts would need
+        return None  # declares variables that both parts would need
     if _are_tied(analysis, loop, procedure):
         return None
 
     alone: dict[int, tuple[Statement, Loop]] = {}
 
     def within(statement: Statement, chosen: Chosen | None = ()) -> bool:
-        """Whether it may precede all that comes last, in this turn as before the loop."""
+        """Whether it may precede everything that comes last, in this iteration and before the loop."""
         if last and _blocked(analysis, procedure, last, statement, chosen):
             return False
         if id(statement) not in alone:
@@ -83,17 +85,17 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
     pieces: list[Statement] = []
     for statement in loop.body.statements:
         if not works([statement], analysis.program, procedure):
-            halves: Halves | Conflict | None = None
-        elif len(loop.body.statements) > 1 and within(statement):  # alone it is what the loop is
-            halves = Halves((statement,), ())
+            split: Split | Conflict | None = None
+        elif len(loop.body.statements) > 1 and within(statement):  # alone, it is the whole loop
+            split = Split((statement,), ())
         elif isinstance(statement, Loop) and edges.limits and not edges.spent:
-            halves = split_loop(analysis, statement, procedure, within, edges, limited=True)
+            split = split_loop(analysis, statement, procedure, within, edges, limited=True)
         else:
-            halves = None
-        halves = halves if isinstance(halves, Halves) else Halves((), (statement,))
-        first += halves.first
-        last += halves.last
-        pieces += [*halves.first, *halves.last]
+            split = None
+        split = split if isinstance(split, Split) else Split((), (statement,))
+        first += split.first
+        last += split.last
+        pieces += [*split.first, *split.last]
     if not first or not last:
         return None
     summed = reductions(analysis, loop, procedure).keys
@@ -103,39 +105,39 @@ def _distributed(analysis: Analysis, loop: Loop, procedure: Procedure, early: Ap
         return None
     one = replace(loop, body=replace(loop.body, statements=tuple(first)))
     two = replace(loop, body=replace(loop.body, statements=tuple(last)))
-    return Halves((one,), (two,))
+    return Split((one,), (two,))
 
 
 def _are_tied(analysis: Analysis, loop: Loop, procedure: Procedure) -> bool:
-    """Whether all work of the body uses the same scratch: an array of which every turn writes the same elements. Then all of it
-    is early or none, and finding out what a part conflicts with takes far longer."""
+    """Whether all computation of the body uses the same scratch array, of which every iteration writes the same elements. Then
+    all of it is early or none: a cheap test, as finding a part's conflicts takes far longer."""
     works_at = [n for n, s in enumerate(loop.body.statements) if works([s], analysis.program, procedure)]
     if len(works_at) < _FEW:
         return False
-    effects = analysis.walk(loop.body.statements, procedure)
+    effects = analysis.effects_of(loop.body.statements, procedure)
     origin = analysis.terms.origin
     scratch = {
         access.symbol.key
         for number in works_at
         for access in effects[number].writes()
         if access.symbol is not None and access.section is not None and access.symbol.dimensions is not None
-        if not any(loop.variable.key in origin.get(name, frozenset()) for name in access.section.names())
+        if not any(loop.variable.key in origin.get(name, frozenset()) for name in access.section.names)
     }
     groups: list[set[str]] = []
     for number in works_at:
         used = {a.symbol.key for a in effects[number].accesses if a.symbol is not None} & scratch
         if not used:
             return False
-        touching = [g for g in groups if g & used]
-        groups = [g for g in groups if not g & used] + [used.union(*touching)]
+        referenced = [g for g in groups if g & used]
+        groups = [g for g in groups if not g & used] + [used.union(*referenced)]
     return len(groups) == 1
 
 
 def _blocked(
     analysis: Analysis, procedure: Procedure, last: Sequence[Statement], statement: Statement, chosen: Chosen | None
 ) -> bool:
-    """Whether the statement may not be done before these, which precede it."""
-    *before, own = analysis.walk([*last, statement], procedure)
+    """Whether the statement may not run before these, which precede it."""
+    *before, own = analysis.effects_of([*last, statement], procedure)
     private = _scalars(analysis, procedure, last, statement)
     return any(conflict(e, own, analysis.aliases, private=private, chosen=chosen) is not None for e in before)
 
@@ -148,8 +150,8 @@ def _carries_nothing(
     last: Sequence[Statement],
     summed: frozenset[str],
 ) -> bool:
-    """No local variable takes a value from one part of a turn to the other, or out of the loop, but those that all turns
-    accumulate in whatever order."""
+    """Whether no local variable carries a value from one part of an iteration to the other, or out of the loop, reductions
+    aside."""
     liveness = analysis.liveness(procedure)
     if liveness.everything:
         return False
@@ -164,7 +166,7 @@ def _carries_nothing(
 def _scalars(
     analysis: Analysis, procedure: Procedure, others: Sequence[Statement], statement: Statement
 ) -> frozenset[str]:
-    """Local variables that all of these write before they read."""
+    """Local variables that each of these writes before it reads them."""
     liveness = analysis.liveness(procedure)
     free = liveness.followed - liveness.exposed(statement)
     for other in others:

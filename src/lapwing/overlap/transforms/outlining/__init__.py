@@ -1,1 +1,1 @@
-"""Procedures divided in two, so that callers can put something between their halves."""
+"""Outlining: a procedure is split into a start and an end procedure, so that callers can put something between them."""

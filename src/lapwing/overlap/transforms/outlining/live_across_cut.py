@@ -1,8 +1,8 @@
-"""Which local variables the first half of a procedure hands on to the second, where each of them would be another variable.
+"""Which local variables are live across the cut between a procedure's two outlined parts, which cannot share them.
 
-A variable that is reached by its name only is handed on if the first half may write it and the second may read it before it
-writes it. Any other one is, if the first half may write it and the second touches it in any way, or if the second may reach it
-by a way that the first half left behind: a pointer, or a communication under way.
+A variable without aliases is live across the cut if the first part may write it and the second may read it before writing it.
+Any other is if the first part may write it and the second accesses it in any way, or if the second may access it through
+something the first left behind: a pointer, or a communication in flight.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from lapwing.overlap.ir.statements import Compound, Declare, Statement, is_unrea
 
 
 def own_variables(analysis: Analysis, procedure: Procedure) -> dict[str, Symbol]:
-    """The variables that each call of the procedure has for itself, and its dummy arguments, by key."""
+    """The variables of which each call of the procedure has its own instance, and its dummy arguments, by key."""
     prefix = f"procedure {analysis.origin(procedure).key}::"
     kinds = (Storage.LOCAL, Storage.ARGUMENT)
     return {s.key: s for s in procedure.symbols.values() if s.storage in kinds and s.key.startswith(prefix)}
 
 
 def is_local(symbol: Symbol) -> bool:
-    """Of a procedure's own variables, whether each call has another one: it is no dummy argument that stands for the caller's."""
+    """Of a procedure's own variables, whether each call has its own instance: it is not a dummy argument that denotes the
+    caller's."""
     return symbol.storage is Storage.LOCAL or symbol.by_value
 
 
@@ -40,8 +41,8 @@ def live_across_cut(
     first: Sequence[Statement],
     last: Sequence[Statement],
 ) -> frozenset[str] | None:
-    """Keys of the variables that ``first`` hands on to ``last``, which has the declarations ``declared``, too; None if nobody
-    knows."""
+    """Keys of the variables that are live across the cut from ``first`` to ``last``, which has the declarations ``declared``,
+    too; None if that is unknown."""
     local = {key: s for key, s in own.items() if is_local(s)}
     changing = [statement for statement in first if not any(statement is d for d in declared)]
     undeclared = replace(procedure.body, statements=tuple(last))
@@ -54,60 +55,60 @@ def live_across_cut(
     )
     if liveness.everything:
         return None
-    halves = _Halves(analysis, procedure, local)
-    written = halves.written(first)
-    # A declaration gives its variables the same values once more, but not those that they were given after it.
+    split = _Parts(analysis, procedure, local)
+    written = split.written(first)
+    # A repeated declaration restores its variables' initial values, but not values assigned after it.
     needed = written & local.keys() & liveness.exposed(Compound(rest, span=procedure.span))
-    needed |= halves.written(changing) & local.keys() & liveness.exposed(Compound(undeclared, span=procedure.span))
+    needed |= split.written(changing) & local.keys() & liveness.exposed(Compound(undeclared, span=procedure.span))
     needed -= {
         key for key in needed if _is_fixed_array(local[key]) and written_first(analysis, rest, procedure, local[key])
     }
     unseen = local.keys() - liveness.followed
-    left_behind = halves.touched(first) & halves.reached(last)
-    return frozenset(needed | (unseen & written & halves.touched(last)) | left_behind)
+    left_behind = split.accessed(first) & split.reached(last)
+    return frozenset(needed | (unseen & written & split.accessed(last)) | left_behind)
 
 
-class _Halves:
-    """What a half of the procedure does to its local variables."""
+class _Parts:
+    """How the procedure's parts use its local variables."""
 
     def __init__(self, analysis: Analysis, procedure: Procedure, local: Mapping[str, Symbol]) -> None:
         self._analysis = analysis
         self._procedure = procedure
         self._local = local
         shared = analysis.shared(procedure)
-        # What code that is not in the sources, or cannot be read, may know of.
+        # Variables that code outside the sources, or unread code, may know.
         self._known = {k for k, s in local.items() if k in shared or analysis.aliases.escaped(Memory(k, s))}
 
     def written(self, statements: Sequence[Statement]) -> set[str]:
-        """Those that the statements may write."""
+        """The local variables that the statements may write."""
         found = set[str]()
-        for statement, effects in zip(statements, self._analysis.walk(statements, self._procedure), strict=True):
+        for statement, effects in zip(statements, self._analysis.effects_of(statements, self._procedure), strict=True):
             found |= effects.written_keys
             if effects.barrier is not None:
                 found |= self._known | {s.key for s in variables_of(statement)}
                 found |= self._local.keys() if any(map(is_unread, statement.walk())) else set()
         return self._with_overlays(found)
 
-    def touched(self, statements: Sequence[Statement]) -> set[str]:
-        """Those that the statements name, or may read or write; that they declare them is nothing."""
+    def accessed(self, statements: Sequence[Statement]) -> set[str]:
+        """The local variables that the statements name, or may read or write, declarations aside."""
         found = {symbol.key for statement in statements for symbol in variables_of(statement)}
-        for statement, effects in zip(statements, self._analysis.walk(statements, self._procedure), strict=True):
+        for statement, effects in zip(statements, self._analysis.effects_of(statements, self._procedure), strict=True):
             found |= effects.read_keys
             found |= set() if isinstance(statement, Declare) else effects.written_keys
             found |= self._known if effects.barrier is not None else set()
         return self._with_overlays(found)
 
     def reached(self, statements: Sequence[Statement]) -> set[str]:
-        """Those that the statements may read or write by another way than their names."""
+        """The local variables that the statements may read or write other than by name."""
         found = set[str]()
-        for effects in self._analysis.walk(statements, self._procedure):
+        for effects in self._analysis.effects_of(statements, self._procedure):
             found |= self._known if effects.barrier is not None else set()
             for access in effects.accesses:
                 found |= {m.key for m in access.memory if m.symbol != access.symbol}
         return found & self._local.keys()
 
     def _with_overlays(self, keys: set[str]) -> set[str]:
-        """These of the local variables, and those that share storage with them."""
+        """The local variables among the keys, and those that share storage with them."""
         overlays = {s.overlay for k, s in self._local.items() if k in keys} - {None}
         return {k for k, s in self._local.items() if k in keys or s.overlay in overlays}
 

@@ -1,1 +1,1 @@
-"""Calls that let MPI go on with what is under way."""
+"""Progress calls: let MPI advance communication in flight."""

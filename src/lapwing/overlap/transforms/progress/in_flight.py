@@ -1,4 +1,4 @@
-"""What is under way after each statement, at a guess: for progress calls, which do no harm where nothing is."""
+"""An estimate of what is in flight after each statement: for progress calls, which are harmless where nothing is."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lapwing.overlap.source.spans import Span
 from lapwing.overlap.transforms.context import Context
 
 Key = Expression | str
-UnderWay = dict[Key, tuple[Span, ...]]
-"""A phase's slot, or a request, with the sites of the calls it came from."""
+InFlight = dict[Key, tuple[Span, ...]]
+"""The slot of a split-phase operation, or a request, with the sites of its calls."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something starts, or ends. ``key``: None for any request, or for ``every`` one, in a procedure that is called."""
+    """A communication starts, or ends. ``key``: None for any request, or for ``every`` one, in a called procedure."""
 
     starts: bool
     site: Span
@@ -31,16 +31,16 @@ class Event:
 
 @dataclass
 class Events:
-    """What starts and ends in statements. ``halves``: of divided procedures by their names. ``moved``: the sites of transfers
-    that count; None: all do."""
+    """The communications that start and end in statements. ``outlined``: outlined procedures by their names. ``moved``: the sites
+    of transfers that count; None: all do."""
 
     context: Context
-    halves: dict[str, Procedure]
+    outlined: dict[str, Procedure]
     moved: frozenset[Span] | None = None
     _called: dict[str, list[Event]] = field(default_factory=dict)
 
     def of(self, statement: Statement, procedure: Procedure) -> list[Event]:
-        """What starts and ends in a statement without blocks, in order."""
+        """The starts and ends in a statement without blocks, in order."""
         message = message_of(statement)
         if message is not None and isinstance(statement, Call):
             return self._counted(_of_message(message, statement))
@@ -49,16 +49,16 @@ class Events:
     def _counted(self, events: Iterable[Event]) -> list[Event]:
         return [event for event in events if not event.starts or self.moved is None or event.site in self.moved]
 
-    def started_in(self, half: Procedure) -> UnderWay:
-        """What of a divided procedure is under way when its last part begins: what ends there and does not start there before."""
-        own: UnderWay = {}
-        under_way: UnderWay = {}
-        for event in self._inside(half):
+    def in_flight_in(self, part: Procedure) -> InFlight:
+        """What is in flight on entry to an outlined last part: what ends in it without starting there before."""
+        own: InFlight = {}
+        in_flight: InFlight = {}
+        for event in self._inside(part):
             missing = not event.starts and (not own if event.key is None else event.key not in own)
             if missing and (self.moved is None or event.site in self.moved):
-                under_way[_name(event)] = (event.site,)
+                in_flight[_name(event)] = (event.site,)
             happens(event, (event.site,), own)
-        return under_way
+        return in_flight
 
     def _of_others(self, statement: Statement, procedure: Procedure) -> list[Event]:
         if isinstance(statement, Written):
@@ -72,16 +72,16 @@ class Events:
         if not isinstance(statement, Call):
             return []
         analysis = self.context.analysis
-        callee = self.halves.get(statement.name or "") or analysis.program.resolve(statement.name, procedure)
+        callee = self.outlined.get(statement.name or "") or analysis.program.resolve(statement.name, procedure)
         if callee is None or not analysis.graph.reaches_mpi(analysis.origin(callee).key):
             return []
         if callee.key not in self._called:
-            self._called[callee.key] = []  # for one that calls itself
+            self._called[callee.key] = []  # for recursion
             self._called[callee.key] = list(self._inside(callee))
         return self._called[callee.key]
 
     def _inside(self, procedure: Procedure) -> Iterable[Event]:
-        """What a procedure calls its requests means nothing where it is called from."""
+        """The starts and ends in a called procedure, whose names of requests mean nothing to its caller."""
         for statement in procedure.body.walk():
             message = message_of(statement)
             if message is not None and isinstance(statement, Call):
@@ -91,31 +91,31 @@ class Events:
                 yield from self._of_others(statement, procedure)
 
 
-def happens(event: Event, sites: tuple[Span, ...], under_way: UnderWay) -> None:
-    """Changes ``under_way`` to what is after the event; ``sites``: of all that came with it."""
+def happens(event: Event, sites: tuple[Span, ...], in_flight: InFlight) -> None:
+    """Updates ``in_flight`` by the event; ``sites``: of all events of the statement."""
     if event.starts:
-        under_way[_name(event)] = sites
+        in_flight[_name(event)] = sites
         return
     if isinstance(event.key, str):
-        # Copies of sends that are not waited for are mostly gone when what others sent has come.
-        for sent in [k for k in under_way if isinstance(k, str) and k.startswith("send")]:
-            del under_way[sent]
-        under_way.pop(event.key, None)
+        # Copied sends have mostly left by the time messages from others have arrived.
+        for sent in [k for k in in_flight if isinstance(k, str) and k.startswith("send")]:
+            del in_flight[sent]
+        in_flight.pop(event.key, None)
         return
-    requests = [k for k in under_way if isinstance(k, Expression) or k.startswith("request")]
+    requests = [k for k in in_flight if isinstance(k, Expression) or k.startswith("request")]
     every = event.every
     if event.key is not None and event.key in requests:
         requests = [event.key]
     elif event.key is not None:
-        # A loop that waits for one of an array after the other has waited for all.
+        # A loop that waits for each request of an array has waited for all.
         array, every = _array(event.key), True
         requests = [k for k in requests if array is not None and _array(k) == array]
     for request in requests if every else requests[:1]:
-        del under_way[request]
+        del in_flight[request]
 
 
 def _array(key: Key) -> Expression | None:
-    """The array that a request is one of."""
+    """The array that contains the request."""
     if isinstance(key, AddressOf):
         key = key.object
     return key.base if isinstance(key, Element) else None
@@ -134,7 +134,7 @@ def _of_message(message: mpi.MpiCall, call: Call) -> Iterable[Event]:
 
 
 def _is_tiny(message: mpi.MpiCall | None, call: Call) -> bool:
-    """Whether one rank sends another so little that it arrives without help."""
+    """Whether the message is so short that it arrives without progress calls."""
     count = argument_of(call, mpi.Role.COUNT)
     between_two = message is not None and message.kind is not mpi.Kind.COLLECTIVE
     return between_two and isinstance(count, Number) and count.value <= _FEW

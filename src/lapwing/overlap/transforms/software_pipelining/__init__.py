@@ -1,1 +1,2 @@
-"""A loop's next iteration begun while this iteration's transfer is under way: prologue, lookahead and double buffers."""
+"""Software pipelining: a loop's next iteration starts while this iteration's transfer is in flight; prologue, lookahead and
+double buffers."""

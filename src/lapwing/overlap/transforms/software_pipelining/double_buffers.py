@@ -1,15 +1,15 @@
-"""Second homes for variables that early work writes while others still need what is in the first.
+"""Double buffers for variables that the prologue writes while their old values are still needed.
 
-The early statements work on a shadow under another name, and where they used to stand the variable takes over exactly the
-elements they wrote. What these are must be known:
+The early statements work on a second buffer under another name; at their original place the variable takes over exactly the
+elements that they wrote. Which these are must be known:
 
-* ALL: the early statements first write every element, for certain; the whole shadow is taken over.
-* RANGES: they write nothing but what counters pass over (written_ranges.py); those ranges are taken over.
-* COPY: nobody else writes the variable in between. The shadow begins as a copy, and the whole of it is taken over. Memory a
-  pointer points to is copied only if it holds the transfer's counts or displacements, one a rank: other memory may be large.
+* ALL: the early statements certainly write every element first; the whole second buffer is taken over.
+* RANGES: they write only elements that counters pass (written_ranges.py); those ranges are taken over.
+* COPY: nothing else writes the variable in between. The second buffer starts as a copy, and all of it is taken over. Memory
+  behind a pointer is copied only if it holds the transfer's counts or displacements, one per rank: other memory may be large.
 
-Where the transfer sends what counters passed over, and nothing touches it before, it may be sent from the shadow (``sent``).
-The variable takes over what was written while it travels, and the next early work uses a second shadow.
+If the transfer sends what counters passed, and nothing accesses it before, it may be sent from the second buffer (``sent``).
+The variable takes over what was written during the transfer, and the next early work uses a third buffer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.affine.affine import Affine
 from lapwing.affine.intersection import covers
-from lapwing.affine.sections import Linear, Range, Section
+from lapwing.affine.sections import Range, Section
 from lapwing.overlap import mpi
-from lapwing.overlap.analysis.dependence import meet
+from lapwing.overlap.analysis.dependence import may_overlap
 from lapwing.overlap.analysis.effects.effects import Effects
 from lapwing.overlap.analysis.effects.value_numbering import Environment
 from lapwing.overlap.analysis.manager import Analysis
@@ -56,8 +57,8 @@ class Taken(enum.Enum):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The one statement that gives a pointer its memory, and where. ``target``: where it names the pointer; ``sizes``: the
-    arguments, whose product is its size in bytes."""
+    """The only statement that allocates a pointer's memory. ``target``: where it names the pointer; ``sizes``: where its
+    arguments are, whose product is the size in bytes."""
 
     statement: Statement
     procedure: Procedure
@@ -67,7 +68,8 @@ class Allocation:
 
 @dataclass(frozen=True)
 class DoubleBuffer:
-    """``spots``: where the early statements name the variable. ``ranges``: for RANGES. ``allocation``: if it is a pointer."""
+    """A variable with a second buffer. ``spots``: where the early statements name it. ``ranges``: for RANGES. ``allocation``:
+    if it is a pointer."""
 
     symbol: Symbol
     taken: Taken
@@ -79,7 +81,7 @@ class DoubleBuffer:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why the early statements cannot all be early. ``statements``: those of them that are in the way."""
+    """Why the early statements cannot all be early. ``statements``: the ones responsible."""
 
     obligation: str
     found: str
@@ -89,7 +91,7 @@ class Obstacle:
 
 
 def is_own(access: Access, procedure: Procedure) -> bool:
-    """Whether a variable of the call itself is touched, which every call has anew."""
+    """Whether the access is to a variable of which every call has its own instance."""
     symbol = access.symbol
     if symbol is None or access.through or symbol.target or all(symbol != s for s in procedure.symbols.values()):
         return False
@@ -97,7 +99,7 @@ def is_own(access: Access, procedure: Procedure) -> bool:
 
 
 class DoubleBufferFinder:
-    """``between``: all that is touched from the transfer's start until the early statements' own place comes."""
+    """``between``: all accesses from the transfer's start to the early statements' original place."""
 
     def __init__(self, analysis: Analysis, work: Prologue, transfer: Call, between: Sequence[Access]) -> None:
         self._analysis = analysis
@@ -109,7 +111,7 @@ class DoubleBufferFinder:
         self._source = analysis.program.sources[work.procedure.source]
 
     def find(self) -> tuple[DoubleBuffer, ...] | Obstacle:
-        """The shadows that let the early statements be done in between, or what is in the way."""
+        """The double buffers that let the early statements run in between, or what is in the way."""
         needed: dict[Symbol, bool] = {}
         for statement, effects in zip(self._work.early, self._work.effects, strict=True):
             for access in effects.accesses:
@@ -119,30 +121,30 @@ class DoubleBufferFinder:
                 others = [o for o in self._between if self._clash(whole, o)]
                 if not others:
                     continue
-                obstacle = self._unshadowed(access, others, statement)
+                obstacle = self._unbuffered(access, others, statement)
                 if obstacle is not None:
                     return obstacle
                 assert access.symbol is not None
                 written = any(o.writes for o in others)
                 needed[access.symbol] = needed.get(access.symbol, False) or written
-        shadows = []
+        double_buffers = []
         for symbol, written in needed.items():
-            shadow = self._shadow(symbol, written)
-            if isinstance(shadow, Obstacle):
-                return shadow
-            shadows.append(shadow)
-        return tuple(shadows)
+            double_buffer = self._double_buffer(symbol, written)
+            if isinstance(double_buffer, Obstacle):
+                return double_buffer
+            double_buffers.append(double_buffer)
+        return tuple(double_buffers)
 
     def _clash(self, one: Access, other: Access) -> bool:
-        return (one.writes or other.writes) and meet(one, other, self._analysis.aliases)
+        return (one.writes or other.writes) and may_overlap(one, other, self._analysis.aliases)
 
-    def _unshadowed(self, access: Access, others: Sequence[Access], statement: Statement) -> Obstacle | None:
+    def _unbuffered(self, access: Access, others: Sequence[Access], statement: Statement) -> Obstacle | None:
         name = access.symbol.name if access.symbol is not None else "memory"
         if access.symbol is None or not self._written(access.symbol, access.through):
             return Obstacle(
-                "the next turn's early work needs nothing that the rest of this turn computes",
+                "the next iteration's early work needs nothing that the rest of this iteration computes",
                 f"{name} is written in between",
-                f"keep what the rest of the turn writes apart from {name}",
+                f"keep what the rest of the iteration writes apart from {name}",
                 others[0].where,
                 (statement,),
             )
@@ -155,7 +157,7 @@ class DoubleBufferFinder:
 
     # ---- one variable -------------------------------------------------------------------------------------------------
 
-    def _shadow(self, symbol: Symbol, written: bool) -> DoubleBuffer | Obstacle:
+    def _double_buffer(self, symbol: Symbol, written: bool) -> DoubleBuffer | Obstacle:
         users = self._users(symbol)
         why = self._cannot_be_renamed(symbol, users)
         spots = self._spots(symbol)
@@ -166,15 +168,15 @@ class DoubleBufferFinder:
         allocation = allocation_of(self._analysis, symbol, self._procedure.source) if symbol.pointer else None
         if symbol.pointer and allocation is None:
             return self._no_home(symbol, "its memory does not come from one malloc in the same file", users)
-        shadow = DoubleBuffer(symbol, Taken.COPY, spots or (), allocation=allocation)
+        double_buffer = DoubleBuffer(symbol, Taken.COPY, spots or (), allocation=allocation)
         ranges = self._ranges(symbol, users)
         if ranges is not None:
-            shadow = replace(shadow, taken=Taken.RANGES, ranges=ranges)
-            return replace(shadow, sent=self._is_sent(shadow))
+            double_buffer = replace(double_buffer, taken=Taken.RANGES, ranges=ranges)
+            return replace(double_buffer, sent=self._is_sent(double_buffer))
         if not symbol.pointer and self._is_written_first(symbol, users):
-            return replace(shadow, taken=Taken.ALL)
+            return replace(double_buffer, taken=Taken.ALL)
         if not written and (not symbol.pointer or symbol in self._rows_of_ranks()):
-            return shadow
+            return double_buffer
         return Obstacle(
             "what the early work writes is known to the element",
             f"not known which elements of {symbol.name} are written",
@@ -184,7 +186,7 @@ class DoubleBufferFinder:
         )
 
     def _users(self, symbol: Symbol) -> list[Statement]:
-        """The early statements that touch the variable, or what it points to."""
+        """The early statements that access the variable, or what it points to."""
         return [
             s
             for s, e in zip(self._work.early, self._work.effects, strict=True)
@@ -199,7 +201,7 @@ class DoubleBufferFinder:
         return any(aliases.may_alias(one, other) for one in access.memory for other in memory)
 
     def _memory(self, symbol: Symbol) -> frozenset[Memory]:
-        """What the early statements touch under the symbol's name."""
+        """The memory that the early statements access under the symbol's name."""
         if symbol not in self._memories:
             accesses = (a for e in self._work.effects for a in e.accesses)
             self._memories[symbol] = frozenset[Memory]().union(
@@ -209,7 +211,7 @@ class DoubleBufferFinder:
 
     def _no_home(self, symbol: Symbol, why: str, users: Sequence[Statement]) -> Obstacle:
         return Obstacle(
-            "what the early work writes too soon can be given a shadow",
+            "what the early work overwrites can be double-buffered",
             f"{symbol.name}: {why}",
             "use a global array of fixed size, or one that is allocated once",
             users[0].span if users else None,
@@ -234,14 +236,14 @@ class DoubleBufferFinder:
         return None
 
     def _in_calls(self, statement: Statement) -> Iterator[Access]:
-        """What procedures touch that the statement calls."""
+        """The accesses of procedures that the statement calls."""
         for called in _calls(statement):
             callee = self._analysis.program.resolve(called, self._procedure)
             if callee is not None:
                 yield from self._analysis.summary(callee).accesses
 
     def _names_outside_elements(self, symbol: Symbol) -> Iterator[Name]:
-        """Uses of an array or pointer other than for one of its elements."""
+        """Uses of an array or pointer other than to select an element."""
         if symbol.dimensions is None and not symbol.pointer:
             return
         rank = len(symbol.dimensions) if symbol.dimensions is not None else 1
@@ -256,7 +258,7 @@ class DoubleBufferFinder:
                             yield e
 
     def _spots(self, symbol: Symbol) -> tuple[Span, ...] | None:
-        """Where the early statements name it; None if the text does not show all of them."""
+        """Where the early statements name it; None if the text does not show all places."""
         spots: dict[Span, None] = {}
         for statement in self._work.early:
             inside: set[Span] = set()
@@ -278,7 +280,7 @@ class DoubleBufferFinder:
         found = written_ranges(users[0], symbol)
         if found is None or not self._counters_can_be_kept(found.counters):
             return None
-        # Nobody else has a hand on the counters meanwhile.
+        # Nothing else writes the counters meanwhile.
         effects = self._work.effects[next(n for n, s in enumerate(self._work.early) if s is users[0])]
         counters = [a for a in effects.accesses if a.symbol == found.counters]
         strange = [a for a in effects.accesses if a.symbol != found.counters]
@@ -293,18 +295,19 @@ class DoubleBufferFinder:
         rows = [a for a, p in zip(self._transfer.arguments, message.parameters, strict=False) if p.role in roles]
         return [row.symbol for row in rows if isinstance(row, Name)]
 
-    def _is_sent(self, shadow: DoubleBuffer) -> bool:
-        """Whether the transfer can send the shadow: it names the variable once, and nothing that stays before it does."""
-        assert shadow.ranges is not None
+    def _is_sent(self, double_buffer: DoubleBuffer) -> bool:
+        """Whether the transfer can send the second buffer: it names the variable once, and no statement that stays before it
+        does."""
+        assert double_buffer.ranges is not None
         transfer = self._transfer
         kind = argument_of(transfer, mpi.Role.TYPE)
-        named = [e for e in transfer.every_expression() if e == Name(shadow.symbol)]
+        named = [e for e in transfer.every_expression() if e == Name(double_buffer.symbol)]
         if transfer.name not in _SENDS_ROWS or len(named) != 1 or not isinstance(kind, Constant):
             return False
-        if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or shadow.ranges.counters.dimensions is None:
+        if argument_of(transfer, mpi.Role.SEND_BUFFER) != named[0] or double_buffer.ranges.counters.dimensions is None:
             return False
         staying = [self._analysis.plain(s, self._procedure) for s in self._work.staying]
-        return not any(self._concerns(a, shadow.symbol) for effects in staying for a in effects.accesses)
+        return not any(self._concerns(a, double_buffer.symbol) for effects in staying for a in effects.accesses)
 
     def _counters_can_be_kept(self, counters: Symbol) -> bool:
         kind = counters.type
@@ -315,7 +318,7 @@ class DoubleBufferFinder:
         return all(isinstance(d.upper, Number) for d in counters.dimensions or ())
 
     def _is_written_first(self, symbol: Symbol, users: Sequence[Statement]) -> bool:
-        """Whether the first of the statements that touch the variable writes all of it, and reads nothing of it."""
+        """Whether the first statement that accesses the variable overwrites it entirely, without reading it."""
         whole = self._whole(symbol)
         first = self._work.effects[next(n for n, s in enumerate(self._work.early) if s is users[0])]
         accesses = [a for a in first.accesses if a.symbol == symbol]
@@ -326,12 +329,12 @@ class DoubleBufferFinder:
         return any(a.must and a.section is not None and covers(a.section, whole) for a in accesses)
 
     def _whole(self, symbol: Symbol) -> Section | None:
-        """All elements of an array whose size is a number; a scalar has one without subscripts."""
+        """The section of all elements of an array whose size is a number; a scalar's has no subscripts."""
         environment = Environment(self._analysis.terms)
         ranges = []
         for dimension in symbol.dimensions or ():
-            lower = Linear.number(0) if dimension.lower is None else environment.linear(dimension.lower)
-            upper = None if dimension.upper is None else environment.linear(dimension.upper)
+            lower = Affine() if dimension.lower is None else environment.affine(dimension.lower)
+            upper = None if dimension.upper is None else environment.affine(dimension.upper)
             if lower is None or upper is None or lower.terms or upper.terms:
                 return None
             ranges.append(Range(lower, upper))
@@ -342,15 +345,14 @@ class DoubleBufferFinder:
 
 
 def allocation_of(analysis: Analysis, symbol: Symbol, source: int) -> Allocation | None:
-    """The statement that gives the pointer its memory, if it stands in this source, nothing else ever gives it any and it can be
-    repeated."""
-    value = analysis.aliases.unchanged_pointer(symbol)
+    """The statement that allocates the pointer's memory, if it is in this source, is the only one, and can be repeated."""
+    value = analysis.aliases.only_definition(symbol)
     if value is None or not _is_fresh(value) or value.span is None or value.span.source != source:
         return None
     text = analysis.program.sources[source]
     for procedure in analysis.program.procedures.values():
         for statement in procedure.body.walk():
-            target = _given(statement, value.span)
+            target = _assigned_value(statement, value.span)
             if target == Name(symbol) and target.span is not None:
                 once = _count_words(text, statement.span, symbol.name) == 1
                 sizes = _sizes_of(value)
@@ -359,7 +361,7 @@ def allocation_of(analysis: Analysis, symbol: Symbol, source: int) -> Allocation
 
 
 def not_global_numbers(symbol: Symbol) -> str | None:
-    """Why new procedures cannot name the variable and copy its elements, or those it points to; None if they can."""
+    """Why generated procedures cannot name the variable and copy its elements, or those it points to; None if they can."""
     if symbol.name.startswith("lw_"):
         return "the new procedures' own variables have such names"
     if symbol.storage is not Storage.GLOBAL or symbol.overlay is not None or symbol.volatile:
@@ -370,8 +372,8 @@ def not_global_numbers(symbol: Symbol) -> str | None:
     return None
 
 
-def _given(statement: Statement, value: Span) -> Expression | None:
-    """What the statement gives the value that stands there."""
+def _assigned_value(statement: Statement, value: Span) -> Expression | None:
+    """The expression of the statement at the span ``value``."""
     if isinstance(statement, Assign) and statement.operator is None and statement.value.span == value:
         return statement.target
     if isinstance(statement, Call) and statement.span == value:
@@ -380,7 +382,7 @@ def _given(statement: Statement, value: Span) -> Expression | None:
 
 
 def _is_fresh(value: Expression) -> bool:
-    """A call of malloc or calloc whose size can be reckoned a second time."""
+    """Whether it is a call of malloc or calloc whose size can be computed a second time."""
     value = without_casts(value)
     if not isinstance(value, Invocation) or value.name not in ("malloc", "calloc"):
         return False
@@ -390,7 +392,7 @@ def _is_fresh(value: Expression) -> bool:
 
 
 def _sizes_of(value: Expression) -> tuple[Span, ...]:
-    """Where the arguments of an allocation stand; empty if the text does not show them."""
+    """Where the arguments of an allocation are; empty if the text does not show them."""
     call = without_casts(value)
     assert isinstance(call, Invocation)
     spans = [a.span for a in call.arguments]
@@ -411,7 +413,7 @@ def _calls(statement: Statement) -> Iterator[str | None]:
             yield e.name
 
 
-_SENDS_ROWS = frozenset({"MPI_Alltoallv"})  # messages given by counts and displacements
+_SENDS_ROWS = frozenset({"MPI_Alltoallv"})  # messages described by counts and displacements
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 
 
@@ -420,6 +422,6 @@ def _count_words(source: Source, span: Span, word: str) -> int:
     return len(re.findall(rf"\b{re.escape(word)}\b", text))
 
 
-def touched(effects: Iterable[Effects], procedure: Procedure) -> list[Access]:
-    """What is touched but for the procedure's own variables."""
+def accessed(effects: Iterable[Effects], procedure: Procedure) -> list[Access]:
+    """The accesses, without those to the procedure's own variables."""
     return list(dict.fromkeys(a for e in effects for a in e.accesses if not is_own(a, procedure)))

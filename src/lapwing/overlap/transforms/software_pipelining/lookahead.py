@@ -1,14 +1,15 @@
-"""Whether a pipelined loop's next transfer may start as soon as this turn's has come, before the rest of the turn.
+"""Lookahead: whether a pipelined loop's next transfer may start as soon as this iteration's is complete, before the rest of the
+iteration.
 
-before:  transfer; rest; (next turn) transfer         after:  transfer; start of the next; rest; (next turn) end of it
+before:  transfer; rest; (next iteration) transfer         after:  transfer; start of the next; rest; (next iteration) end of it
 
-The early work has been done by then, so what the next transfer sends is in its shadow. It is received into a second buffer, which
-then changes places with the first; what a transfer does not bring is the same in both (lookahead_text.py).
+The early work has run by then, so the next transfer's data is in its second buffer. It is received into a second receive
+buffer, which is then swapped with the first; elements that a transfer does not deliver are equal in both (lookahead_text.py).
 
-Obligations. Nothing but the early work communicates from one transfer to the next (pipeline_loop.py asks). The transfer sends a
-shadow, and its other arguments are known by then: constants, what nobody writes in the loop, and rows of counts with shadows.
-Nobody but the transfer writes the receive buffer in the loop, and nothing but its one pointer leads to it: elsewhere in the
-program that names only elements, or hands it to MPI or to free.
+Obligations. Nothing but the early work communicates from one transfer to the next (checked by pipeline_loop.py). The transfer
+sends from a second buffer, and its other arguments are known by then: constants, variables that are not written in the loop,
+and rows of counts with double buffers. Only the transfer writes the receive buffer in the loop, and only one pointer points to
+it: elsewhere the program uses that to name elements, or passes it to MPI or to free.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from lapwing.overlap.transforms.software_pipelining.prologue import Prologue
 
 @dataclass(frozen=True)
 class Lookahead:
-    """``received``: the pointer to the transfer's receive buffer; ``rows``: shadows of its counts and displacements; ``only``:
-    nothing in the program but the transfer writes the buffer."""
+    """``received``: the pointer to the transfer's receive buffer; ``rows``: double buffers of its counts and displacements;
+    ``only``: only the transfer writes the buffer in the whole program."""
 
     received: Symbol
     allocation: Allocation
@@ -55,13 +56,13 @@ class Lookahead:
 
 
 def find_lookahead(
-    analysis: Analysis, work: Prologue, shadows: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
+    analysis: Analysis, work: Prologue, double_buffers: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
 ) -> Lookahead | str | None:
-    """How the transfer can start a turn ahead; why not, or None if the early work does not even hold what it sends.
+    """How the transfer can start an iteration ahead; why not, or None if the early work does not even contain what it sends.
 
-    ``rest``: all that a turn touches but for the transfer and the early work.
+    ``rest``: all accesses of an iteration but those of the transfer and the early work.
     """
-    if not any(shadow.sent for shadow in shadows):
+    if not any(double_buffer.sent for double_buffer in double_buffers):
         return None
     buffer = argument_of(transfer, mpi.Role.RECV_BUFFER)
     if not isinstance(buffer, Name) or not buffer.symbol.pointer:
@@ -79,23 +80,23 @@ def find_lookahead(
     for access in rest:
         if access.writes and access.symbol == received and not access.through:
             return f"{received.name} is changed in the loop"
-        # What is under way all the time (no symbol) has the address.
+        # Communication in flight throughout (without symbol) has the address.
         if (access.writes or access.symbol is None) and analysis.aliases.may_overlap(access.memory, memory):
             return f"{received.name} is written in the loop by others, too"
-    rows = _rows(analysis, work, shadows, transfer, rest)
+    rows = _rows(analysis, work, double_buffers, transfer, rest)
     if isinstance(rows, str):
         return rows
     return Lookahead(received, allocation, rows, not _written_by_others(analysis, received, transfer))
 
 
 def _rows(
-    analysis: Analysis, work: Prologue, shadows: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
+    analysis: Analysis, work: Prologue, double_buffers: Sequence[DoubleBuffer], transfer: Call, rest: Sequence[Access]
 ) -> tuple[DoubleBuffer, ...] | str:
-    """The shadows among the transfer's arguments; the others stay the same throughout the loop, or why not."""
+    """The double-buffered variables among the transfer's arguments, if the others are invariant in the loop; or why not."""
     message = message_of(transfer)
     assert message is not None
     written = [a for a in (*rest, *(a for e in work.effects for a in e.accesses)) if a.writes]
-    by_symbol = {shadow.symbol: shadow for shadow in shadows}
+    by_symbol = {double_buffer.symbol: double_buffer for double_buffer in double_buffers}
     rows: dict[Symbol, DoubleBuffer] = {}
     for argument, parameter in zip(transfer.arguments, message.parameters, strict=True):
         if parameter.role in (mpi.Role.SEND_BUFFER, mpi.Role.RECV_BUFFER) or isinstance(argument, Constant):
@@ -103,10 +104,10 @@ def _rows(
         if parameter.role is mpi.Role.TYPE:
             return "a type of the program's own, which may have gaps"
         if not isinstance(argument, Name) or argument.symbol.storage is not Storage.GLOBAL:
-            return f"an argument of {message.name} is not known a turn ahead"
-        shadow = by_symbol.get(argument.symbol)
-        if shadow is not None and shadow.ranges is None:
-            rows[argument.symbol] = shadow
+            return f"an argument of {message.name} is not known an iteration ahead"
+        double_buffer = by_symbol.get(argument.symbol)
+        if double_buffer is not None and double_buffer.ranges is None:
+            rows[argument.symbol] = double_buffer
             continue
         memory: frozenset[Memory] = analysis.aliases.objects(argument, work.procedure)
         memory |= analysis.aliases.pointees(argument, work.procedure)
@@ -116,7 +117,7 @@ def _rows(
 
 
 def _leads_alone(analysis: Analysis, pointer: Symbol, allocation: Allocation) -> bool:
-    """Whether the program uses the pointer for nothing but elements of its memory, messages, and tests of what malloc gave."""
+    """Whether the program uses the pointer only for elements of its memory, messages, and tests of malloc's result."""
     memory = analysis.aliases.pointees(Name(pointer), allocation.procedure)
     if any(analysis.aliases.escaped(m) for m in memory):
         return False
@@ -131,7 +132,7 @@ def _leads_alone(analysis: Analysis, pointer: Symbol, allocation: Allocation) ->
 
 
 def _written_by_others(analysis: Analysis, pointer: Symbol, transfer: Call) -> bool:
-    """Whether something else writes what the pointer, which leads there alone, points to."""
+    """Whether something else writes what the pointer, which has no aliases, points to."""
     for procedure in analysis.program.procedures.values():
         for statement in procedure.body.walk():
             if statement is transfer:
@@ -150,14 +151,14 @@ def _written_by_others(analysis: Analysis, pointer: Symbol, transfer: Call) -> b
 
 
 def _base(place: Expression) -> Expression:
-    """The variable whose element, or part of one, a place is."""
+    """The variable of which a place is an element, or part of one."""
     while isinstance(place, Element | Member):
         place = place.base
     return place
 
 
 def _harmless(statement: Statement) -> Iterator[Expression]:
-    """Names that do not hand on the address they stand for."""
+    """Names whose use does not pass on the address they denote."""
     parts = statement.every_expression()
     ends = isinstance(statement, Call) and (statement.name == "free" or message_of(statement) is not None)
     if ends and isinstance(statement, Call):

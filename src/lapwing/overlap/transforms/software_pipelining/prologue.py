@@ -1,12 +1,12 @@
-"""Which statements of a procedure could be done while its previous call still waits for a transfer.
+"""The prologue: which statements of a procedure could run while its previous call still waits for a transfer.
 
-The statements before the transfer are divided in two: *early* ones, which make no difference to anyone but through what they
-compute, and the others, which stay (messages, timers, output, and what depends on them).
+The statements before the transfer are partitioned into *early* ones, whose only effect is what they compute, and the others,
+which stay (messages, timers, output, and what depends on them).
 
 Obligation: no early statement conflicts with one it passes, and no local variable carries a value from the early ones to those
-that stay, for the two become different procedures. What a declaration begins with, both may need. Collective calls may be early,
-too, where no other communication stands between the transfer and where they stood: every rank then starts its collectives
-in the order it did before, which is all that MPI asks (MPI 3.1, 5.12).
+that stay, since the two become different procedures. Both may need initialised declarations. Collective calls may be early,
+too, if no other communication is between the transfer and their original place: every rank then starts its collectives in the
+original order, which is all that MPI requires (MPI 3.1, 5.12).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _has_fixed_size(symbol: Symbol) -> bool:
 
 
 def _with_beginning(statement: Statement) -> Sequence[Statement]:
-    """What a loop's header does first, as a statement before it: of several parts the first comes first, and certainly."""
+    """The first part of a loop's header as a statement before the loop, since it is certainly executed first."""
     if isinstance(statement, While) and len(statement.parts) > 1:
         first, *others = statement.parts
         return (Evaluate(first, span=statement.span), replace(statement, parts=tuple(others)))
@@ -40,8 +40,8 @@ def _with_beginning(statement: Statement) -> Sequence[Statement]:
 
 @dataclass(frozen=True)
 class Prologue:
-    """``early`` and ``staying``: what of ``before`` may be done early and what stays, in order; declarations are in either or
-    both. ``effects``: of the early statements, one after the other."""
+    """``early`` and ``staying``: the statements of ``before`` that may be early and those that stay, in order; declarations are
+    in either or both. ``effects``: of the early statements, one after the other."""
 
     procedure: Procedure
     early: tuple[Statement, ...]
@@ -49,17 +49,17 @@ class Prologue:
     effects: tuple[Effects, ...]
 
     def has_work(self, analysis: Analysis) -> bool:
-        """Whether there is enough to compute to be worth the change; loops whose length is not known may be long, those with a
-        turn a rank are not."""
+        """Whether there is enough computation to be worth the change; loops of unknown length may be long, those with one
+        iteration per rank are not."""
         if not works(self.early, analysis.program, self.procedure):
             return False
-        turns = [_turns(s, analysis) for s in self.early if message_of(s) is None]
+        iterations = [_trip_count(s, analysis) for s in self.early if message_of(s) is None]
         calls = any(isinstance(inner, Call) and message_of(inner) is None for s in self.early for inner in s.walk())
-        return calls or sum(t if t is not None else _LEAST_TURNS for t in turns) >= _LEAST_TURNS
+        return calls or sum(t if t is not None else _LEAST_ITERATIONS for t in iterations) >= _LEAST_ITERATIONS
 
     @property
     def collectives(self) -> tuple[Call, ...]:
-        """The collective calls that are early."""
+        """The early collective calls."""
         return tuple(s for s in self.early if isinstance(s, Call) and message_of(s) is not None)
 
 
@@ -69,17 +69,17 @@ def _is_collective(statement: Statement) -> bool:
     return message is not None and message.kind is mpi.Kind.COLLECTIVE and message.blocking and bool(message.buffers)
 
 
-# A thousand turns of a small loop take about as long as a message of a fast network does.
-_LEAST_TURNS = 1000
+# A thousand iterations of a small loop take about as long as a message of a fast network does.
+_LEAST_ITERATIONS = 1000
 _RANKS = 64
 
 
-def _turns(statement: Statement, analysis: Analysis) -> int | None:
+def _trip_count(statement: Statement, analysis: Analysis) -> int | None:
     """How often the innermost statements of a loop nest run; None where that is not known."""
-    inside = [_turns(s, analysis) for block in statement.blocks() for s in block.statements]
+    inside = [_trip_count(s, analysis) for block in statement.blocks() for s in block.statements]
     if isinstance(statement, While) or None in inside:
         return None
-    total = max(1, sum(turns or 0 for turns in inside))
+    total = max(1, sum(iterations or 0 for iterations in inside))
     if not isinstance(statement, Loop):
         return total if inside else 0
     if any(isinstance(e, Name) and e.symbol in analysis.rank_counts for e in statement.upper.walk()):
@@ -87,7 +87,7 @@ def _turns(statement: Statement, analysis: Analysis) -> int | None:
     (lower, upper), step = Environment(analysis.terms).ends(statement), analysis.on_entry(statement.step)
     if lower is None or upper is None or step is None or step.terms or step.constant == 0:
         return None
-    length = upper.plus(lower, -1)
+    length = upper - lower
     return None if length.terms else max(0, length.constant // step.constant + 1) * total
 
 
@@ -104,7 +104,7 @@ def mentioned(statements: Iterable[Statement]) -> frozenset[str]:
 
 
 def unused(statements: Sequence[Statement]) -> tuple[str, ...]:
-    """Names of variables that the statements declare, but none of them uses: a declaration may hold several."""
+    """Names of variables that the statements declare but do not use: a declaration may declare several."""
     declared = [v for s in statements if isinstance(s, Declare) for v, _ in s.variables]
     used = mentioned(s for s in statements if not isinstance(s, Declare))
     used |= mentioned(Evaluate(e, span=s.span) for s in statements if isinstance(s, Declare) for e in s.expressions())
@@ -112,8 +112,8 @@ def unused(statements: Sequence[Statement]) -> tuple[str, ...]:
 
 
 class PrologueFinder:
-    """Divides what stands before ``transfer``, a statement of the procedure's own list. ``collectives``: whether collective
-    calls may be early."""
+    """Partitions the statements before ``transfer``, which is in the procedure's top-level list. ``collectives``: whether
+    collective calls may be early."""
 
     def __init__(self, analysis: Analysis, procedure: Procedure, transfer: Call, *, collectives: bool) -> None:
         self._analysis = analysis
@@ -123,14 +123,14 @@ class PrologueFinder:
         place = next(n for n, s in enumerate(statements) if s is transfer)
         self._before = statements[:place]
         self._after = statements[place:]
-        self._effects = analysis.walk(self._before, procedure)
+        self._effects = analysis.effects_of(self._before, procedure)
         liveness = Liveness(procedure, lambda s: analysis.plain(s, procedure), analysis.shared(procedure))
         self._followed = liveness.followed
         self._exposed = [liveness.exposed(s) for s in self._before]
         self._own = {s.key for s in procedure.symbols.values() if s.storage in (Storage.LOCAL, Storage.ARGUMENT)}
 
     def find(self, without: frozenset[int]) -> Prologue:
-        """The early statements, those whose places are in ``without`` excepted."""
+        """The early statements, except those with places in ``without``."""
         banned = set(without)
         while True:
             early = self._chosen(banned)
@@ -161,7 +161,7 @@ class PrologueFinder:
         return early
 
     def _lacks(self, statement: Statement, early: Sequence[int]) -> bool:
-        """Whether it names a variable that is declared beside it, but not early."""
+        """Whether it names a variable whose declaration beside it is not early."""
         declared = {
             symbol.key
             for n, other in enumerate(self._before)
@@ -171,7 +171,7 @@ class PrologueFinder:
         return bool(declared & mentioned([statement]))
 
     def _is_movable(self, statement: Statement, effects: Effects) -> bool:
-        """Whether all it does is compute, in variables that another procedure can name or have of its own."""
+        """Whether it only computes, in variables that another procedure can name or declare."""
         if isinstance(statement, Nothing) or effects.io or effects.states:
             return False
         if effects.operations and not (self._collectives and _is_collective(statement)):
@@ -192,11 +192,11 @@ class PrologueFinder:
         return True
 
     def _carrying(self, early: Sequence[int]) -> set[int]:
-        """Early statements that give a local variable a value which what stays needs."""
+        """Early statements that assign a local variable which statements that stay need."""
         chosen = set(early)
         declared = tuple(s for s in self._before if isinstance(s, Declare))
         rest = [s for n, s in enumerate(self._before) if n not in chosen and not isinstance(s, Declare)]
-        # A tree of its own: liveness remembers statements by identity.
+        # A copied tree, since liveness identifies statements by identity.
         body = rewrite(replace(self._procedure.body, statements=(*declared, *rest, *self._after)), _with_beginning)
         liveness = Liveness(
             replace(self._procedure, body=body),
@@ -219,7 +219,7 @@ class PrologueFinder:
         }
 
     def _idle(self, early: Sequence[int]) -> set[int]:
-        """Early statements from behind a communication that are neither work nor needed by any."""
+        """Early statements from after a communication that are neither computation nor needed by any."""
         first = next((n for n, e in enumerate(self._effects) if e.operations), len(self._before))
         needed: list[Effects] = []
         idle = set()
@@ -258,7 +258,7 @@ class PrologueFinder:
         )
 
     def _without_unused(self, staying: Sequence[Statement]) -> tuple[Statement, ...]:
-        """Without declarations of variables that only early statements use."""
+        """The statements without declarations of variables that only early statements use."""
         used = set(mentioned((*(s for s in staying if not isinstance(s, Declare)), *self._after)))
         kept: list[Statement] = []
         for statement in reversed(staying):

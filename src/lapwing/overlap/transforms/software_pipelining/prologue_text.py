@@ -1,4 +1,5 @@
-"""The C text of early work: a procedure of its own, its shadows, and what its whole and its loop say to each other."""
+"""The C text of the prologue: a procedure for the early work, its double buffers, and the flags between the procedure and its
+loop."""
 
 from __future__ import annotations
 
@@ -7,15 +8,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.emission.emitter import Emitter
-from lapwing.overlap.emission.renderer import Edit, Renderer
+from lapwing.overlap.emission.renderer import Renderer
 from lapwing.overlap.ir.expressions import Number, Storage, Symbol
 from lapwing.overlap.ir.program import Procedure, Program
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, SplitPhaseOperation, Written
 from lapwing.overlap.ir.statements import Call, Declare, Loop, Statement
-from lapwing.overlap.languages.c.printer import declaration, fresh_name, indentation_step
-from lapwing.overlap.languages.support_requirements import SupportRequirements
+from lapwing.overlap.languages.registry import language_of
+from lapwing.overlap.languages.shared.emitter import Emitter
+from lapwing.overlap.languages.shared.support_requirements import SupportRequirements
+from lapwing.overlap.source.indentation import indentation_step
+from lapwing.overlap.source.replacements import Edit
 from lapwing.overlap.source.spans import Source
 from lapwing.overlap.transforms.software_pipelining.double_buffers import Allocation, DoubleBuffer, Taken
 from lapwing.overlap.transforms.software_pipelining.lookahead import Lookahead
@@ -25,7 +28,7 @@ from lapwing.overlap.transforms.software_pipelining.prologue import Prologue, un
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text that comes into a file (its number) at an offset. ``progresses``: it has progress calls."""
+    """Text to insert into a file (its number) at an offset. ``progresses``: it has progress calls."""
 
     source: int
     offset: int
@@ -53,32 +56,33 @@ class PrologueText:
         self,
         program: Program,
         work: Prologue,
-        shadows: tuple[DoubleBuffer, ...],
+        double_buffers: tuple[DoubleBuffer, ...],
         transfer: Call,
-        ahead: Lookahead | None,
+        lookahead: Lookahead | None,
         meanwhile: Sequence[Statement],
         stem_of: Callable[[int], str],
         *,
         shared: bool,
         taken: set[str],
     ) -> None:
-        """``ahead``: how the transfer starts a turn ahead. ``meanwhile``: the early statements as they are to be written.
-        ``stem_of``: how support names files. ``shared``: the loop is in another file. ``taken``: names that are in use; those
-        made here are added."""
+        """``lookahead``: how the transfer starts an iteration ahead. ``meanwhile``: the early statements as they are to be
+        written. ``stem_of``: the files' stems in names of support code. ``shared``: the loop is in another file. ``taken``:
+        names in use; those made here are added."""
         self._program = program
         self._procedure = work.procedure
         self._work = work
-        self._shadows = shadows
+        self._double_buffers = double_buffers
         self._transfer = transfer
         self._meanwhile = meanwhile
         self._stem_of = stem_of
         self._shared = shared
         self._source = program.sources[self._procedure.source]
+        self._language = language_of(self._source)
         self._step = indentation_step(self._source)
         name = self._procedure.name
 
         def fresh(wanted: str) -> str:
-            found = fresh_name(wanted, taken)
+            found = self._language.new_name(wanted, taken)
             taken.add(found)
             return found
 
@@ -86,37 +90,39 @@ class PrologueText:
         self.next_name = fresh(f"{name}_next")
         self._done_name = fresh(f"{name}_done")
         self._take_name = fresh(f"{name}_take")
-        self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in shadows}
-        self._sent = next((s for s in shadows if s.sent), None)
+        self._names = {s.symbol.key: fresh(f"{s.symbol.name}_early") for s in double_buffers}
+        self._sent = next((s for s in double_buffers if s.sent), None)
         if self._sent is not None:
             self._keep_name = fresh(f"{name}_keep")
             self._kept_flag = fresh(f"{name}_kept")
             self._inside_name = fresh(f"{name}_inside")
             self._outgoing_name = fresh(f"{name}_outgoing")
             self._other_name = fresh(f"{self._sent.symbol.name}_sent")
-        self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in shadows if _is_copied_memory(s)}
-        self._ahead = LookaheadText(ahead, name, self._names, fresh) if ahead is not None else None
+        self._bytes = {s.symbol.key: fresh(f"{s.symbol.name}_bytes") for s in double_buffers if _is_copied_memory(s)}
+        self._lookahead = (
+            LookaheadText(lookahead, name, self._names, fresh, self._language) if lookahead is not None else None
+        )
         self._counters = {
             s.symbol.key: _Counters(fresh(f"{s.ranges.counters.name}_from"), fresh(f"{s.ranges.counters.name}_to"))
-            for s in shadows
+            for s in double_buffers
             if s.ranges is not None
         }
 
-    # ---- lines in procedures that were there --------------------------------------------------------------------------
+    # ---- lines in existing procedures ---------------------------------------------------------------------------------
 
     def taking_over(self, unused: Sequence[str]) -> tuple[str, ...]:
-        """``unused``: variables of which only the early work makes use."""
+        """``unused``: variables that only the early work uses."""
         arguments = ", ".join(p.name for p in self._procedure.parameters)
         return (
             f"/* lapwing: this turn's {self.early_name} was done in the turn before, or is done now */",
             f"if (!{self._done_name}) {self.early_name}({arguments});",
             f"{self._done_name} = 0;",
-            *((f"{self._take_name}();",) if self._shadows else ()),
+            *((f"{self._take_name}();",) if self._double_buffers else ()),
             *_without_warning(unused),
         )
 
     def doing_early(self, differences: tuple[int, ...]) -> tuple[str, ...]:
-        """``differences``: how much larger the arguments are in the next turn."""
+        """``differences``: how much larger the arguments are in the next iteration."""
         arguments = ", ".join(
             p.name if d == 0 else f"{p.name} {'+' if d > 0 else '-'} {abs(d)}"
             for p, d in zip(self._procedure.parameters, differences, strict=True)
@@ -138,7 +144,7 @@ class PrologueText:
         return (comment, f"{self._keep_name}();")
 
     def allocating(self, symbol: Symbol, allocation: Allocation) -> tuple[str, ...]:
-        """A pointer's allocation once more, for what has its place meanwhile."""
+        """A pointer's allocation repeated for its other buffers."""
         span, target = allocation.statement.span, allocation.target
         data = self._source.data
         lines = ["/* lapwing: the next turn's early work needs room of its own */"]
@@ -149,28 +155,28 @@ class PrologueText:
         if bytes_name is not None:
             sizes = " * ".join(f"({self._source.text(size)})" for size in allocation.sizes)
             lines.append(f"{bytes_name} = (size_t){sizes};")
-        if self._ahead is not None and symbol == self._ahead.received:
-            lines += self._ahead.allocated()
+        if self._lookahead is not None and symbol == self._lookahead.received:
+            lines += self._lookahead.allocated()
         return tuple(lines)
 
     def _homes(self, symbol: Symbol) -> list[str]:
-        """The names of all that stands for the variable."""
+        """The names of the variable's other buffers."""
         names = [self._names[symbol.key]] if symbol.key in self._names else []
         if self._sent is not None and self._sent.symbol == symbol:
             names.append(self._other_name)
-        if self._ahead is not None:
-            names += [self._ahead.sent_rows[symbol.key]] if symbol.key in self._ahead.sent_rows else []
-            names += [self._ahead.other] if symbol == self._ahead.received else []
+        if self._lookahead is not None:
+            names += [self._lookahead.sent_rows[symbol.key]] if symbol.key in self._lookahead.sent_rows else []
+            names += [self._lookahead.other] if symbol == self._lookahead.received else []
         return names
 
     def _size_name(self, symbol: Symbol) -> str | None:
-        """The variable that holds how many bytes the pointer was given."""
-        if self._ahead is not None and symbol == self._ahead.received:
-            return self._ahead.bytes
+        """The variable that holds the size of the pointer's memory, in bytes."""
+        if self._lookahead is not None and symbol == self._lookahead.received:
+            return self._lookahead.bytes
         return self._bytes.get(symbol.key)
 
     def start(self, start: SplitPhaseOperation) -> SplitPhaseOperation:
-        """The transfer's beginning: it sends the shadow, and may have begun a turn ahead."""
+        """The transfer's start: it sends the second buffer, and may have started an iteration ahead."""
         message = message_of(start.call)
         assert message is not None
         if self._sent is None:
@@ -183,16 +189,17 @@ class PrologueText:
         return replace(
             start,
             instead=((place, f"{self._outgoing_name}({', '.join(texts)})"),),
-            unless=self._ahead.started if self._ahead is not None else None,
+            unless=self._lookahead.started if self._lookahead is not None else None,
         )
 
     def starting_ahead(self, start: SplitPhaseOperation) -> tuple[str, ...]:
         """Lines after the transfer's end; none if the next one does not start there."""
-        if self._ahead is None or self._sent is None:
+        if self._lookahead is None or self._sent is None:
             return ()
-        emitter = Emitter(self._source, SupportRequirements(self._stem_of(self._procedure.source)), self._stem_of)
+        requirements = SupportRequirements(self._stem_of(self._procedure.source))
+        emitter = self._language.emitter(self._source, requirements, self._stem_of)
         sent = self._names[self._sent.symbol.key]
-        return self._ahead.starting(start, self._done_name, sent, emitter, self._step)
+        return self._lookahead.starting(start, self._done_name, sent, emitter, self._step)
 
     def declaration_for(self, caller: Procedure) -> Insertion:
         """Another file's declaration of the flag."""
@@ -203,14 +210,14 @@ class PrologueText:
     def insertions(self) -> list[Insertion]:
         procedure = self._procedure
         number = procedure.source
-        users = [procedure, *(s.allocation.procedure for s in self._shadows if s.allocation is not None)]
+        users = [procedure, *(s.allocation.procedure for s in self._double_buffers if s.allocation is not None)]
         first = min((p for p in users if p.source == number), key=lambda p: p.span.start)
-        shadows = "".join(self._declarations())
-        needs = SupportRequirements(self._stem_of(number))
-        early = self._early(needs)
+        double_buffers = "".join(self._declarations())
+        requirements = SupportRequirements(self._stem_of(number))
+        early = self._early(requirements)
         return [
-            Insertion(number, self._above(first), shadows + "\n"),
-            Insertion(number, procedure.span.start, early, needs.progresses),
+            Insertion(number, self._above(first), double_buffers + "\n"),
+            Insertion(number, procedure.span.start, early, requirements.progresses),
         ]
 
     def _declarations(self) -> list[str]:
@@ -219,71 +226,77 @@ class PrologueText:
             "/* lapwing: the next turn's work is done early, on copies of what others still need */\n",
             f"{static}int {self.next_name};\nstatic int {self._done_name};\n",
         ]
-        for shadow in self._shadows:
-            symbol, name = shadow.symbol, self._names[shadow.symbol.key]
-            if shadow.sent:
-                lines += self._two_shadows(shadow)
+        for double_buffer in self._double_buffers:
+            symbol, name = double_buffer.symbol, self._names[double_buffer.symbol.key]
+            if double_buffer.sent:
+                lines += self._two_buffers(double_buffer)
             elif symbol.pointer:
-                lines.append(f"static {declaration(symbol.type.text, name)}\n")
+                lines.append(f"static {self._language.variable(symbol.type.text, name)}\n")
             else:
-                lines.append(f"static {declaration(symbol.type.text, name, _sizes(symbol))}\n")
+                lines.append(f"static {self._language.variable(symbol.type.text, name, _sizes(symbol))}\n")
             if symbol.key in self._bytes:
                 lines.append(f"static size_t {self._bytes[symbol.key]};\n")
         if self._sent is not None:
             lines.append(f"static int {self._kept_flag};\n")
-        return lines if self._ahead is None else [*lines, *self._ahead.declarations(_sizes)]
+        return lines if self._lookahead is None else [*lines, *self._lookahead.declarations(_sizes)]
 
-    def _two_shadows(self, shadow: DoubleBuffer) -> list[str]:
-        symbol, names = shadow.symbol, (self._names[shadow.symbol.key], self._other_name)
+    def _two_buffers(self, double_buffer: DoubleBuffer) -> list[str]:
+        symbol, names = double_buffer.symbol, (self._names[double_buffer.symbol.key], self._other_name)
         if symbol.pointer:
-            return [f"static {declaration(symbol.type.text, name)}\n" for name in names]
+            return [f"static {self._language.variable(symbol.type.text, name)}\n" for name in names]
         rooms = f"{names[0]}_rooms"
         return [
-            f"static {declaration(symbol.type.text, rooms, ('2', *_sizes(symbol)))}\n",
+            f"static {self._language.variable(symbol.type.text, rooms, ('2', *_sizes(symbol)))}\n",
             *(f"static {symbol.type.text} *{name} = {rooms}[{number}];\n" for number, name in enumerate(names)),
         ]
 
-    def _early(self, needs: SupportRequirements) -> str:
-        """The procedure that does the early work, and the one that takes over what it wrote."""
+    def _early(self, requirements: SupportRequirements) -> str:
+        """The procedure that runs the early work, and the one that takes over its results."""
         source, procedure = self._source, self._procedure
         head = source.data[procedure.span.start : procedure.body.span.start].decode("latin-1")
         opening = head.index("(", re.search(rf"\b{re.escape(procedure.name)}\b", head).end())  # type: ignore[union-attr]
         kept = "".join(
-            f"static {declaration(*self._kept_type(s, side))}\n" for s in self._shadows for side in (0, 1) if s.ranges
+            f"static {self._language.variable(*self._kept_type(s, side))}\n"
+            for s in self._double_buffers
+            for side in (0, 1)
+            if s.ranges
         )
         statements: list[Statement] = []
         declared = False
-        ranged = {id(s.ranges.statement): s for s in self._shadows if s.ranges is not None}
+        ranged = {id(s.ranges.statement): s for s in self._double_buffers if s.ranges is not None}
         for statement, written in zip(self._work.early, self._meanwhile, strict=True):
             if not declared and not isinstance(statement, Declare):
                 declared = True
                 if first := (*_without_warning(unused(self._work.early)), *self._copies()):
                     statements.append(Written(first, span=NOWHERE))
-            shadow = ranged.get(id(statement))
-            if shadow is not None:
-                statements.append(Written((self._keeping(shadow, 0),), span=NOWHERE))
+            double_buffer = ranged.get(id(statement))
+            if double_buffer is not None:
+                statements.append(Written((self._keeping(double_buffer, 0),), span=NOWHERE))
             statements.append(written)
-            if shadow is not None:
-                statements.append(Written((self._keeping(shadow, 1),), span=NOWHERE))
-        renderer = _Renaming(source, procedure, Emitter(source, needs, self._stem_of), self._renames())
+            if double_buffer is not None:
+                statements.append(Written((self._keeping(double_buffer, 1),), span=NOWHERE))
+        emitter = self._language.emitter(source, requirements, self._stem_of)
+        renderer = _Renaming(source, procedure, emitter, self._renames())
         body = procedure.body
         block = type(body)(tuple(statements), body.span, body.form)
-        take = self._take() if self._shadows else ""
+        take = self._take() if self._double_buffers else ""
         take = self._keep() + self._inside() + self._outgoing() + take if self._sent is not None else take
-        if self._ahead is not None:
-            take += self._ahead.functions(self._inside_name, self._copy, self._function)
+        if self._lookahead is not None:
+            take += self._lookahead.functions(self._inside_name, self._copy, self._function)
         text = renderer.block(block).rstrip()
         kept += "\n" if kept else ""
         return f"{kept}static void {self.early_name}{head[opening:]}{text}\n}}\n\n{take}"
 
     def _renames(self) -> list[Edit]:
-        edits = [Edit(spot.start, spot.end, self._names[s.symbol.key]) for s in self._shadows for spot in s.spots]
+        edits = [
+            Edit(spot.start, spot.end, self._names[s.symbol.key]) for s in self._double_buffers for spot in s.spots
+        ]
         return sorted(edits, key=lambda e: e.start)
 
     def _copies(self) -> tuple[str, ...]:
         return tuple(
             self._copy(self._names[s.symbol.key], s.symbol.name, s.symbol)
-            for s in self._shadows
+            for s in self._double_buffers
             if s.taken is Taken.COPY
         )
 
@@ -291,43 +304,43 @@ class PrologueText:
         size = self._bytes.get(symbol.key)
         return _copy(to, origin, symbol) if size is None else f"memcpy({to}, {origin}, {size});"
 
-    def _kept_type(self, shadow: DoubleBuffer, side: int) -> tuple[str, str, tuple[str, ...]]:
-        assert shadow.ranges is not None
-        counters = shadow.ranges.counters
+    def _kept_type(self, double_buffer: DoubleBuffer, side: int) -> tuple[str, str, tuple[str, ...]]:
+        assert double_buffer.ranges is not None
+        counters = double_buffer.ranges.counters
         sizes = _sizes(counters) if counters.storage is Storage.GLOBAL else _numbers(counters)
-        return counters.type.text, self._kept_name(shadow, side), sizes
+        return counters.type.text, self._kept_name(double_buffer, side), sizes
 
-    def _kept_name(self, shadow: DoubleBuffer, side: int) -> str:
-        names = self._counters[shadow.symbol.key]
+    def _kept_name(self, double_buffer: DoubleBuffer, side: int) -> str:
+        names = self._counters[double_buffer.symbol.key]
         return names.after if side else names.before
 
-    def _keeping(self, shadow: DoubleBuffer, side: int) -> str:
-        assert shadow.ranges is not None
-        counters = shadow.ranges.counters
+    def _keeping(self, double_buffer: DoubleBuffer, side: int) -> str:
+        assert double_buffer.ranges is not None
+        counters = double_buffer.ranges.counters
         name = self._names.get(counters.key, counters.name)
-        return _copy(self._kept_name(shadow, side), name, counters)
+        return _copy(self._kept_name(double_buffer, side), name, counters)
 
     def _take(self) -> str:
-        """The procedure that takes over what the early work wrote, but what is sent first."""
+        """The procedure that takes over the results of the early work, except those that are sent first."""
         lines: list[str] = []
         variables: list[str] = []
-        for shadow in self._shadows:
-            symbol, name = shadow.symbol, self._names[shadow.symbol.key]
-            if shadow.sent:
+        for double_buffer in self._double_buffers:
+            symbol, name = double_buffer.symbol, self._names[double_buffer.symbol.key]
+            if double_buffer.sent:
                 lines.append(f"{self._kept_flag} = 0;")
-            elif shadow.ranges is None:
+            elif double_buffer.ranges is None:
                 lines.append(self._copy(symbol.name, name, symbol))
             else:
-                if shadow.ranges.counters.dimensions is not None:
+                if double_buffer.ranges.counters.dimensions is not None:
                     variables = ["size_t lw_i, lw_n, lw_count;"]
-                lines += self._taking_ranges(shadow)
+                lines += self._taking_ranges(double_buffer)
         return self._function(f"static void {self._take_name}(void)", variables, lines)
 
-    def _taking_ranges(self, shadow: DoubleBuffer) -> list[str]:
-        step, symbol, name = self._step, shadow.symbol, self._names[shadow.symbol.key]
-        before, after = self._kept_name(shadow, 0), self._kept_name(shadow, 1)
-        assert shadow.ranges is not None
-        if shadow.ranges.counters.dimensions is None:
+    def _taking_ranges(self, double_buffer: DoubleBuffer) -> list[str]:
+        step, symbol, name = self._step, double_buffer.symbol, self._names[double_buffer.symbol.key]
+        before, after = self._kept_name(double_buffer, 0), self._kept_name(double_buffer, 1)
+        assert double_buffer.ranges is not None
+        if double_buffer.ranges.counters.dimensions is None:
             return [
                 f"if ({after} > {before})",
                 f"{step}memcpy({symbol.name} + {before}, {name} + {before}, "
@@ -345,7 +358,8 @@ class PrologueText:
         ]
 
     def _keep(self) -> str:
-        """The procedure by which the variable takes over what is sent from its shadow; the next early work uses the other."""
+        """The procedure by which the variable takes over what is sent from its second buffer; the next early work uses the
+        other one."""
         assert self._sent is not None
         symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
         kind = symbol.type.text if symbol.pointer else f"{symbol.type.text} *"
@@ -357,11 +371,11 @@ class PrologueText:
             f"{name} = {self._other_name};",
             f"{self._other_name} = lw_other;",
         ]
-        variables = ["size_t lw_i, lw_n, lw_count;", declaration(kind, "lw_other")]
+        variables = ["size_t lw_i, lw_n, lw_count;", self._language.variable(kind, "lw_other")]
         return self._function(f"static void {self._keep_name}(void)", variables, lines)
 
     def _inside(self) -> str:
-        """The function that says whether the early work wrote all that is sent into the shadow."""
+        """The function that returns whether the early work wrote all that is sent into the second buffer."""
         assert self._sent is not None
         step, symbol = self._step, self._sent.symbol
         before, after = self._kept_name(self._sent, 0), self._kept_name(self._sent, 1)
@@ -388,7 +402,7 @@ class PrologueText:
         return self._function(f"static int {self._inside_name}({_SENT})", variables, lines)
 
     def _outgoing(self) -> str:
-        """The function that says where the transfer finds what it sends: in the shadow, or in the variable."""
+        """The function that returns where the data to send is: in the second buffer, or in the variable."""
         assert self._sent is not None
         symbol, name = self._sent.symbol, self._names[self._sent.symbol.key]
         lines = [
@@ -403,7 +417,7 @@ class PrologueText:
         return f"{head}\n{{\n{declared}" + "".join(f"{self._step}{line}\n" for line in lines) + "}\n\n"
 
     def _above(self, procedure: Procedure) -> int:
-        """Where text goes that is to stand before a procedure: above the comments directly above it."""
+        """The offset for text that is to precede a procedure: above the comments directly above it."""
         data = self._program.sources[procedure.source].data
         start = procedure.span.start
         found = _COMMENTS_AT_END.search(data, max(0, start - _LONGEST_COMMENT), start)
@@ -416,7 +430,7 @@ _COMMENTS_AT_END = re.compile(rb"^(?:[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]
 
 
 class _Renaming(Renderer):
-    """A renderer that gives variables other names."""
+    """A renderer that renames variables."""
 
     def __init__(self, source: Source, procedure: Procedure, emitter: Emitter, renames: list[Edit]) -> None:
         self._renames = renames
@@ -431,8 +445,9 @@ class _Renaming(Renderer):
         return "".join([*pieces, super().text(at, end)])
 
 
-def next_turn_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] | None:
-    """The loop says whether another turn will come: its condition, of the turn after. None if the header does not show it."""
+def next_iteration_lines(program: Program, loop: Loop, flag: str) -> tuple[str, ...] | None:
+    """The line by which the loop tells whether another iteration follows: its condition, for the next iteration. None if the
+    header does not show it."""
     source = program.sources[loop.span.source]
     assert isinstance(loop.step, Number)
     following = f"{loop.variable.name} {'+' if loop.step.value > 0 else '-'} {abs(loop.step.value)}"
@@ -448,12 +463,12 @@ _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def _without_warning(unused: Sequence[str]) -> tuple[str, ...]:
-    """Compilers warn of variables that are only declared."""
+    """Lines that avoid the compiler's warning about unused variables."""
     return tuple(f"(void){name};" for name in unused)
 
 
-def _is_copied_memory(shadow: DoubleBuffer) -> bool:
-    return shadow.symbol.pointer and shadow.taken is Taken.COPY
+def _is_copied_memory(double_buffer: DoubleBuffer) -> bool:
+    return double_buffer.symbol.pointer and double_buffer.taken is Taken.COPY
 
 
 def _copy(to: str, origin: str, symbol: Symbol) -> str:
@@ -463,7 +478,7 @@ def _copy(to: str, origin: str, symbol: Symbol) -> str:
 
 
 def _sizes(symbol: Symbol) -> tuple[str, ...]:
-    """A global array's sizes by itself."""
+    """A global array's sizes, in terms of the array itself."""
     texts, part = [], symbol.name
     for _ in symbol.dimensions or ():
         texts.append(f"sizeof {part} / sizeof {part}[0]")

@@ -1,1 +1,1 @@
-"""Communications taken apart into split-phase operations, in the same place; code motion then moves the parts."""
+"""Splits communications into split-phase operations, in the same place; code motion then moves these."""

@@ -1,4 +1,4 @@
-"""Blocking calls taken apart into a start and a wait, in the same place; transforms/code_motion.py then moves the parts.
+"""Splits blocking calls into a start and a wait, in the same place; transforms/code_motion.py then moves these.
 
 before:  MPI_Recv(b, n, type, source, tag, comm, status)
 after:   post b ; arrive b, status
@@ -9,10 +9,10 @@ after:   send a copy of b, which is complete before the same call's next
 before:  MPI_Sendrecv(a, …, dest, …, b, …, source, …)
 after:   post b ; send a copy of a ; arrive b
 
-Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an array, a section of
-an array, or an element of a contiguous one. Receives: no wildcard, and not into memory that the status or count is. Sends:
-standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct program can tell. The copy
-travels while the program goes on; what it finds in its own buffers is as before.
+Obligations. The type is basic (so that a copy is well defined) and, in Fortran, the buffer is a variable, an array, a section
+of an array, or an element of a contiguous one. Receives: no wildcard, and the buffer does not overlap status or count. Sends:
+standard mode; MPI lets such a send return before the message has left (MPI 3.1, 3.4), so no correct program can tell the
+difference. The copy is in flight while the program goes on; its own buffers hold what they would have held.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.overlap import mpi
-from lapwing.overlap.ir.expressions import Constant, Element, Expression, Name, Number, Operation, Slice, without_casts
+from lapwing.overlap.ir.expressions import Constant, Expression, Name, Number, Operation, without_casts
 from lapwing.overlap.ir.program import Procedure
-from lapwing.overlap.ir.rewriter import argument_of, has_explicit_shape, message_of
+from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
-from lapwing.overlap.languages.fortran.collectives import buffer_declaration, declared_type
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 
-MOTION = "nonblocking"
+TRANSFORMATION = "nonblocking"
 
 
 @dataclass
 class BlockingCalls:
-    """Takes apart the blocking calls of one procedure; ``change`` is for tree.rewrite."""
+    """Splits the blocking calls of one procedure; ``change`` is an argument of rewriter.rewrite."""
 
     context: Context
     procedure: Procedure
@@ -43,13 +44,19 @@ class BlockingCalls:
         message = message_of(statement)
         if message is None or not isinstance(statement, Call):
             return (statement,)
-        divide = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(message.name)
-        if divide is None or not self.context.allowed(MOTION) or not self.context.allowed("clone-buffer"):
+        split_collective = {"MPI_Recv": self._receive, "MPI_Send": self._send, "MPI_Sendrecv": self._exchange}.get(
+            message.name
+        )
+        if (
+            split_collective is None
+            or not self.context.allowed(TRANSFORMATION)
+            or not self.context.allowed("clone-buffer")
+        ):
             return (statement,)
         if statement.label is not None:
             self._refuse(statement, *LABELLED)
             return (statement,)
-        return divide(statement)
+        return split_collective(statement)
 
     def _receive(self, call: Call) -> Sequence[Statement]:
         if not self._may_be_copied(call, mpi.Role.RECV_BUFFER, mpi.Role.TYPE) or self._has_wildcard(call):
@@ -95,7 +102,7 @@ class BlockingCalls:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
             return False
-        if not is_repeatable(call, "fortran" if self._fortran() else "c"):
+        if not is_repeatable(call, self._language()):
             self._refuse(call, *NOT_REPEATABLE)
             return False
         if not is_written_out(call):
@@ -112,7 +119,7 @@ class BlockingCalls:
                 "pass a basic MPI type, or start the transfer with a nonblocking call yourself",
             )
             return False
-        if self._fortran() and declared_type(buffer) is None:
+        if not self._language().can_declare(buffer):
             self._refuse(
                 call,
                 "its buffer's type can be declared elsewhere",
@@ -120,7 +127,7 @@ class BlockingCalls:
                 "pass an array of a basic type, and give the sources of its modules",
             )
             return False
-        if not may_be_copied(buffer, self._fortran()):
+        if not may_be_copied(buffer, self._language()):
             self._refuse(
                 call,
                 "its buffer is contiguous memory",
@@ -156,10 +163,10 @@ class BlockingCalls:
         return name is not None
 
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
-        self.context.refuse(call.span, MOTION, obligation, found, advice)
+        self.context.refuse(call.span, TRANSFORMATION, obligation, found, advice)
 
-    def _fortran(self) -> bool:
-        return self.context.analysis.program.sources[self.procedure.source].language == "fortran"
+    def _language(self) -> Language:
+        return language_of_procedure(self.context.analysis.program, self.procedure)
 
 
 LABELLED = (
@@ -180,12 +187,12 @@ NOT_REPEATABLE = (
 
 
 def too_small(found: str) -> tuple[str, str, str]:
-    """Why a message of the size that was found stays as it is."""
+    """A refusal because the message, of the size found, is too small."""
     return "a message is worth it", found, "nothing: so small a message is gone at once"
 
 
 def is_written_out(call: Call) -> bool:
-    """Whether every argument has a text in the source, or is so plain that one can be made: a macro may write them, too."""
+    """Whether every argument has source text, or is so simple that text can be generated: arguments may come from macros."""
 
     def plain(expression: Expression) -> bool:
         if expression.span is not None or isinstance(expression, Number | Name | Constant):
@@ -196,56 +203,27 @@ def is_written_out(call: Call) -> bool:
     return all(plain(e) for e in call.expressions())
 
 
-def is_contiguous(buffer: Expression, fortran: bool) -> bool:
-    """Whether the argument is certainly the memory itself, from its first element on, and no temporary; in Fortran, of a
-    type that a procedure elsewhere can declare, too."""
+def is_contiguous(buffer: Expression, language: Language) -> bool:
+    """Whether the argument is certainly contiguous memory from its first element on, no temporary, and of a type that other
+    procedures can declare if necessary."""
     buffer = without_casts(buffer)
-    if isinstance(buffer, Constant):
-        return False  # MPI_IN_PLACE, MPI_BOTTOM
-    if not fortran:
-        return True
-    if declared_type(buffer) is None:
-        return False
-    if isinstance(buffer, Element) and isinstance(buffer.base, Name):
-        symbol = buffer.base.symbol
-        whole = not symbol.pointer and (symbol.allocatable or has_explicit_shape(symbol.dimensions))
-        return whole and not any(isinstance(i, Slice) for i in buffer.indices)
-    if isinstance(buffer, Name):
-        symbol = buffer.symbol
-        return not symbol.pointer and (
-            symbol.dimensions is None or symbol.allocatable or has_explicit_shape(symbol.dimensions)
-        )
-    return False
+    # Not MPI_IN_PLACE, nor MPI_BOTTOM.
+    return not isinstance(buffer, Constant) and language.is_contiguous(buffer)
 
 
-def is_array_memory(buffer: Expression, fortran: bool) -> bool:
-    """Whether the argument is contiguous, and in Fortran an array, of which support procedures can declare a dummy argument."""
-    return is_contiguous(buffer, fortran) and (not fortran or buffer_declaration(buffer).endswith("*"))
+def is_array_memory(buffer: Expression, language: Language) -> bool:
+    """Whether the argument is contiguous, and an array where support procedures take one."""
+    return is_contiguous(buffer, language) and language.is_array(buffer)
 
 
-def may_be_copied(buffer: Expression, fortran: bool) -> bool:
-    """Whether what a message holds can be copied from or to the argument. That it may be a temporary, which the compiler copies
-    where a call of Fortran is given a section, does no harm then: whoever copies is such a call itself."""
-    if is_contiguous(buffer, fortran):
-        return True
-    buffer = without_casts(buffer)
-    sliced = isinstance(buffer, Element) and any(isinstance(i, Slice) for i in buffer.indices)
-    base = buffer.base if isinstance(buffer, Element) and sliced else buffer
-    if not fortran or not isinstance(base, Name) or declared_type(base) is None:
-        return False
-    symbol = base.symbol
-    return symbol.dimensions is not None and not symbol.pointer and not _looks_up(buffer)
-
-
-def _looks_up(buffer: Expression) -> bool:
-    """Whether an array says which elements are meant."""
-    indices = buffer.indices if isinstance(buffer, Element) else ()
-    parts = (part for index in indices for part in (index.operands() if isinstance(index, Slice) else (index,)))
-    return any(isinstance(part, Name) and part.symbol.dimensions is not None for part in parts)
+def may_be_copied(buffer: Expression, language: Language) -> bool:
+    """Whether a message can be copied from or to the argument. A temporary, which Fortran compilers may pass for a section, is
+    harmless: it exists during the call that copies."""
+    return is_contiguous(buffer, language) or language.may_be_copied(buffer)
 
 
 def _sendrecv_parts(call: Call) -> tuple[Call, Call] | None:
-    """The receive and the send that MPI_Sendrecv is (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm,
+    """The receive and the send that make up an MPI_Sendrecv (sendbuf, n, type, dest, tag, recvbuf, n, type, source, tag, comm,
     status).
     """
     if len(call.arguments) < 12:

@@ -1,16 +1,16 @@
-"""Blocking collectives taken apart into a start and an end, in the same place; transforms/code_motion.py then moves the parts.
+"""Splits blocking collectives into a start and an end, in the same place; transforms/code_motion.py then moves these.
 
 before:  MPI_Allreduce(a, b, n, type, op, comm)
 after:   start a, b ; end a, b
 
-MPI works on the program's own buffers: from the start to the end nothing may write what is sent, or touch what is received.
+MPI works on the program's own buffers: from the start to the end nothing may write what is sent, or access what is received.
 
 Obligations. A nonblocking collective never matches a blocking one (MPI 3.1, 5.12), so every call that may match this one has to
-change with it: all ranks of the communicator run this very call in the same turn (uniform.py), and so they do all other
-calls of the same collective on what may be the same communicator. The result does not depend on the order in which ranks' parts
-are combined: MPI may choose another order than the blocking call does, and floating-point sums would round differently. And in
-Fortran the buffers are variables, not sections the compiler might pass as temporaries. A few elements once, at the beginning of
-the program for instance, are not worth it.
+change with it: all ranks of the communicator execute this very call uniformly (ranks/uniformity.py), and likewise all other
+calls of the same collective on what may be the same communicator. The result does not depend on the order in which
+contributions are combined: MPI may choose another order than for the blocking call, and floating-point sums would round
+differently. In Fortran the buffers are variables, not sections that the compiler might pass as temporaries. A few elements
+transferred once, say at the start of the program, are not worth it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, message_of
 from lapwing.overlap.ir.split_phase import NOWHERE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Call, Statement
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import (
     LABELLED,
@@ -34,7 +36,7 @@ from lapwing.overlap.transforms.split_phase.blocking_calls import (
     is_written_out,
 )
 
-MOTION = "nonblocking"
+TRANSFORMATION = "nonblocking"
 KINDS = frozenset(
     f"MPI_{name}"
     for name in """Bcast Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Reduce Allreduce Reduce_scatter
@@ -44,27 +46,27 @@ KINDS = frozenset(
 
 @dataclass
 class Collectives:
-    """Takes apart the collectives of a program. ``uniformity``: of the program as it was read."""
+    """Splits the collectives of a program. ``uniformity``: of the program as it was read."""
 
     context: Context
     uniformity: Uniformity
     _apart: dict[str, tuple[Site, ...]] = field(default_factory=dict)
 
-    def divide(self, call: Statement, procedure: Procedure) -> Sequence[Statement]:
-        """Start and end in the place of a collective that may be taken apart; otherwise the statement."""
+    def split(self, call: Statement, procedure: Procedure) -> Sequence[Statement]:
+        """Start and end in place of a collective that may be split; otherwise the statement."""
         return _InProcedure(self, procedure).change(call)
 
     def hindrance(self, call: Call, procedure: Procedure) -> tuple[Site, Divergence] | None:
-        """A call that may match this one, this one included, which not all ranks run alike; and why they do not."""
+        """A call that may match this one, or this one itself, that not all ranks execute uniformly; and why they do not."""
         message = message_of(call)
         assert message is not None
         if message.name not in self._apart:
-            self._apart[message.name] = self.uniformity.sites_apart(message.name)
+            self._apart[message.name] = self.uniformity.divergent_sites(message.name)
         own = self.uniformity.site(call, procedure)
         if own is not None and own.divergence is not None:
             return own, own.divergence
         for other in self._apart[message.name]:
-            if other.divergence is not None and (own is None or self.uniformity.may_meet(own, other)):
+            if other.divergence is not None and (own is None or self.uniformity.may_match(own, other)):
                 return other, other.divergence
         return None
 
@@ -80,7 +82,7 @@ class _InProcedure:
         message = message_of(statement)
         if message is None or message.name not in KINDS or not isinstance(statement, Call):
             return (statement,)
-        if not self.whole.context.allowed(MOTION) or not self._may_be_divided(statement):
+        if not self.whole.context.allowed(TRANSFORMATION) or not self._may_be_split(statement):
             return (statement,)
         slot = self.whole.context.next_slot(self.procedure.source)
         return (
@@ -90,14 +92,14 @@ class _InProcedure:
 
     # ---- obligations --------------------------------------------------------------------------------------------------
 
-    def _may_be_divided(self, call: Call) -> bool:
+    def _may_be_split(self, call: Call) -> bool:
         if call.keywords:
             self._refuse(call, "its arguments are in MPI's order", "keyword arguments", "write the arguments in order")
             return False
         if call.label is not None:
             self._refuse(call, *LABELLED)
             return False
-        if not is_repeatable(call, "fortran" if self._fortran() else "c"):
+        if not is_repeatable(call, self._language()):
             self._refuse(call, *NOT_REPEATABLE)
             return False
         if not is_written_out(call):
@@ -129,10 +131,10 @@ class _InProcedure:
             return inner.name == "MPI_IN_PLACE"
         if isinstance(inner, Name) and inner.symbol.storage is Storage.CONSTANT:
             return False
-        return is_contiguous(buffer, self._fortran())
+        return is_contiguous(buffer, self._language())
 
     def _is_exact(self, call: Call) -> bool:
-        """Whether the result is the same in whatever order the ranks' parts are combined."""
+        """Whether the result does not depend on the order in which the ranks' contributions are combined."""
         operation = argument_of(call, mpi.Role.OP)
         if operation is None:
             return True
@@ -160,7 +162,7 @@ class _InProcedure:
             call,
             "the reduction's result does not depend on its order",
             f"{operation.name} of {what}: a nonblocking reduction may combine in another order, {_OF_NUMBERS[operation.name]}",
-            "say --reassociate if that may change",
+            "use --reassociate if that may change",
         )
         return False
 
@@ -174,19 +176,19 @@ class _InProcedure:
         name = call.name if site.span == call.span else f"{site.name or 'what may call it'} in {place}"
         self.whole.context.refuse(
             call.span,
-            MOTION,
+            TRANSFORMATION,
             "every call that may match it changes, too",
-            f"{name} is not run alike by all ranks: {divergence.what}",
+            f"{name} is not executed uniformly by all ranks: {divergence.what}",
             "call it at one place that all ranks come to, under conditions that do not depend on the rank",
             divergence.where,
         )
         return False
 
     def _refuse(self, call: Call, obligation: str, found: str, advice: str) -> None:
-        self.whole.context.refuse(call.span, MOTION, obligation, found, advice)
+        self.whole.context.refuse(call.span, TRANSFORMATION, obligation, found, advice)
 
-    def _fortran(self) -> bool:
-        return self.whole.context.analysis.program.sources[self.procedure.source].language == "fortran"
+    def _language(self) -> Language:
+        return language_of_procedure(self.whole.context.analysis.program, self.procedure)
 
 
 def _buffers_of(call: Call) -> list[Expression]:
@@ -198,7 +200,7 @@ def _buffers_of(call: Call) -> list[Expression]:
 _FEW = 8  # elements
 _ORDERLESS = frozenset("MPI_LAND MPI_BAND MPI_LOR MPI_BOR MPI_LXOR MPI_BXOR".split())
 _ROUNDED, _EQUAL = "and round differently", "and find the other one of +0.0 and -0.0"
-# What the order changes where the numbers are not whole.
+# What the order changes for floating-point numbers.
 _OF_NUMBERS = {"MPI_SUM": _ROUNDED, "MPI_PROD": _ROUNDED} | dict.fromkeys(
     ("MPI_MAX", "MPI_MIN", "MPI_MAXLOC", "MPI_MINLOC"), _EQUAL
 )

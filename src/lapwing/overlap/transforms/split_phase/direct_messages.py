@@ -1,22 +1,22 @@
-"""Messages that need no copy after all, once everything stands where it will stay.
+"""Direct messages: those that need no copy after all, once code motion is done.
 
 before:  post a copy of b ; work ; arrive: from the copy to b
-after:   post b ; work ; arrive                                         (nothing in between touches b)
+after:   post b ; work ; arrive                                         (nothing in between accesses b)
 
 before:  post (of MPI_Recv) ; work ; arrive                             before:  send a copy of b (of MPI_Send)
 after:   post unless it is short ; work ; arrive, or receive            after:   send b if it is short, else a copy of it;
                                                                                  the call itself if that is known
 
-Obligations. Buffers: start and end of the receive stand once each, in one procedure, the end behind the start in the same list of
-statements (or in conditionals of it), and nothing between them touches the buffer or changes what its address is made of.
+Obligations. Buffers: the receive has one start and one end, in one procedure, the end after the start in the same statement
+list (or in conditionals of it), and nothing between them accesses the buffer or changes its address.
 
-Short messages: MPI libraries keep them in memory of their own, so a blocking call gains as much, and costs less. The program
-has that very blocking call. A send: no motion put it, or a call of its procedure, before other communications. A receive: its
-start and end stand as above, and no other receive or probe between them may match the same message. Then whoever waits in such
-a call waits where the program itself would, and what it waits for starts no later than in the program: where that does not
-deadlock, even if MPI keeps nothing, this does not.
+Short messages: MPI libraries buffer them (eager protocol), so a blocking call gains as much, and costs less. The original
+program has that very blocking call. A send: no transformation moved it, or a call of its procedure, before other
+communications. A receive: its start and end are as above, and no other receive or probe between them may match the same
+message. A rank that waits in such a call then waits where the original program would, and what it waits for starts no later
+than in the original: if that does not deadlock even without buffering, neither does this.
 
-Both, in Fortran: the buffer is an array, and no section of one that has gaps; of a scalar the copy is nothing.
+Both, in Fortran: the buffer is an array, and not a section with gaps; a scalar's copy costs nothing.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, rewrite
 from lapwing.overlap.ir.split_phase import SHORT_MESSAGE, Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Compound, Evaluate, If, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, too_small
 
 
 @dataclass
 class DirectMessages:
-    """``refuse``: says of a call why it stays. ``blocking``: the identities of the program's own MPI_Recv and MPI_Send;
-    ``moved``: source and slot of all that motions put before other communications; ``spread``: of receives with phases in several
-    procedures."""
+    """``refuse``: notes why a call is left unchanged. ``blocking``: the identities of the program's own MPI_Recv and MPI_Send;
+    ``moved``: source and slot of all operations moved before other communications; ``spread``: of receives with operations in
+    several procedures."""
 
     analysis: Analysis
     refuse: Callable[[Call, str, str, str], None]
@@ -49,7 +50,7 @@ class DirectMessages:
     spread: frozenset[tuple[int, int]]
 
     def change(self, procedure: Procedure) -> Procedure:
-        """The procedure with those messages direct that may be, or plain if they are short; itself if there are none."""
+        """The procedure with messages made direct, or blocking if they are short, where possible; itself if there are none."""
         receives = dict(self._receives(procedure))
 
         def change(statement: Statement) -> Sequence[Statement]:
@@ -68,73 +69,73 @@ class DirectMessages:
         return procedure if body is procedure.body else replace(procedure, body=body)
 
     def _receives(self, procedure: Procedure) -> Iterable[tuple[int, tuple[bool, bool]]]:
-        """Slots of receives that may change: whether copies are needed still, and whether short messages may come at the end."""
+        """Slots of receives that may change: whether copies are still needed, and whether short messages may be received at the
+        end."""
         for start, end in _pairs(procedure):
             if (procedure.source, start.slot) in self.spread or not self._is_array(start, procedure):
                 continue
             between = _between(procedure.body, start, end)
             if between is None:
                 continue
-            lent, *others = self.analysis.walk([replace(start, copies=False), *between], procedure)
+            lent, *others = self.analysis.effects_of([replace(start, copies=False), *between], procedure)
             if any(effects.barrier is not None or effects.leaves is not None for effects in others):
                 continue
             copies = any(data_conflict(lent, effects, self.analysis.aliases) is not None for effects in others)
             alone = all(message_conflict(lent, _receiving(effects)) is None for effects in others)
             yield start.slot, (copies, alone and self._may_be_plain(start, procedure))
 
-    def _may_be_plain(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
-        own = phase.wait is None and id(phase.call) in self.blocking
-        stays = phase.part is not Part.SEND or (procedure.source, phase.slot) not in self.moved
-        if not own or not stays or not self._is_array(phase, procedure):
+    def _may_be_plain(self, operation: SplitPhaseOperation, procedure: Procedure) -> bool:
+        own = operation.wait is None and id(operation.call) in self.blocking
+        is_invariant = operation.part is not Part.SEND or (procedure.source, operation.slot) not in self.moved
+        if not own or not is_invariant or not self._is_array(operation, procedure):
             return False
-        size = self._bytes(phase, procedure)
+        size = self._bytes(operation, procedure)
         return size is None or size <= SHORT_MESSAGE
 
     def _is_short(self, send: SplitPhaseOperation, procedure: Procedure) -> bool:
-        """Whether MPI certainly keeps the message: then the call may stay what it is."""
+        """Whether MPI certainly buffers the message: then the call may stay blocking."""
         size = self._bytes(send, procedure)
         if size is None or size > SHORT_MESSAGE:
             return False
         self.refuse(send.call, *too_small(f"{size} bytes"))
         return True
 
-    def _bytes(self, phase: SplitPhaseOperation, procedure: Procedure) -> int | None:
+    def _bytes(self, operation: SplitPhaseOperation, procedure: Procedure) -> int | None:
         """The length of the message, if it is known."""
-        count, kind = (argument_of(phase.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
+        count, kind = (argument_of(operation.call, role) for role in (mpi.Role.COUNT, mpi.Role.TYPE))
         size = mpi.TYPE_SIZES[kind.name][2] if isinstance(kind, Constant) and kind.name in mpi.TYPE_SIZES else None
         if count is None or size is None:
             return None
-        ((_, values),) = self.analysis.walk_with_values([phase], procedure)
-        elements = values.linear(count)
+        ((_, values),) = self.analysis.effects_with_values([operation], procedure)
+        elements = values.affine(count)
         return elements.constant * size if elements is not None and not elements.terms else None
 
-    def _is_array(self, phase: SplitPhaseOperation, procedure: Procedure) -> bool:
-        """Whether the buffer is an array's own memory, as far as the language cares."""
-        buffer = argument_of(phase.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
-        fortran = self.analysis.program.sources[procedure.source].language == "fortran"
-        return buffer is not None and is_array_memory(buffer, fortran)
+    def _is_array(self, operation: SplitPhaseOperation, procedure: Procedure) -> bool:
+        """Whether the buffer is an array's own memory, where the language distinguishes."""
+        buffer = argument_of(operation.call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
+        return buffer is not None and is_array_memory(buffer, language_of_procedure(self.analysis.program, procedure))
 
 
 def _receiving(effects: Effects) -> Effects:
-    """Of what a statement does the operations that a receive could come in the way of."""
+    """The effects reduced to the operations that a pending receive could interfere with."""
     sends = (mpi.Kind.SEND, mpi.Kind.COMPLETION, mpi.Kind.COLLECTIVE, mpi.Kind.BARRIER)
     return Effects(operations=tuple(o for o in effects.operations if o.call.kind not in sends))
 
 
 def _pairs(procedure: Procedure) -> Iterable[tuple[SplitPhaseOperation, SplitPhaseOperation]]:
-    """The starts and ends of receives in copies that stand once each."""
+    """The start and end of each copied receive that has one of each."""
     parts: dict[int, list[SplitPhaseOperation]] = {}
     for statement in procedure.body.walk():
         if isinstance(statement, SplitPhaseOperation) and statement.copies and statement.part is not Part.SEND:
             parts.setdefault(statement.slot, []).append(statement)
-    for phases in parts.values():
-        if [phase.part for phase in phases] == [Part.POST, Part.ARRIVE]:
-            yield phases[0], phases[1]
+    for operations in parts.values():
+        if [operation.part for operation in operations] == [Part.POST, Part.ARRIVE]:
+            yield operations[0], operations[1]
 
 
 def _between(block: Block, start: SplitPhaseOperation, end: SplitPhaseOperation) -> tuple[Statement, ...] | None:
-    """What is done from the start of a receive to its end, its conditionals' conditions among it; None where they are not
-    in one list, one after the other."""
+    """The statements from the start of a receive to its end, conditions of enclosing conditionals included; None if they are
+    not in sequence in one list."""
     first, last = (next((n for n, s in enumerate(block.statements) if _holds(s, part)), None) for part in (start, end))
     if first is None or last is None:
         return None
@@ -148,7 +149,7 @@ def _between(block: Block, start: SplitPhaseOperation, end: SplitPhaseOperation)
 
 
 def _after(statement: Statement, start: SplitPhaseOperation) -> tuple[Statement, ...] | None:
-    """What of a statement is done after the start in it."""
+    """The part of a statement that runs after the start in it."""
     path = _branch(statement, start)
     if path is None:
         return () if statement is start else None
@@ -158,7 +159,7 @@ def _after(statement: Statement, start: SplitPhaseOperation) -> tuple[Statement,
 
 
 def _before(statement: Statement, end: SplitPhaseOperation) -> tuple[Statement, ...] | None:
-    """What of a statement is done before the end in it."""
+    """The part of a statement that runs before the end in it."""
     path = _branch(statement, end)
     if path is None:
         return () if statement is end else None
@@ -168,16 +169,16 @@ def _before(statement: Statement, end: SplitPhaseOperation) -> tuple[Statement, 
     return None if inner is None else (*asked, *block.statements[:place], *inner)
 
 
-def _branch(statement: Statement, phase: SplitPhaseOperation) -> tuple[int, Block] | None:
-    """The branch of a conditional that holds the phase, and where."""
+def _branch(statement: Statement, operation: SplitPhaseOperation) -> tuple[int, Block] | None:
+    """The branch of a conditional that contains the operation, and the position in it."""
     if not isinstance(statement, If | Compound):
         return None
     for block in statement.blocks():
         for place, inner in enumerate(block.statements):
-            if _holds(inner, phase):
+            if _holds(inner, operation):
                 return place, block
     return None
 
 
-def _holds(statement: Statement, phase: SplitPhaseOperation) -> bool:
-    return any(inner is phase for inner in statement.walk())
+def _holds(statement: Statement, operation: SplitPhaseOperation) -> bool:
+    return any(inner is operation for inner in statement.walk())

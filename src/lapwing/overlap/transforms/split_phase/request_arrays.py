@@ -1,15 +1,15 @@
-"""Exchanges with an array of requests that are a procedure of their own, taken over so that it can be divided.
+"""Converts an exchange with an array of requests that makes up a procedure, so that the procedure can be split.
 
 before:  MPI_Irecv(a, …, &r[0]) ; MPI_Isend(b, …, &r[1]) ; MPI_Waitall(2, r, MPI_STATUSES_IGNORE)
-after:   post a ; start b ; end of a ; end of b                        each with the request of a slot, which all procedures see
+after:   post a ; start b ; end of a ; end of b                        each with a slot's request, visible in all procedures
 
-The requests are local, so no other procedure could wait for them; those of slots are not. Where no caller makes use of it, the
-calls go back (transforms/revert_unprofitable.py).
+Local requests could not be waited for in another procedure; those of slots can. Where no caller makes use of that, the original
+calls are restored (transforms/revert_unprofitable.py).
 
-Obligation. The array is local and used by nothing but these calls: at the top level of the procedure a start for each request
-that MPI_Waitall names, with a number for its place, and then MPI_Waitall, at whose statuses nobody looks; nothing behind it
-runs a loop (else the procedure has work of its own to hide the exchange with). Nobody looks at what the calls return; receives
-name source and tag; in Fortran buffers are arrays, and none of them a section with gaps.
+Obligation: the array is local and used only by these calls: at the top level of the procedure a start for each request that
+MPI_Waitall names, with a constant subscript, and then MPI_Waitall, whose statuses are unused; nothing after it runs a loop
+(else the procedure has computation of its own to hide the exchange). The calls' results are unused; receives name source and
+tag; in Fortran, buffers are arrays and not sections with gaps.
 """
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, is_hosts, message_of, rewrite, works
 from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Statement
+from lapwing.overlap.languages.language import Language
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_array_memory, is_written_out
 
-MOTION = "wait-later"
+TRANSFORMATION = "wait-later"
 
 
 def take_over_array(context: Context, procedure: Procedure) -> Block:
-    """The procedure's body with such an exchange in phases; itself if there is none."""
+    """The procedure's body with such an exchange as split-phase operations; itself if there is none."""
     program = context.analysis.program
-    if not context.allowed(MOTION) or procedure.kind == "program" or procedure.name == "main":
+    if not context.allowed(TRANSFORMATION) or procedure.kind == "program" or procedure.name == "main":
         return procedure.body
     statements = procedure.body.statements
     waits = [n for n, s in enumerate(statements) if _is(s, "MPI_Waitall")]
@@ -67,7 +69,7 @@ def take_over_array(context: Context, procedure: Procedure) -> Block:
 
 
 def _starts(context: Context, procedure: Procedure, before: Sequence[Statement], wait: Call) -> tuple[Call, ...] | None:
-    """What MPI_Waitall waits for, if that is all certain."""
+    """The calls that MPI_Waitall completes, if all are certain."""
     array = _array(argument_of(wait, mpi.Role.REQUESTS), procedure)
     count = argument_of(wait, mpi.Role.COUNT)
     statuses = argument_of(wait, mpi.Role.STATUSES)
@@ -85,27 +87,27 @@ def _starts(context: Context, procedure: Procedure, before: Sequence[Statement],
     named = {e.symbol.key for e in statuses.walk() if isinstance(e, Name)}
     if elsewhere & {array.key, *named}:
         return None
-    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    language = language_of_procedure(context.analysis.program, procedure)
     places: dict[int, Call] = {}
     for statement in before:
         place = _place(statement, array)
         if place is not None and isinstance(statement, Call):
-            if place in places or not _may_be_taken_over(context, statement, fortran):
+            if place in places or not _may_be_taken_over(context, statement, language):
                 return None
             places[place] = statement
-    first = 1 if fortran else 0
+    first = language.index_base
     if sorted(places) != list(range(first, first + int(count.value))) or _uses(procedure, array) != len(places) + 1:
         return None
     return tuple(places.values())
 
 
-def _may_be_taken_over(context: Context, call: Call, fortran: bool) -> bool:
+def _may_be_taken_over(context: Context, call: Call, language: Language) -> bool:
     buffer = argument_of(call, mpi.Role.RECV_BUFFER, mpi.Role.SEND_BUFFER)
     if buffer is None or call.keywords or call.result is not None or call.label is not None or context.wildcard(call):
         return False
-    if not is_repeatable(call, "fortran" if fortran else "c") or not is_written_out(call):
+    if not is_repeatable(call, language) or not is_written_out(call):
         return False
-    return is_array_memory(buffer, fortran)
+    return is_array_memory(buffer, language)
 
 
 def _is(statement: Statement, name: str) -> bool:
@@ -127,7 +129,7 @@ def _place(statement: Statement, array: Symbol) -> int | None:
 
 
 def _array(argument: Expression | None, procedure: Procedure) -> Symbol | None:
-    """The local array that a call is given from its first element on."""
+    """The local array that a call is passed from its first element on."""
     argument = None if argument is None else without_casts(argument)
     if not isinstance(argument, Name):
         return None
@@ -136,7 +138,7 @@ def _array(argument: Expression | None, procedure: Procedure) -> Symbol | None:
 
 
 def _is_unread(procedure: Procedure, statuses: Expression) -> bool:
-    """Whether nobody looks at the statuses: there are none, or they go to an array that is named nowhere else."""
+    """Whether the statuses are unused: there are none, or they go to an array that is named nowhere else."""
     if isinstance(statuses, Constant):
         return statuses.name == "MPI_STATUSES_IGNORE"
     array = without_casts(statuses)
@@ -144,7 +146,7 @@ def _is_unread(procedure: Procedure, statuses: Expression) -> bool:
 
 
 def _is_own(symbol: Symbol, procedure: Procedure) -> bool:
-    """Whether it is an array of the procedure's own, which others cannot see."""
+    """Whether it is a local array that other procedures cannot access."""
     if is_hosts(symbol, procedure):
         return False
     plain = symbol.storage is Storage.LOCAL and not symbol.pointer and not symbol.allocatable and symbol.overlay is None

@@ -1,11 +1,11 @@
-"""Irecv … Wait pairs that the program already has, taken over so that both ends can be placed anew.
+"""Converts the program's own pairs of Irecv and Wait, so that both ends can be moved.
 
 before:  call MPI_IRECV(b, …, mid, …) … call MPI_WAIT(mid, STATUS, …)      (mid used again for the next message)
 after:   post b … arrive b, STATUS
 
 Obligations. The request is a local scalar, not the host's, used by nothing else; its calls come in pairs, each pair under the
-same conditions, whose variables nothing changes between, and in no loop that does not hold the whole pair. Else the calls stay as
-they are, and only what they are known to do (effects/transfer.py) decides what may move.
+same conditions, which are invariant in between, and any loop around one contains the whole pair. Otherwise the calls are left
+unchanged, and their effects (effects/transfer.py) decide what may move.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from lapwing.overlap.ir.program import Procedure
 from lapwing.overlap.ir.rewriter import argument_of, is_hosts, message_of, rewrite, with_blocks, with_statements
 from lapwing.overlap.ir.split_phase import Part, SplitPhaseOperation
 from lapwing.overlap.ir.statements import Block, Call, Evaluate, If, Statement
+from lapwing.overlap.languages.registry import language_of_procedure
 from lapwing.overlap.transforms.context import Context, is_repeatable
 from lapwing.overlap.transforms.split_phase.blocking_calls import is_written_out, may_be_copied
 
-MOTION = "wait-later"
+TRANSFORMATION = "wait-later"
 
 
 @dataclass(frozen=True)
 class _Use:
-    """One call that names the request; ``guards``: the conditions it is under, ``home``: the block without them;
-    ``position``: in it.
+    """One call that names the request; ``guards``: the conditions around it; ``home``: the block outside these; ``position``:
+    in that block.
     """
 
     call: Call
@@ -41,45 +42,45 @@ class _Use:
 
 
 def take_over(context: Context, procedure: Procedure) -> Block:
-    """The procedure's body with its certain pairs of Irecv and Wait as phases."""
-    if not context.allowed(MOTION) or not context.allowed("clone-buffer"):
+    """The procedure's body with its certain pairs of Irecv and Wait as split-phase operations."""
+    if not context.allowed(TRANSFORMATION) or not context.allowed("clone-buffer"):
         return procedure.body
-    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    language = language_of_procedure(context.analysis.program, procedure)
     uses: dict[Symbol, list[_Use]] = {}
     foreign: set[str] = set()
     _collect(procedure.body, (), procedure.body, None, uses, foreign)
     foreign |= context.analysis.named_elsewhere(procedure)
-    phases: dict[int, SplitPhaseOperation] = {}
+    operations: dict[int, SplitPhaseOperation] = {}
     for symbol, calls in uses.items():
         seen = symbol.key in foreign or symbol.storage is not Storage.LOCAL or is_hosts(symbol, procedure)
         if seen or symbol.dimensions is not None:
             continue
-        if symbol.overlay is not None or (fortran and symbol.target):
-            continue  # it has other names
+        if symbol.overlay is not None or (symbol.target and not language.has_addresses):
+            continue  # it has aliases
         for receive, wait in _pairs(calls):
             if _provable(context, procedure, receive, wait):
                 slot = context.next_slot(procedure.source)
                 status = argument_of(wait.call, mpi.Role.STATUS)
                 common = {"copies": True, "wait": wait.call, "status": status}
-                phases[id(receive.call)] = SplitPhaseOperation(
+                operations[id(receive.call)] = SplitPhaseOperation(
                     Part.POST,
                     receive.call,
                     slot,
                     span=receive.call.span,
                     **common,  # type: ignore[arg-type]
                 )
-                phases[id(wait.call)] = SplitPhaseOperation(
+                operations[id(wait.call)] = SplitPhaseOperation(
                     Part.ARRIVE,
                     receive.call,
                     slot,
                     span=wait.call.span,
                     **common,  # type: ignore[arg-type]
                 )
-    if not phases:
+    if not operations:
         return procedure.body
 
     def change(statement: Statement) -> Sequence[Statement]:
-        return (phases.get(id(statement), statement),)
+        return (operations.get(id(statement), statement),)
 
     return rewrite(procedure.body, change)
 
@@ -92,7 +93,7 @@ def _collect(
     uses: dict[Symbol, list[_Use]],
     foreign: set[str],
 ) -> None:
-    """Requests' calls with their guards, and the variables that anything else names."""
+    """The calls that name each request, with their guards; and the variables named by anything else."""
     for number, statement in enumerate(block.statements):
         place = number if position is None else position
         message = message_of(statement)
@@ -120,7 +121,7 @@ def _symbol(argument: Expression | None) -> Symbol | None:
 
 
 def _pairs(uses: Sequence[_Use]) -> list[tuple[_Use, _Use]]:
-    """Receive and wait, again and again; nothing if it is not so."""
+    """The pairs of receive and wait; empty if the calls do not alternate."""
     if len(uses) % 2:
         return []
     pairs = list(zip(uses[::2], uses[1::2], strict=True))
@@ -134,14 +135,14 @@ def _pairs(uses: Sequence[_Use]) -> list[tuple[_Use, _Use]]:
 def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use) -> bool:
     call = receive.call
     kind, buffer = argument_of(call, mpi.Role.TYPE), argument_of(call, mpi.Role.RECV_BUFFER)
-    fortran = context.analysis.program.sources[procedure.source].language == "fortran"
+    language = language_of_procedure(context.analysis.program, procedure)
     if call.label is not None or wait.call.label is not None:
         return False
     if call.keywords or wait.call.keywords or receive.guards != wait.guards or context.wildcard(call):
         return False
-    if not all(is_repeatable(c, "fortran" if fortran else "c") and is_written_out(c) for c in (call, wait.call)):
+    if not all(is_repeatable(c, language) and is_written_out(c) for c in (call, wait.call)):
         return False
-    if kind is None or buffer is None or context.basic_type(kind) is None or not may_be_copied(buffer, fortran):
+    if kind is None or buffer is None or context.basic_type(kind) is None or not may_be_copied(buffer, language):
         return False
     return _are_lasting(
         [condition for condition, _ in receive.guards], context.analysis, procedure, receive.call, wait.call
@@ -151,7 +152,7 @@ def _provable(context: Context, procedure: Procedure, receive: _Use, wait: _Use)
 def _are_lasting(
     conditions: Sequence[Expression], analysis: Analysis, procedure: Procedure, first: Call, second: Call
 ) -> bool:
-    """Whether the conditions are at one call what they were at the other: nothing that runs between writes what they read."""
+    """Whether the conditions are invariant between the calls: nothing that runs between writes what they read."""
     asked = [analysis.plain(Evaluate(condition, span=first.span), procedure) for condition in conditions]
     if not all(map(is_only_read, asked)):
         return False
@@ -160,7 +161,7 @@ def _are_lasting(
 
 
 def _between(procedure: Procedure, first: Call, second: Call) -> Iterator[Statement]:
-    """The statements from one call to the other (in the order of the source); of those that hold others, the heads alone."""
+    """The statements from one call to the other (in source order); of compound ones, only the heads."""
     inside = False
     for statement in procedure.body.walk():
         inside = inside or statement is first

@@ -1,7 +1,7 @@
 """MPI's constants behind the macros that stand for them.
 
 MPI_COMM_WORLD and its like are macros for a number with a cast in one library, for the address of a global in another. What
-counts is the name, and a program may have given it a name of its own: ``#define REAL_TYPE MPI_DOUBLE``.
+counts is the name, and a program may have renamed it: ``#define REAL_TYPE MPI_DOUBLE``.
 """
 
 from __future__ import annotations

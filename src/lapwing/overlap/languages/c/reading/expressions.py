@@ -24,6 +24,7 @@ from lapwing.overlap.ir.expressions import (
     Unread,
 )
 from lapwing.overlap.ir.expressions import Text as Literal
+from lapwing.overlap.languages.c.parsing.text import Text
 from lapwing.overlap.languages.c.reading.constants import MPI_CONSTANT, MpiConstants
 from lapwing.overlap.languages.c.reading.libclang import (
     BINARY_OPERATORS,
@@ -37,16 +38,15 @@ from lapwing.overlap.languages.c.reading.libclang import (
     Uses,
 )
 from lapwing.overlap.languages.c.reading.symbols import Declarations, base_of_kind, is_reference, mark_target
-from lapwing.overlap.languages.c.text import Text
 from lapwing.overlap.libraries import summaries
 from lapwing.overlap.source.spans import Span
 
 _ADDRESS_BYTES = 8
-_SMALLEST_RANGE = 2**31  # of the types that C reckons in
+_SMALLEST_RANGE = 2**31  # of the types in which C computes
 
 _MPI_FUNCTION_MACRO = re.compile(r"P?MPI_[A-Za-z]\w*\Z")
 
-# MPI keeps the addresses these are given, or hands them out again; all other calls forget them when they are complete.
+# MPI keeps the addresses passed to these, or returns them again; all other calls forget them on completion.
 _MPI_KEEPS = re.compile(r"MPI_(Buffer_attach|Win_\w+|\w*[Aa]ttr\w*|Get_address|Address|Op_create|\w+_init|\w*keyval)\Z")
 
 _LITERAL_INTEGER = re.compile(rb"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*\Z")
@@ -91,7 +91,7 @@ class Expressions:
     def spelling(self, node: Node) -> str:
         return self._text.data[node.start : node.end].decode("latin-1")
 
-    # ---- reading ----
+    # ---- reading ---
 
     def read(self, node: Node) -> Expression:
         constant = self._mpi_constant(node) if node.macro >= 0 else None
@@ -230,7 +230,7 @@ class Expressions:
         return kind in TypeKind.INTEGERS or kind in TypeKind.CHARACTERS or kind in (TypeKind.BOOL, TypeKind.ENUM)
 
     def _keeps(self, to: Node, origin: Node, value: Expression) -> bool:
-        """Whether a whole number is the same after its conversion."""
+        """Whether an integer keeps its value in the conversion."""
         new, old = self._cast_type(to), self._cast_type(origin)
         if isinstance(value, Number) and new.base != "logical":
             return new.bytes is not None and 0 <= value.value < 2 ** (8 * new.bytes - 1)
@@ -240,8 +240,8 @@ class Expressions:
             return False
         if not old.unsigned:
             return True
-        # What is reckoned without a sign may have gone below zero, and is a large number then. What is stored is a large one,
-        # which becomes one below zero; those as wide as addresses are taken for that from the start.
+        # Unsigned arithmetic may have wrapped below zero to a large number. A stored large number becomes a negative one;
+        # numbers as wide as addresses are taken as negative from the start.
         stored = isinstance(value, Name | Element | Member | Deref | Invocation)
         return stored if new.bytes > old.bytes else new.unsigned or old.bytes >= _ADDRESS_BYTES
 
@@ -270,7 +270,7 @@ class Expressions:
         return Element(found, (index,))
 
     def _place(self, node: Node) -> Expression:
-        """An array or pointer that is indexed: nobody takes its address by that."""
+        """An array or pointer that is indexed, which does not take its address."""
         return self.read(node)
 
     def _member(self, node: Node) -> Expression:
@@ -330,7 +330,7 @@ class Expressions:
         found: int = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(node.cursor)).kind
         return found
 
-    # ---- operators ----
+    # ---- operators -
 
     def _unary(self, node: Node) -> Expression:
         code = self._clang.clang_getCursorUnaryOperatorKind(node.cursor)
@@ -392,7 +392,7 @@ class Expressions:
         return self._folded(node, Operation(operator, (left, right), wraps=wraps))
 
     def _wraps(self, node: Node) -> int:
-        """The bytes of a whole number without a sign, 0 for all others."""
+        """The bytes of an unsigned integer, 0 for all other types."""
         found = self._clang.clang_getCanonicalType(self._clang.clang_getCursorType(node.cursor))
         return max(0, self._clang.clang_Type_getSizeOf(found)) if found.kind in TypeKind.UNSIGNED else 0
 
@@ -403,13 +403,13 @@ class Expressions:
         left, right = node.children
         target, value, operator = self.read(left), self.read(right), operator.removesuffix("=")
         if isinstance(target, Name) and self._converts(left, right, operator, value):
-            # The right side has the type that is reckoned in, but for shifts.
+            # The right side has the type of the computation, except for shifts.
             reckoned = Operation(operator, (target, value), wraps=self._wraps(right))
             return Assignment(target, None, Cast(self._cast_type(left), reckoned))
         return Assignment(target, operator, value)
 
     def _converts(self, left: Node, right: Node, operator: str, value: Expression) -> bool:
-        """Whether a compound assignment reckons in another type than its variable's, which may matter."""
+        """Whether a compound assignment computes in another type than its variable's, which may matter."""
         if not (self._is_whole(left) and self._is_whole(right)) or operator in ("<<", ">>"):
             return False
         to, origin = self._cast_type(left), self._cast_type(right)
@@ -448,7 +448,7 @@ class Expressions:
         return size
 
     def _size_of_type(self, node: Node) -> Expression:
-        """A size that is not known, of a type that is made of these values."""
+        """An unknown size, of a type that depends on these values."""
         lengths = tuple(self.read(part) for part in _expressions_in(node))
         if any(isinstance(e, Assignment | Invocation | Unread) for length in lengths for e in length.walk()):
             return self._unread(node)
@@ -484,7 +484,7 @@ class Expressions:
         parts = _expressions_in(node)
         return self.read(parts[0]) if len(parts) == 1 else self._unread(node)
 
-    # ---- calls ----
+    # ---- calls -----
 
     def _call(self, node: Node) -> Expression:
         target = self._clang.clang_getCursorReferenced(node.cursor)
@@ -519,14 +519,14 @@ class Expressions:
         return self._result(self._method_name(target, key), arguments, target)
 
     def _destroys(self, node: Node, target: Cursor) -> bool:
-        """Whether a call unmakes objects, or makes some that are unmade at the statement's end."""
+        """Whether a call destroys objects, or creates some that are destroyed at the statement's end."""
         if target.kind in _FUNCTIONS:
             return self._objects.call_destroys(target)
         made = self._objects.has_destructor(self._clang.clang_getCursorType(node.cursor))
         return made or target.kind == Kind.DESTRUCTOR
 
     def _calls_back(self, key: str, target: Cursor) -> bool:
-        """Whether one of the C++ library's templates that are known runs code of the program's: to compare, or to exchange."""
+        """Whether a known template of the C++ library calls code of the program: to compare, or to swap."""
         if key not in ("std::max", "std::min", "std::swap"):
             return False
         types = self._objects.argument_types(target)
@@ -584,7 +584,7 @@ class Expressions:
         return value
 
     def _reference_parameters(self, function: Cursor) -> frozenset[int]:
-        """C++: the parameters that are references to what they are given."""
+        """C++: the parameters that are references to their arguments."""
         types = self._objects.argument_types(function)
         return frozenset(number for number, found in enumerate(types) if is_reference(found))
 
@@ -673,7 +673,7 @@ _READERS: dict[int, Callable[[Expressions, Node], Expression]] = {
 
 
 def _forgets(name: str) -> bool:
-    """Whether a function keeps none of the addresses it is given, and hands none of them back."""
+    """Whether a function keeps none of the addresses passed to it, and returns none of them."""
     name = name.removeprefix("P")
     if name.startswith("MPI_"):
         return not _MPI_KEEPS.match(name)

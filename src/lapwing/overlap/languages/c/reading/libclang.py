@@ -500,7 +500,7 @@ class Unit:
         self._clang.clang_disposeSourceRangeList(ranges)
         return sorted(found)
 
-    # ---- places ----
+    # ---- places ------
 
     def path_of(self, file: int) -> Path:
         """The path of a file handle, resolved."""
@@ -570,7 +570,7 @@ class Unit:
         self._stretches.insert(at, stretch)
         return stretch
 
-    # ---- trees ----
+    # ---- trees -------
 
     def tree(self, cursor: Cursor, path: Path, uses: Uses, data: bytes) -> Node:
         """The tree below a declaration that stands in the file ``path``."""
@@ -607,7 +607,7 @@ class Unit:
         _mark_macros(root, dict((id(node), length) for node, length in nodes), uses, data)
         return root
 
-    # ---- what a cursor says ----
+    # ---- what a cursor says
 
     def name(self, cursor: Cursor) -> str:
         return string(self._clang.clang_getCursorSpelling(cursor))

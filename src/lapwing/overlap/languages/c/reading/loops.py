@@ -62,7 +62,7 @@ def counted(
 
 
 def _may_count(variable: Symbol) -> bool:
-    """A variable nobody else can reach, of a type that is wide enough to reach the bound."""
+    """Whether the variable has no aliases, and a type that is wide enough to reach the bound."""
     private = variable.storage is Storage.LOCAL or (variable.storage is Storage.ARGUMENT and variable.by_value)
     whole = variable.type.base == "integer" and (variable.type.bytes or 0) >= 4
     return private and whole and not variable.volatile and variable.dimensions is None
@@ -92,7 +92,7 @@ def _comparison(condition: Expression, variable: Symbol) -> tuple[str, Expressio
 
 
 def _step(after: Expression, variable: Symbol) -> int | None:
-    """What one turn adds, if that is a number."""
+    """The increment per iteration, if it is a number."""
     if not isinstance(after, Assignment) or not isinstance(after.target, Name) or after.target.symbol != variable:
         return None
     value = after.value
@@ -129,7 +129,7 @@ def _plus(bound: Expression, number: int) -> Expression:
 
 
 def _holds_still(body: Block, variable: Symbol, bound: Expression, kinds: PointedKinds) -> bool:
-    """Whether the body assigns neither the variable nor, as far as its own text shows, what the bound is made of."""
+    """Whether the body assigns neither the variable nor, as far as its own text shows, the bound's operands."""
     fixed = {part.symbol for part in bound.walk() if isinstance(part, Name)} | {variable}
     calls_others = False
     for statement in body.walk():
@@ -151,7 +151,7 @@ def _holds_still(body: Block, variable: Symbol, bound: Expression, kinds: Pointe
 
 
 def _may_meet(written: frozenset[str], read: frozenset[str]) -> bool:
-    """Whether a pointer may lead a write to what is read: only to things of its own type (C 2011, 6.5.7)."""
+    """Whether a write through a pointer may alias what is read: only objects of its own type (C 2011, 6.5.7)."""
     return bool(read) and not (written <= _DISTINCT and read <= _DISTINCT and written.isdisjoint(read))
 
 

@@ -1,4 +1,4 @@
-"""What C++ does with objects that no statement says: destructors, and variables that get their values when control first passes.
+"""What C++ does implicitly with objects: destructors, and variables initialised when control first passes.
 
 libclang has no nodes for it, so it has to be known where such objects are made.
 """
@@ -28,7 +28,7 @@ class Objects:
         return element.kind != TypeKind.RECORD or bool(self._clang.clang_isPODType(element))
 
     def has_destructor(self, clang_type: ClangType) -> bool:
-        """Whether code runs, or may run, when an object of this type is unmade."""
+        """Whether code runs, or may run, when an object of this type is destroyed."""
         if self.is_plain(clang_type):
             return False
         element = self._element(clang_type)
@@ -38,7 +38,7 @@ class Objects:
         return self._destroyed[name]
 
     def call_destroys(self, function: Cursor) -> bool:
-        """Whether objects with destructors are gone when a call of the function is over: its result or its arguments."""
+        """Whether a call of the function destroys objects with destructors: its result or its arguments."""
         result: ClangType = self._clang.clang_getCursorResultType(function)
         return any(map(self.has_destructor, [result, *self.argument_types(function)]))
 

@@ -45,11 +45,11 @@ from lapwing.overlap.ir.statements import (
     Statement,
     While,
 )
+from lapwing.overlap.languages.c.parsing.text import EFFECTIVE, INCLUDES, Directive, Region, Text
 from lapwing.overlap.languages.c.reading.expressions import Expressions, mark_targets
 from lapwing.overlap.languages.c.reading.libclang import TALLEST, Diagnostic, Kind, Node, TypeKind, Unit, Uses
 from lapwing.overlap.languages.c.reading.loops import PointedKinds, counted
 from lapwing.overlap.languages.c.reading.symbols import Declarations, give_bounds, is_reference
-from lapwing.overlap.languages.c.text import EFFECTIVE, INCLUDES, Directive, Region, Text
 from lapwing.overlap.source.predefined_macros import is_predefined
 from lapwing.overlap.source.spans import Span
 
@@ -240,7 +240,7 @@ class Statements:
             return None
         return node.start + 1, node.end - 1
 
-    # ---- blocks ----
+    # ---- blocks ------
 
     def _block(self, node: Node, start: int, end: int) -> Block:
         """A compound statement's block; ``start`` and ``end``: what lies between its braces."""
@@ -463,7 +463,7 @@ class Statements:
                 item.node, item.reason = None, f"not understood: {self._errors[number].message}"
         return items
 
-    # ---- one statement ----
+    # ---- one statement
 
     def _read_item(self, item: _Item) -> list[Statement]:
         span = Span(self._source, item.start, item.end)
@@ -621,7 +621,7 @@ class Statements:
         end = max([span.end, *(statement.span.end for statement in statements)])
         return _unchangeable(Block(tuple(statements), replace(span, end=end), "chain"))
 
-    # ---- branches and loops ----
+    # ---- branches and loops
 
     def _if(self, node: Node, span: Span) -> Statement:
         parts = node.children
@@ -668,7 +668,7 @@ class Statements:
             unsigned = bool(kinds & TypeKind.UNSIGNED)
             loop = counted(parts, block, declares, unsigned, self._pointed(header[1], body), span)
             if kinds & TypeKind.REALS:
-                loop = None  # its last turn is not the one before the bound
+                loop = None  # its last iteration is not the one before the bound
             if loop is not None:
                 return loop
         return While(tuple(parts), block, span=span)
@@ -759,7 +759,7 @@ class Statements:
         statements = self._statements(kept, begin, stop)
         return Block(statements, Span(self._source, begin, stop))
 
-    # ---- plain statements ----
+    # ---- plain statements
 
     def _plain(self, node: Node, span: Span) -> Statement:
         if _is_expression(node):
@@ -828,7 +828,7 @@ class Statements:
             if symbol.storage is Storage.LOCAL or symbol.storage is Storage.CONSTANT:
                 variables.append((symbol, value))
             elif symbol.storage is Storage.SAVED:
-                # Its initial value is given once, before the program starts.
+                # It is initialised once, before the program starts.
                 if value is not None and not self._is_constant(child, value):
                     return Opaque("a variable that gets its value when control first passes", span=span)
                 if value is not None:
@@ -861,11 +861,12 @@ class Statements:
         ]
 
     def has_effects(self, node: Node) -> bool:
-        """Whether to compute what stands there may do more than that."""
+        """Whether evaluating the expression may have side effects."""
         return any(inner.kind == Kind.CALL_EXPR or self._expressions.assigned_in(inner) for inner in node.walk())
 
     def _keeps_temporary(self, node: Node, value: Expression | None) -> bool:
-        """Whether a reference may keep an object until its own block ends: one that some call makes and then unmakes."""
+        """Whether a reference may extend an object's lifetime to the end of its block: one that a call creates and then
+        destroys."""
         if value is None or not is_reference(self._clang.clang_getCursorType(node.cursor)):
             return False
         return any(isinstance(part, Unread) for part in value.walk())
@@ -891,7 +892,7 @@ def _pragma_name(directive: Directive) -> str:
 
 
 def _asks_variables(node: Node) -> bool:
-    """Whether a type's size is made of variables: it is reckoned where the type is given its name."""
+    """Whether a type's size depends on variables: it is computed where the type is declared."""
     return any(inner.kind in (Kind.DECL_REF_EXPR, Kind.MEMBER_REF_EXPR) for inner in node.walk())
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lapwing.overlap import mpi
 from lapwing.overlap.ir.expressions import Dimension, Expression, Number, Operation, Storage, Symbol, Type
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
 from lapwing.overlap.languages.c.reading.libclang import (
     ClangType,
     Cursor,
@@ -256,7 +256,7 @@ class Declarations:
         value = self._unit.evaluate(cursor)
         return value if isinstance(value, int) else None
 
-    # ---- types ----
+    # ---- types --------
 
     def _element(self, clang_type: ClangType) -> ClangType:
         """The type of an array's elements; the type itself if it is no array."""

@@ -13,7 +13,8 @@ from lapwing.errors import LapwingError, RefusedError
 from lapwing.overlap.ir.expressions import Storage, Symbol, Type, Unread
 from lapwing.overlap.ir.program import Declaration, LeftOut, Procedure, Program, taken_as_undefined
 from lapwing.overlap.ir.statements import Block, Loop, Opaque
-from lapwing.overlap.languages.c import toolchain
+from lapwing.overlap.languages.c.parsing import toolchain
+from lapwing.overlap.languages.c.parsing.text import Region, Text, conditional_definitions, guards_header
 from lapwing.overlap.languages.c.reading import stub
 from lapwing.overlap.languages.c.reading.constants import Macro, MpiConstants, macros_of
 from lapwing.overlap.languages.c.reading.expressions import Expressions
@@ -22,7 +23,7 @@ from lapwing.overlap.languages.c.reading.libclang import TALLEST, Cursor, Diagno
 from lapwing.overlap.languages.c.reading.statements import Given, Statements
 from lapwing.overlap.languages.c.reading.symbols import Declarations, Table, give_bounds
 from lapwing.overlap.languages.c.reading.trial import Trial, survives
-from lapwing.overlap.languages.c.text import Region, Text, conditional_definitions, guards_header
+from lapwing.overlap.source.compile_commands import read_commands
 from lapwing.overlap.source.spans import Problem, Source, Span
 
 _DEFINITIONS = frozenset(
@@ -48,7 +49,7 @@ def read_c(
     Raises:
         RefusedError: a file is not there, or ``compile_commands`` is no compilation database.
     """
-    commands = toolchain.read_commands(compile_commands)
+    commands = read_commands(compile_commands)
     reader = _Reader(include_dirs, defines or {}, commands, frozenset(undefines))
     for path in paths:
         reader.read(path, _bytes(path))
@@ -162,7 +163,7 @@ class _Reader:
     def _file(self, path: Path, shown: Path | None = None) -> _File:
         if path not in self._files:
             data = self._read_bytes(path)
-            source = Source(shown or path, data, "c")
+            source = Source(shown or path, data, "c++" if toolchain.is_cpp(shown or path) else "c")
             self._files[path] = _File(len(self._sources), source, Text(data))
             self._sources.append(source)
         return self._files[path]
@@ -175,7 +176,7 @@ class _Reader:
                 self._contents[path] = b""
         return self._contents[path]
 
-    # ---- one translation unit ----
+    # ---- one translation unit
 
     def read(self, path: Path, data: bytes, in_memory: bool = False) -> None:
         main = path.resolve()
@@ -439,7 +440,7 @@ class _UnitReader:
     def _expressions(self, file: _File, uses: Uses) -> Expressions:
         return Expressions(self._unit, self._declarations, file.text, file.number, uses, self._constants)
 
-    # ---- one function ----
+    # ---- one function
 
     def _declaration(self, cursor: Cursor, linkage: str) -> None:
         """Note how the unit's own file may declare the function once more."""

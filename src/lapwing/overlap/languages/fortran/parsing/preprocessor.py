@@ -198,7 +198,7 @@ def conditional_regions(view: View) -> list[tuple[int, int]]:
 
 
 def _regions(view: View, known: Known) -> list[_Region]:
-    """Every region that lies in no other, with what its conditions are worth where they stand."""
+    """Every region that lies in no other, with the values of its conditions at their place."""
     known = known.copy()
     found: list[_Region] = []
     stack: list[_Region] = []

@@ -21,7 +21,7 @@ _LITERALS = {"number_literal", "boolean_literal", "string_literal"}
 
 
 def give_bounds(world: World, symbols: Symbols, files: Sequence[File]) -> None:
-    """Puts bounds into the entities that have just one ALLOCATE, and are never given another shape."""
+    """Sets the bounds of entities that have exactly one ALLOCATE, and never change their shape."""
     found: dict[Entity, list[tuple[Scope, Node]]] = {}
     hidden: set[str] = set()
     scopes = _scopes_by_node(world)
@@ -88,7 +88,7 @@ def _is_global(expression: Expression) -> bool:
     )
 
 
-# ---- what gives an allocatable another shape ---------------------------------------------------------------------------
+# ---- what changes an allocatable's shape -------------------------------------------------------------------------------
 
 
 def _reshaped(
@@ -118,7 +118,7 @@ def _reshaped(
 
 
 def _bound_calls(world: World, text: bytes) -> Iterator[re.Match[bytes]]:
-    """Where a component is given arguments that is a procedure bound to a type, or a pointer, or not known."""
+    """Where a component with arguments is a type-bound procedure, a pointer, or unknown."""
     for match in _COMPONENT.finditer(text):
         if world.fields.get(match.group(1).decode("latin-1").lower()) not in ("array", "scalar"):
             yield match
@@ -169,7 +169,7 @@ def _entities(
             yield entity
 
 
-# ---- nodes by place -----------------------------------------------------------------------------------------------------
+# ---- nodes by place ----------------------------------------------------------------------------------------------------
 
 
 def _around(file: File, offset: int, kinds: set[str]) -> Node | None:

@@ -265,7 +265,7 @@ class DeclarationReader:
                     rules[chr(code)] = (self.file, current)
         self.scope.implicit = rules
 
-    # ---- modules, interfaces, derived types -----------------------------------------------------------------------------------
+    # ---- modules, interfaces, derived types ---------------------------------------------------------------------------------
 
     def use(self, node: Node) -> None:
         module = child_of(node, "module_name")

@@ -240,7 +240,7 @@ class ExpressionReader:
         return isinstance(value, Unread)
 
     def may_end(self, value: Expression) -> bool:
-        """Whether a procedure may be called before it is given another value: a FINAL one."""
+        """Whether a (FINAL) procedure may be called before it is assigned."""
         if not self.scope.world.overloads.final or not self.may_be_structure(value):
             return False
         base = value.base if isinstance(value, Element) else value

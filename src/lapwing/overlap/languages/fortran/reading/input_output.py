@@ -9,9 +9,9 @@ from tree_sitter import Node
 from lapwing.overlap.ir.expressions import Constant, Element, Expression, Member, Name, Text
 from lapwing.overlap.ir.statements import InputOutput, Statement
 from lapwing.overlap.languages.fortran.parsing.file import Unreadable
+from lapwing.overlap.languages.fortran.parsing.joined import joined
 from lapwing.overlap.languages.fortran.reading.expressions import ExpressionReader
 from lapwing.overlap.source.spans import Source, Span
-from lapwing.overlap.source.spelling import joined
 
 _JUMPS = {"end", "err", "eor"}
 _RESULTS = {"iostat", "iomsg", "size", "newunit", "id"}

@@ -124,7 +124,7 @@ class Overloads:
         return self._for_numbers[operator]
 
     def may_end(self, type_: str) -> bool:
-        """Whether a procedure may be called when a variable of a type, as spelled, ends or is given another value."""
+        """Whether a procedure may be called when a variable of a type, as spelled, is finalised or assigned."""
         found = _DERIVED.match(type_.lower())
         if not self.final or found is None:
             return False

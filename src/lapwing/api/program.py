@@ -1,0 +1,101 @@
+"""Calls of a program: Python runs its driver, which calls its regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lapwing.api.planned import PlannedNest
+from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
+from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
+from lapwing.api.run import ranks_of
+from lapwing.api.sweeps import NoteSweeps, SweepsCall
+from lapwing.errors import RefusedError
+from lapwing.loopnest.program.program import Program
+from lapwing.loopnest.source import call_by_name
+from lapwing.notices import say
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.store.array import StoredArray
+
+
+def _call(region: Any, arguments: Mapping[str, Any]) -> Any:
+    return region(**arguments)
+
+
+def _by_name(region: Any, make: MakeCall) -> Callable[..., Any]:
+    names = region.loops.parameters
+    return lambda *values: make(region, dict(zip(names, values, strict=True)))
+
+
+def _as_passed(returned: Any, wrapped: Mapping[int, DistributedArray]) -> Any:
+    """What is returned, with the DistributedArrays that were passed in the place of the arrays in them. wrapped: by identity."""
+    if isinstance(returned, tuple | list):
+        return type(returned)(_as_passed(one, wrapped) for one in returned)
+    return wrapped.get(id(returned), returned)
+
+
+@dataclass(eq=False)
+class ProgramOfNests:
+    """nests: its regions, each a nest of its own, without choices."""
+
+    program: Program
+    nests: tuple[Any, ...]
+    procedures: tuple[Any, ...]
+    sweeps: tuple[SweepsCall, ...] = ()
+    _told: bool = False
+
+    def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run it; see Nest.__call__. Raises what the driver raises."""
+        return self.call(nest, nest.arguments(*args, **kwargs), _call)
+
+    def call(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], make: MakeCall, note: NoteSweeps | None = None
+    ) -> Any:
+        """The same with arguments by name. make: makes the calls of regions, with their arguments by name; note: told of loops
+        whose regions have run through one pipeline."""
+        self._check(nest, arguments)
+        regions = [region.like(nest) for region in self.nests]
+        ranks = ranks_of(nest, arguments, nest.comm)
+        if ranks is None or ranks.Get_rank() == 0:
+            self._tell()
+        procedures = [_called(procedure, nest) for procedure in self.procedures]
+        if ranks is not None:
+            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)
+        given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
+        sweeps = [loop.alone(nest, note) for loop in self.sweeps]
+        calls = regions if make is _call else [_by_name(region, make) for region in regions]
+        returned = call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
+        wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
+        return _as_passed(returned, wrapped) if wrapped else returned
+
+    def plan(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, plan_region: PlanRegion | None = None
+    ) -> ProgramPlan:
+        """How it would run; see Nest.plan. plan_region: plans a region for arguments of which arrays are shapes."""
+        regions = [region.like(nest) for region in self.nests]
+        by_rule: PlanRegion = lambda region, values: region.plan(**values, ranks=ranks)  # noqa: E731
+        return plan_program(nest, self.program, regions, arguments, ranks, plan_region or by_rule)
+
+    def _check(self, nest: PlannedNest, arguments: Mapping[str, Any]) -> None:
+        stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]
+        if stored:
+            raise RefusedError(
+                f"{nest.where}: {nest.name}: {', '.join(stored)} on disk, but a program of several nests takes arrays in memory. "
+                f"Pass {stored[0]}.numpy(), or put the loops into functions of their own and call one after the other."
+            )
+
+    def _tell(self) -> None:
+        """Say once what Python runs, since that takes its time."""
+        if self._told:
+            return
+        self._told = True
+        for loop in self.program.interpreted:
+            for text in interpreted_texts(self.program.source.file, loop):
+                say(text)
+
+
+def _called(procedure: Any, nest: PlannedNest) -> Any:
+    """What is called in the place of a function with loops: the nest that it is, with the choices of the call, or the function
+    itself where it is none."""
+    return procedure.python if procedure.refusals else procedure.like(nest)

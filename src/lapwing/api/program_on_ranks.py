@@ -1,0 +1,125 @@
+"""A program on the ranks of an MPI run: every rank runs the driver, and its regions share the work.
+
+A NumPy array that is passed is the same on all ranks before the call and after it. Regions leave their results where they were
+computed; copies are brought up to date before the driver looks at them, and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lapwing.api.planned import PlannedNest
+from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
+from lapwing.api.sweeps import NoteSweeps
+from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.loopnest.program.program import Program
+from lapwing.loopnest.source import call_by_name
+from lapwing.runtime.arrays.coherent import Coherence
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.transfer import replicate
+from lapwing.runtime.mpi import communicator
+
+MakeCall = Callable[[Any, Mapping[str, Any]], Any]
+
+
+def run_on_ranks(
+    nest: PlannedNest,
+    program: Program,
+    regions: Sequence[PlannedNest],
+    procedures: Sequence[Any],
+    sweeps: Sequence[Any],
+    arguments: Mapping[str, Any],
+    comm: Any,
+    make: MakeCall,
+    note: NoteSweeps | None,
+) -> Any:
+    """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. make: makes the calls of
+    regions, with arguments by name. What the driver returns.
+
+    Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
+    """
+    given = _agreed(nest, arguments, comm)
+    coherence = Coherence(comm)
+    calls = [_RegionCall(region, coherence, make) for region in regions]
+    tried = [loop.on_ranks(nest, coherence, comm, note) for loop in sweeps]
+    driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item)
+    result: Any = None
+    error: Exception | None = None
+    try:
+        result = call_by_name(driver, given, nest.python)
+    except DifferentCalls:
+        raise
+    except Exception as raised:
+        error = raised
+    _end(nest, coherence, error, comm)
+    if error is not None:
+        raise error
+    return result
+
+
+def _end(nest: PlannedNest, coherence: Coherence, error: Exception | None, comm: Any) -> None:
+    """Bring all arrays up to date, where all ranks have come to the same end. Collective."""
+    what = f"the end of {nest.name}"
+    if error is not None:
+        what += f", which raised {type(error).__name__}: {error}"
+    values = (("how many arrays to bring together", str(coherence.behind)),)
+    try:
+        agree_on(Call(what, nest.where, values=values), "Every rank does the same.", comm)
+    except DifferentCalls as different:
+        raise error or different from different
+    coherence.look_at_all()
+
+
+class _RegionCall:
+    """Calls a region with the parts of arrays that ranks hold."""
+
+    def __init__(self, region: Any, coherence: Coherence, make: MakeCall) -> None:
+        self._region, self._coherence, self._make = region, coherence, make
+
+    def __call__(self, *values: Any) -> Any:
+        loops = self._region.loops
+        arguments = dict(zip(loops.parameters, values, strict=True))
+        region = self._region.for_arguments(arguments)
+        bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
+        return self._make(region, self._coherence.parts(arguments, loops.written))
+
+
+def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:
+    """The arguments on every rank; what is None is the first rank's. Collective."""
+    texts = {n: v.identity if isinstance(v, DistributedArray) else described(v) for n, v in arguments.items()}
+    copies = {name: value for name, value in arguments.items() if is_plain(value)}
+    call = Call(nest.name, nest.where, agreed_choices(nest), tuple(texts.items()), frozenset(copies))
+    ways_out = ways_out_of(nest)
+    holders = agree_on(call, ways_out, comm)
+    check_same_elements(call, copies, holders, ways_out, comm)
+    missing = comm.allreduce(int(any(value is None for value in arguments.values())))
+    if not missing:
+        return dict(arguments)
+    first = comm.Get_rank() == 0
+    told = {
+        n: ArrayShape(v.dtype.name, v.shape) if is_plain(v) else _sendable(nest, n, v) for n, v in arguments.items()
+    }
+    told = comm.bcast(told if first else None, root=0)
+    found = dict(arguments)
+    for name, value in told.items():
+        if not isinstance(value, ArrayShape):
+            found[name] = value if arguments[name] is None else arguments[name]
+        elif len(holders[name]) < comm.Get_size():
+            source = arguments[name]
+            copy = communicator.agree(comm, partial(_copy, source, value))
+            replicate(source, copy, comm)
+            found[name] = copy
+    return found
+
+
+def _copy(values: Any, like: ArrayShape) -> Any:
+    return np.empty(like.shape, like.dtype) if values is None else values
+
+
+def _sendable(nest: PlannedNest, name: str, value: Any) -> Any:
+    return None if isinstance(value, DistributedArray) else value

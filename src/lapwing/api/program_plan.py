@@ -1,0 +1,127 @@
+"""How a program would run: its regions, each with its plan where its arguments can be foreseen, and what Python runs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lapwing.api.planned import PlannedNest
+from lapwing.html import table
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding.bound_nest import global_values
+from lapwing.loopnest.dependences import Dependence, distance_vectors
+from lapwing.loopnest.outside import ALWAYS_KNOWN
+from lapwing.loopnest.program.expected_values import expected_inputs
+from lapwing.loopnest.program.program import Program
+from lapwing.loopnest.program.regions import Interpreted
+from lapwing.planner.plan import Plan
+
+PlanRegion = Callable[[Any, Mapping[str, Any]], Plan]
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """plan: None where an argument is not known before the program runs; unknown is that expression then. why_in_order: what
+    keeps the loops of a sequential region from being cut into tiles."""
+
+    loops: ir.LoopNest
+    dependences: tuple[Dependence, ...]
+    plan: Plan | None
+    unknown: str | None
+    why_in_order: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.loops.is_sequential:
+            lines = [f"{self.loops.where(self.loops.line)}: loops in their own order on one rank"]
+            return "\n".join([*lines, *(f"  because      {reason}" for reason in self.why_in_order)])
+        lines = [f"{self.loops.where(self.loops.line)}: loops {', '.join(self.loops.loop_names)}"]
+        if self.plan is not None:
+            lines += str(self.plan).splitlines()
+        else:
+            vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
+            lines += [f"{self.loops.name}: planned when it runs, since {self.unknown} is not known before"]
+            lines += [f"  dependences  {vectors}"]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.loops.name,
+            "line": self.loops.line,
+            "loops": [] if self.loops.is_sequential else list(self.loops.loop_names),
+            "dependences": [list(v) for v in distance_vectors(self.dependences)],
+            "plan": None if self.plan is None else self.plan.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """Printing it explains it."""
+
+    name: str
+    kind: str
+    file: str
+    ranks: int
+    regions: tuple[RegionPlan, ...]
+    interpreted: tuple[Interpreted, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.kind} on {_ranks(self.ranks)}"]
+        lines += [textwrap.indent(str(region), "  ") for region in self.regions]
+        lines += [f"  {line}" for loop in self.interpreted for line in interpreted_texts(self.file, loop)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<plan of program {self.name}: {', '.join(region.loops.name for region in self.regions)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a line for every region."""
+        rows = []
+        for region in self.regions:
+            short = f"planned when it runs: {region.unknown} is not known before"
+            rows.append((region.loops.name, short if region.plan is None else region.plan.in_short().strip()))
+        return table(str(self).splitlines()[0], rows)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "nest": self.name,
+            "ranks": self.ranks,
+            "regions": [region.to_json() for region in self.regions],
+            "interpreted": [
+                {"line": loop.line, "why": [str(reason) for reason in loop.why]} for loop in self.interpreted
+            ],
+        }
+
+
+def plan_program(
+    nest: PlannedNest,
+    program: Program,
+    regions: Sequence[Any],
+    arguments: Mapping[str, Any],
+    ranks: int,
+    plan_region: PlanRegion,
+) -> ProgramPlan:
+    """plan_region: the plan of a region with these arguments, arrays as ArrayShape. Raises RefusedError as that does."""
+    known = {**ALWAYS_KNOWN, **global_values(nest.python), **arguments}
+    inputs = expected_inputs(program.source.tree.body, program.regions, known)
+    planned = []
+    for region in regions:
+        values = inputs.get(region.name, "an argument")
+        plan, unknown = None, values if isinstance(values, str) else None
+        if not isinstance(values, str):
+            given = dict(zip(region.loops.parameters, values, strict=True))
+            region = region.for_arguments(given)
+            plan = plan_region(region, given)
+        planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order))
+    return ProgramPlan(nest.name, str(program), program.source.file, ranks, tuple(planned), program.interpreted)
+
+
+def interpreted_texts(file: str, loop: Interpreted) -> list[str]:
+    """What is said of a loop that Python runs, and why it does."""
+    said = f"{file}:{loop.line}: {loop.text} is run by Python, one iteration after the other, since it is no nest"
+    return [f"{said}{':' if loop.why else '.'}", *(f"  {reason}" for reason in loop.why)]
+
+
+def _ranks(ranks: int) -> str:
+    return "1 rank" if ranks == 1 else f"{ranks} ranks"

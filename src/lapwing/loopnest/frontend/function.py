@@ -1,0 +1,121 @@
+"""A function around its loops: its arguments, and what is set before the loops."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lapwing.loopnest import ir
+from lapwing.loopnest.frontend.expressions import Scope
+from lapwing.loopnest.frontend.statements import StatementParser, bound_names
+from lapwing.loopnest.refusals import Refusals, Stopped
+from lapwing.loopnest.source import FunctionSource, unset_names
+
+MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion limit is a few times that
+
+
+class FunctionParser(StatementParser):
+    """Parses what stands around a function's loops."""
+
+    def __init__(self, source: FunctionSource, carries_scalars: bool = False) -> None:
+        self.tree = source.tree
+        self.function = source.function
+        refusals = Refusals(source.file)
+        parameters = tuple(inspect.signature(self.function).parameters)
+        scope = Scope(parameters, _surroundings(source, refusals), carries_scalars=carries_scalars)
+        super().__init__(source, scope, refusals)
+        self.setups: list[ir.Setup] = []
+
+    @contextmanager
+    def refusing(self, statement: ast.stmt, known: Collection[str] = ()) -> Iterator[None]:
+        """Where a statement is refused, go on after it; what the names mean that it sets is not known. known: all but these."""
+        try:
+            yield
+        except Stopped:
+            self.scope.refused |= bound_names(statement).difference(known)
+
+    def check_signature(self) -> None:
+        """Note what no nest has, of the signature and of the whole text."""
+        self._check_depth()
+        for k, parameter in enumerate(inspect.signature(self.function).parameters.values()):
+            with self.refusals.recovering():
+                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                    self.refuse(self.tree, f"{parameter} in the signature", "name every argument")
+                if k == 0 and parameter.name in ("self", "cls") and "." in self.function.__qualname__:
+                    self.scope.refused.add(parameter.name)
+                    self.refuse(
+                        self.tree,
+                        f"{parameter.name} in the signature: a nest's arguments are arrays and numbers, not objects",
+                        f"put @staticmethod above @lw.nest, leave out {parameter.name}, and pass what is used of it",
+                    )
+
+    def _check_depth(self) -> None:
+        """Refuse what the recursion in later steps could not go down."""
+        if level := too_deep(self.tree):
+            node = next((node for node in level if hasattr(node, "lineno")), self.tree)
+            self.refusals.note(
+                getattr(node, "lineno", self.tree.lineno),
+                f"an expression of more than {MAX_DEPTH} levels, such as a sum of as many terms",
+                "take it apart with scalar temporaries: a = …, then b = a + …",
+            )
+            self.refusals.raise_if_any()
+
+    def setup(self, statement: ast.stmt) -> None:
+        """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""
+        match statement:
+            case ast.Assign(targets=targets, value=value) if all(names_of(t) for t in targets):
+                pass
+            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+                targets = [target]
+            case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=operand):
+                value = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), op, operand), statement)
+                targets = [target]
+            case ast.While():
+                self.refuse(
+                    statement,
+                    f"{self.source.text(statement)} before any for loop",
+                    "a nest's loops are for i in range(…); a while loop around them is written in Python and calls the nest",
+                )
+            case _:
+                self.refuse(
+                    statement,
+                    f"{self.source.text(statement)} before the loops",
+                    "only scalars may be set before the loops, such as n, m = u.shape or best = 0; "
+                    "do other work before the call",
+                )
+        for names in map(names_of, targets):
+            for name in names:
+                if name in self.scope.parameters:
+                    self.refuse(statement, f"{name} is an argument and is assigned again", "use another name")
+                self.scope.setup_names[name] = value
+            self.setups.append(ir.Setup(names, value, statement.lineno))
+        self.note_shape_uses(value)
+
+
+def names_of(target: ast.expr) -> tuple[str, ...]:
+    """The names of a target that is a name or a row of names; () for any other."""
+    elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = tuple(e.id for e in elements if isinstance(e, ast.Name))
+    return names if len(names) == len(elements) else ()
+
+
+def _surroundings(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
+    """The globals, closure variables and builtins that a function names. Raises RefusedError where one has no value."""
+    try:
+        names = inspect.getclosurevars(source.function)
+    except ValueError:  # an empty cell
+        unset = ", ".join(unset_names(source.function))
+        refusals.note(source.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
+        refusals.raise_if_any()
+    return {**names.builtins, **names.globals, **names.nonlocals}
+
+
+def too_deep(tree: ast.FunctionDef) -> list[ast.AST]:
+    """What of a function lies deeper than recursion should go."""
+    level: list[ast.AST] = list(tree.body)
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return level

@@ -1,0 +1,205 @@
+"""A function as a program: a driver, its own statements run by Python, with calls of regions in the place of their loops."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest.frontend.function import too_deep
+from lapwing.loopnest.program.looks import NAMES, looking
+from lapwing.loopnest.program.names import own_nodes
+from lapwing.loopnest.program.outlining import Outlined
+from lapwing.loopnest.program.procedures import procedures, with_procedures
+from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
+from lapwing.loopnest.program.surroundings import Around, Code
+from lapwing.loopnest.program.sweeps import Sweeps
+from lapwing.loopnest.source import FunctionSource
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
+    driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline."""
+
+    source: FunctionSource = field(repr=False)
+    regions: tuple[Region, ...]
+    interpreted: tuple[Interpreted, ...]
+    procedures: Mapping[str, Callable[..., Any]]
+    sweeps: tuple[Sweeps, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.source.tree.name
+
+    def __str__(self) -> str:
+        if not self.regions:
+            return "a program of " + ", ".join(self.procedures)
+        nests = "one nest" if len(self.regions) == 1 else f"{len(self.regions)} nests"
+        return f"a program of {nests}"
+
+    def driver(
+        self,
+        calls: Sequence[Callable[..., Any]],
+        procedures: Sequence[Callable[..., Any]],
+        sweeps: Sequence[Callable[..., Any]] = (),
+    ) -> Callable[..., Any]:
+        """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
+        is, several as a tuple, and None where there are none. procedures: what is called in the place of those. sweeps: tried
+        before those loops; each takes their inputs and what the loop goes over, and returns whether it has done all of it, and
+        the arrays that change places. Errors name the lines that the user wrote."""
+        return (self._sweeping_driver if sweeps else self._driver).function(*calls, *procedures, *sweeps)
+
+    def looking_driver(
+        self,
+        calls: Sequence[Callable[..., Any]],
+        procedures: Sequence[Callable[..., Any]],
+        sweeps: Sequence[Callable[..., Any]],
+        look: Callable[..., None],
+        item: Callable[[Any, Any], Any],
+    ) -> Callable[..., Any]:
+        """The same, which tells before it looks at arrays or writes to them (``looks``).
+
+        look: called with values; what is called is among them. item: ``item(u, k)`` stands for ``u[k]`` where that may be a view.
+        """
+        around = self.source.function.__globals__
+
+        def look_at(own: Mapping[str, Any], *names: str) -> None:
+            known = [own[name] if name in own else around[name] for name in names if name in own or name in around]
+            look(*known)
+
+        return self._looking_driver.function(*calls, *procedures, *sweeps, look_at, item, locals, slice)
+
+    @cached_property
+    def _driver(self) -> Code:
+        return with_calls(self.source, self._outlined, tuple(self.procedures))
+
+    @cached_property
+    def _sweeping_driver(self) -> Code:
+        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps)
+
+    @cached_property
+    def _looking_driver(self) -> Code:
+        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, looks=True)
+
+    @property
+    def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
+        return {region.name: (region.statement, region.outlined) for region in self.regions}
+
+
+def make_program(source: FunctionSource, alone: RefusedError) -> Program:
+    """alone: why the function is no nest. Raises RefusedError, that one where nothing of the function can be compiled."""
+    if too_deep(source.tree) or not _is_plain(source):
+        raise alone
+    found = choose_regions(Around(source))
+    if found.refused:
+        raise RefusedError(*_reasons(source, found.refused, alone))
+    called = procedures(source)
+    if not found.regions and not called:
+        why = [*_reasons(source, [(loop.statement, loop.why) for loop in found.interpreted], alone)]
+        raise RefusedError(*why) if why else alone
+    return Program(source, tuple(found.regions), tuple(found.interpreted), called, tuple(found.sweeps))
+
+
+def _is_plain(source: FunctionSource) -> bool:
+    """Whether the function runs when it is called, on arguments that all have names of their own."""
+    parameters = inspect.signature(source.function).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return False
+    return not any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in own_nodes(source.tree))
+
+
+def _reasons(
+    source: FunctionSource, refused: Sequence[tuple[ast.stmt, tuple[Refusal, ...]]], alone: RefusedError
+) -> Iterator[Refusal]:
+    """What is said of loops that are no nests. Of the function's first loops it is what was said of them as its only ones."""
+    first = next((s for s in source.tree.body if isinstance(s, ast.For)), None)
+    for statement, why in refused:
+        lines = {source.tree.lineno, *range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)}
+        of_first = [refusal for refusal in alone.refusals if statement is first and refusal.line in lines]
+        yield from of_first or why
+
+
+def with_calls(
+    source: FunctionSource,
+    outlined: Mapping[str, tuple[ast.stmt, Outlined]],
+    procedures: Sequence[str] = (),
+    sweeps: Sequence[Sweeps] = (),
+    looks: bool = False,
+) -> Code:
+    """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
+    place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``."""
+    copies: dict[int, Any] = {}
+    tree = copy.deepcopy(source.tree, copies)
+    # Not names that Python allows, so nobody else's.
+    calls = {name: _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
+    tried = {loop.name: _try(f"sweeps {loop.name}", loop) for loop in sweeps}
+    replaced = {id(copies[id(loop)]): calls[name] for name, (loop, _) in outlined.items()}
+    tree = _Replacing(replaced, {id(copies[id(loop.statement)]): tried[loop.name] for loop in sweeps}).visit(tree)
+    others = {name: f"procedure {name}" for name in procedures}
+    with_procedures(tree, others)
+    names = [*(f"region {name}" for name in outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
+    if looks:
+        looks_at = {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()}
+        tree = looking(tree, {**looks_at, **{id(statement): frozenset() for statement in tried.values()}})
+        names += NAMES
+    return Code.of(tree, source.function, names)
+
+
+def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
+    """``a, b = region(u, v, n)``"""
+    call = ast.Call(ast.Name(name, ast.Load()), copy.deepcopy([*outlined.inputs]), [])
+    targets: list[ast.expr] = [ast.Name(output, ast.Store()) for output in outlined.outputs]
+    if not targets:
+        return _there(ast.Expr(call), where)
+    return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
+
+
+def _try(name: str, sweeps: Sweeps) -> ast.stmt:
+    """``done, u, v = sweeps(u, v, n, range(steps))``"""
+    arguments = [*copy.deepcopy([*sweeps.inputs.values()]), copy.deepcopy(sweeps.statement.iter)]
+    call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
+    names = [_DONE, *sweeps.exchanged]
+    targets = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
+    return _there(ast.Assign([targets], call), sweeps.statement)
+
+
+def _there(node: ast.stmt, where: ast.stmt) -> ast.stmt:
+    """A statement that is made, where another stands: on the line of a loop's heading."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.expr | ast.stmt):
+            part.lineno = part.end_lineno = where.lineno
+            part.col_offset = part.end_col_offset = where.col_offset
+    return node
+
+
+class _Replacing(ast.NodeTransformer):
+    """Puts statements in the place of others, by their identity; loops that are tried are done where that has not done them."""
+
+    def __init__(self, by_identity: dict[int, ast.stmt], tried: dict[int, ast.stmt]) -> None:
+        self._by_identity, self._tried = by_identity, tried
+
+    def visit(self, node: ast.AST) -> Any:
+        if (call := self._tried.get(id(node))) is not None:
+            loop = super().generic_visit(node)
+            assert isinstance(loop, ast.stmt)
+            otherwise = ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [loop], [])
+            return [call, _at_heading(otherwise, call)]
+        return self._by_identity.get(id(node)) or super().generic_visit(node)
+
+
+_DONE = "sweeps are done"  # not a name that Python allows, so nobody else's
+
+
+def _at_heading(node: ast.If, where: ast.stmt) -> ast.If:
+    """An ``if`` that is made, on the line of a loop's heading; what is in it stays where it is."""
+    for part in (node, node.test, *ast.walk(node.test)):
+        if isinstance(part, ast.expr | ast.stmt):
+            part.lineno = part.end_lineno = where.lineno
+            part.col_offset = part.end_col_offset = where.col_offset
+    return node

@@ -1,0 +1,209 @@
+"""Which loops of a function are regions, nests that are compiled, and which are control of the driver, run by Python itself.
+
+Of a loop statement, from the outside in:
+
+1. It is a nest that can be tiled: a region.
+2. Such regions are found inside of it, alike in every iteration: control.
+3. It can be compiled to run in its own order: a region, sequential, on one rank.
+4. Regions are found inside of it: control.
+5. It works on whole arrays: control. Or on single elements of vectors: control, and a note, since Python takes its time over it.
+6. It works on the elements of matrices and larger arrays: it is refused, with what keeps it from being a nest.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest import ir
+from lapwing.loopnest.analysis import NestAnalysis
+from lapwing.loopnest.frontend.expressions import subscripts
+from lapwing.loopnest.frontend.parser import parse
+from lapwing.loopnest.program.names import bound_names
+from lapwing.loopnest.program.outlining import Outlined, outline
+from lapwing.loopnest.program.surroundings import Around, Control
+from lapwing.loopnest.program.sweeps import Sweeps, sweeps_of
+
+_BLOCKS = ("body", "orelse", "finalbody")
+
+
+@dataclass(frozen=True)
+class Region:
+    """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles."""
+
+    statement: ast.For | ast.While = field(repr=False)
+    outlined: Outlined = field(repr=False)
+    loops: ir.LoopNest
+    why: tuple[Refusal, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.loops.name
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """A loop that Python runs, since it is no nest. why: what keeps it from being one."""
+
+    statement: ast.For | ast.While = field(repr=False)
+    text: str
+    why: tuple[Refusal, ...]
+
+    @property
+    def line(self) -> int:
+        return self.statement.lineno
+
+
+@dataclass
+class Found:
+    """What became of the loops of some statements."""
+
+    regions: list[Region] = field(default_factory=list)
+    interpreted: list[Interpreted] = field(default_factory=list)
+    refused: list[tuple[ast.stmt, tuple[Refusal, ...]]] = field(default_factory=list)
+    sweeps: list[Sweeps] = field(default_factory=list)
+
+
+def choose_regions(around: Around) -> Found:
+    """The regions of a function, in the order of its text, and what of its loops is none."""
+    return _Choice(around).block(around.source.tree.body, Control(), 1)
+
+
+class _Choice:
+    def __init__(self, around: Around) -> None:
+        self.around = around
+
+    def block(self, statements: Sequence[ast.stmt], control: Control, number: int) -> Found:
+        """number: of the first region among them."""
+        found = Found()
+        for statement in statements:
+            if isinstance(statement, ast.For | ast.While):
+                inner = self._loop(statement, control, number)
+            else:
+                inner = self.block([*_statements_in(statement)], control, number)
+            number += len(inner.regions)
+            found.regions += inner.regions
+            found.interpreted += inner.interpreted
+            found.refused += inner.refused
+            found.sweeps += inner.sweeps
+        return found
+
+    def _loop(self, statement: ast.For | ast.While, control: Control, number: int) -> Found:
+        source, why = self.around.source, tuple[Refusal, ...]()
+        if isinstance(statement, ast.For):
+            region, why = self._region(statement, control, number)
+            if region is not None:
+                return Found([region])
+        within = _inside(statement, control)
+        inner = self.block([*_statements_in(statement)], within, number)
+        if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
+            if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
+                inner.sweeps = [sweeps]
+            return inner
+        try:
+            return Found([self._sequential(statement, control, number, why)])
+        except RefusedError as error:
+            why = error.refusals  # they keep it from running at all
+        if inner.regions:
+            return inner
+        most = _most_indices(statement)
+        if most == 0:
+            return Found()
+        if isinstance(statement, ast.While):
+            return Found(
+                [], [] if inner.refused else [Interpreted(statement, source.text(statement), ())], inner.refused
+            )
+        if most == 1:
+            return Found([], [Interpreted(statement, source.text(statement), why)])
+        return Found([], [], inner.refused or [(statement, why)])
+
+    def _region(self, statement: ast.For, control: Control, number: int) -> tuple[Region | None, tuple[Refusal, ...]]:
+        """A loop as a region; or None, and what keeps it from being one."""
+        name = f"{self.around.source.tree.name}_{number}"
+        try:
+            plain = outline(self.around, statement, name, control, lift=False)
+        except RefusedError as error:
+            return None, error.refusals
+        why: tuple[Refusal, ...] = ()
+        for outlined in (outline(self.around, statement, name, control), plain):
+            try:
+                loops = parse(outlined.source)
+                _ = NestAnalysis(loops).skew  # refuses what cannot be tiled
+            except RefusedError as error:
+                why = error.refusals
+                continue
+            if _is_worth_calls(outlined, loops, control):
+                return Region(statement, outlined, loops), ()
+            break
+        return None, why
+
+    def _sweeps(self, statement: ast.For, inner: Found, control: Control) -> Sweeps | None:
+        tiled = [region.statement for region in inner.regions if not region.loops.is_sequential]
+        first = inner.regions[0].name
+        return sweeps_of(self.around, statement, tiled, control, f"{first}_sweep")
+
+    def _is_alike(self, region: Region, control: Control) -> bool:
+        """Whether a region is the same nest in every iteration of the loops around it: none of their counters is among what it is
+        given, so that it need not be bound and planned anew in each."""
+        passed = {node.id for value in region.outlined.inputs for node in ast.walk(value) if isinstance(node, ast.Name)}
+        return not passed & control.counters
+
+    def _sequential(
+        self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]
+    ) -> Region:
+        """A loop as a sequential region. Raises RefusedError where it cannot be compiled."""
+        name = f"{self.around.source.tree.name}_{number}"
+        outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
+        return Region(statement, outlined, parse(outlined.source), why)
+
+
+def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:
+    """Whether a nest inside of other loops does enough in a call. A row of a matrix is not, nor a loop whose bounds change with
+    every call; all of a vector is."""
+    if len(loops.loops) > 1:
+        return True
+    passed = {node.id for node in outlined.inputs if isinstance(node, ast.Name)}
+    return not (outlined.rows | (passed & control.indices))
+
+
+def _statements_in(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements directly inside of one, of all its blocks."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return
+    for block in _BLOCKS:
+        yield from getattr(statement, block, ())
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield from part.body
+
+
+def _inside(statement: ast.For | ast.While, control: Control) -> Control:
+    """Inside of a loop that is control."""
+    changing, indices, counters = control.changing | bound_names([statement]), control.indices, control.counters
+    if isinstance(statement, ast.For):
+        indices |= bound_names([statement.target])
+    match statement:
+        case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"))):
+            counters |= {index}
+    return Control(frozenset(changing), frozenset(indices), frozenset(counters))
+
+
+def _most_indices(statement: ast.For | ast.While) -> int:
+    """By how many variables of the loops in it an element is selected, at the most: 2 of a matrix, 0 where only whole arrays are
+    worked on."""
+    indices = {
+        name
+        for loop in ast.walk(statement)
+        for name in (
+            bound_names([loop.target]) if isinstance(loop, ast.For)
+            else bound_names(loop.body) if isinstance(loop, ast.While)
+            else ()
+        )
+    }  # fmt: skip
+    accesses = [node for node in ast.walk(statement) if isinstance(node, ast.Subscript)]
+    return max((len(indices & _names_in(subscripts(access)[1])) for access in accesses), default=0)
+
+
+def _names_in(elements: Sequence[ast.expr]) -> set[str]:
+    return {node.id for element in elements for node in ast.walk(element) if isinstance(node, ast.Name)}

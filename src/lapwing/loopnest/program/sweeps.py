@@ -1,0 +1,169 @@
+"""Loops around regions that are the sweeps of one phased nest: the next region need not wait for all of the one before.
+
+    before                                   after
+    for t in range(steps):                   done, u, v = sweeps(u, v, n, range(steps))
+        region 1(u, v, n)                    if not done:
+        u, v = v, u                              for t in range(steps):
+                                                     region 1(u, v, n)
+                                                     u, v = v, u
+
+Where arrays are exchanged at the end of an iteration, two iterations are one sweep: a region is then a phase of every half, on
+the arrays as they are named in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lapwing.errors import RefusedError
+from lapwing.loopnest.analysis import NestAnalysis
+from lapwing.loopnest.frontend.parser import parse
+from lapwing.loopnest.frontend.statements import does_nothing
+from lapwing.loopnest.program.invariants import fresh_name
+from lapwing.loopnest.program.names import bound_names
+from lapwing.loopnest.program.outlining import outline
+from lapwing.loopnest.program.surroundings import Around, Code, Control
+from lapwing.loopnest.source import FunctionSource
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """phases: of one sweep, each as a function whose outermost loop is that of the sweeps. inputs: what the driver passes to all
+    of them, by name. exchanged: the arrays that change places after every iteration; a sweep is then two iterations, and
+    ``iterations`` the argument that says how many sweeps."""
+
+    statement: ast.For = field(repr=False)
+    name: str
+    phases: tuple[FunctionSource, ...] = field(repr=False)
+    inputs: Mapping[str, ast.expr] = field(repr=False)
+    exchanged: tuple[str, ...]
+    iterations: str
+
+    @property
+    def half(self) -> int:
+        """How many phases one iteration has."""
+        return len(self.phases) // 2 if self.exchanged else len(self.phases)
+
+
+def sweeps_of(
+    around: Around, statement: ast.For, regions: Sequence[ast.stmt], control: Control, name: str
+) -> Sweeps | None:
+    """A loop of the driver as sweeps; None where it does more than call regions, or they do not fit each other.
+
+    regions: the statements that are regions, cut into tiles.
+    """
+    body = [s for s in statement.body if not does_nothing(s)]
+    exchanged = _exchanged(body[-1]) if body else ()
+    if exchanged:
+        body = body[:-1]
+    body = [s for s in body if not _sets_unused(s, body)]
+    if not body or statement.orelse or not all(any(s is region for region in regions) for s in body):
+        return None
+    if not isinstance(statement.target, ast.Name) or not _is_range(statement.iter):
+        return None
+    if around.live_after(statement) & bound_names([statement]) - set(exchanged):
+        return None
+    index = statement.target.id
+    used = {node.id for s in body for node in ast.walk(s) if isinstance(node, ast.Name)}
+    if exchanged and index in used:
+        return None
+    taken = {*around.locals, *used}
+    iterations = fresh_name("iterations", taken)
+    inputs: dict[str, ast.expr] = {}
+    phases: list[FunctionSource] = []
+    orders = [dict[str, str]()]
+    if exchanged:
+        one, other = exchanged
+        orders.append({one: other, other: one})
+    over = None if not exchanged else ast.Name(iterations, ast.Load())
+    for names in orders:
+        for region in body:
+            phase = _phase(around, statement, region, control, f"{name}_{len(phases) + 1}", names, over)
+            if phase is None:
+                return None
+            source, given = phase
+            phases.append(source)
+            inputs |= {n: value for n, value in given.items() if n != iterations}
+    return Sweeps(statement, name, tuple(phases), inputs, exchanged, iterations)
+
+
+def _phase(
+    around: Around,
+    sweep: ast.For,
+    statement: ast.stmt,
+    control: Control,
+    name: str,
+    names: Mapping[str, str],
+    iterations: ast.Name | None,
+) -> tuple[FunctionSource, dict[str, ast.expr]] | None:
+    """A region with the loop of the sweeps around it, with other names for some arrays; and its inputs.
+
+    iterations: how often the loop goes round, where that is not as it is written.
+    """
+    assert isinstance(statement, ast.For)
+    assert isinstance(sweep.target, ast.Name)
+    try:
+        outlined = outline(around, statement, name, control, lift=False)
+    except RefusedError:
+        return None
+    tree = copy.deepcopy(outlined.source.tree)
+    if outlined.outputs or len(tree.body) != 1:
+        return None
+    given = dict(zip([a.arg for a in tree.args.args], outlined.inputs, strict=True))
+    if any(not isinstance(value, ast.Name) or value.id != n for n, value in given.items()):
+        return None
+    given.pop(sweep.target.id, None)
+    given = {names.get(n, n): ast.Name(names.get(n, n), ast.Load()) for n in given}
+    over: ast.expr = copy.deepcopy(sweep.iter)
+    if iterations is not None:
+        over = ast.Call(ast.Name("range", ast.Load()), [iterations], [])
+    read = {n.id for n in ast.walk(over) if isinstance(n, ast.Name)}
+    read &= around.locals if iterations is None else {iterations.id}
+    given |= {n: ast.Name(n, ast.Load()) for n in sorted(read)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+    loop = ast.For(ast.Name(sweep.target.id, ast.Store()), over, tree.body, [])
+    tree.body = [ast.copy_location(loop, sweep)]
+    tree.args.args = [ast.arg(n) for n in given]
+    for node in ast.walk(tree):
+        if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            ast.copy_location(node, sweep)
+    function = Code.of(tree, around.source.function).function(defaults=False)
+    source = FunctionSource(function, around.source.file, around.source.first, around.source.lines, tree)
+    try:
+        loops = parse(source)
+        fits = NestAnalysis(loops).skew is None
+    except RefusedError:
+        return None
+    is_sweep = loops.sweep_depth >= 1 and loops.loop_names[0] == sweep.target.id and bool(loops.space_loops)
+    if not (fits and is_sweep and not loops.accumulators):
+        return None
+    return source, {n: ast.copy_location(value, sweep) for n, value in given.items()}
+
+
+def _exchanged(statement: ast.stmt) -> tuple[str, ...]:
+    """The two names that ``u, v = v, u`` exchanges; () for anything else."""
+    match statement:
+        case ast.Assign(
+            targets=[ast.Tuple(elts=[ast.Name(id=a), ast.Name(id=b)])],
+            value=ast.Tuple(elts=[ast.Name(id=c), ast.Name(id=d)]),
+        ) if (a, b) == (d, c) and a != b:
+            return a, b
+    return ()
+
+
+def _sets_unused(statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
+    """Whether it sets a name to a number that no other statement of the loop reads."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
+            reads = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+            return all(n.id != name for n in reads)
+    return False
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"

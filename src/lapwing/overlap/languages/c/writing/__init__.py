@@ -1,0 +1,1 @@
+"""Writing C and C++."""

@@ -1,0 +1,189 @@
+"""Runs the phases of a program through one pipeline: on this process alone, or over MPI with blocks on every rank."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
+
+from lapwing.errors import RunError
+from lapwing.planner.phased import PhasedPlan
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.layout import Layout, nothing
+from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded
+from lapwing.runtime.arrays.transfer import FIRST_RANK, gather, scatter, slices
+from lapwing.runtime.binding import native
+from lapwing.runtime.binding.program import phased_program
+from lapwing.runtime.execute import tile_library
+from lapwing.runtime.mpi.communicator import agree, first_ranks, meet
+from lapwing.runtime.neighbours import any_share_memory
+from lapwing.runtime.runner import Measure, Report, Runner, carry_out, native_options
+from lapwing.runtime.tuning import Place, Tuning
+from lapwing.runtime.workspace import Workspace
+from lapwing.tiling.boxes import Box
+from lapwing.tiling.phases import PhasedFaces
+from lapwing.trace.events import RankTrace, RunTrace
+
+
+@dataclass
+class PhasedOutcome:
+    """What a run gives: the reductions of every phase by name, seconds of the slowest rank, and what every rank did when."""
+
+    plan: PhasedPlan
+    results: list[dict[str, Any]]
+    seconds: float
+    trace: RunTrace = field(repr=False)
+
+
+def run_phases_alone(
+    plan: PhasedPlan,
+    arguments: Mapping[str, Any],
+    announce: native.Announce,
+    report: Report | None = None,
+    measure: Measure | None = None,
+) -> PhasedOutcome:
+    """Run on this process alone; written arrays are updated in place, but not by a run that raises.
+
+    plan: for one rank. arguments: NumPy arrays by name.
+    """
+    phased, faces = plan.distribution.phased, plan.faces
+    runtime, libraries = native.serial_runtime(announce), _libraries(plan, announce)
+    may_raise = any(bound.body.traps for bound in phased.phases)
+    has_lanes = any(form.lanes > 1 for form in plan.forms)
+    places, copied = {}, []
+    for array in phased.arrays:
+        values, written = arguments[array.name], array.name in phased.written
+        place = attach(array, values)
+        if place is None or (written and may_raise) or (has_lanes and is_crowded(place)):
+            place = allocate(array, faces.needed_box(array.name, 0))
+            place.values[...] = values[slices(place.box)]
+            copied += [array.name] if written else []
+        places[array.name] = place
+    runner = _runner(plan, faces, 0, libraries, places)
+    start = time.perf_counter()
+    trace = runner.run(runtime, native.Options(slice_seconds=1.0), report, measure.events if measure else 0)
+    seconds = time.perf_counter() - start
+    for name in copied:
+        for box in faces.written_boxes(name, 0):
+            arguments[name][slices(box)] = places[name].view(box)
+    return _outcome(plan, runner.results([runner.words]), seconds, [trace], None)
+
+
+def run_phases_on_ranks(
+    plan: PhasedPlan,
+    sources: Mapping[str, Any],
+    holders: Mapping[str, frozenset[int]],
+    comm: Any,
+    place: Place,
+    announce: native.Announce,
+    report: Report | None = None,
+    measure: Measure | None = None,
+    tuning: Tuning | None = None,
+) -> PhasedOutcome:
+    """Run over MPI. Collective: every rank of comm (mpi4py) calls it with the same plan.
+
+    sources: per array a DistributedArray, or a NumPy array on its holders (rank 0 where none are named; None elsewhere), which
+    help themselves and get the result. place: this rank's. Ranks beyond the plan's idle.
+    Raises the same error on every rank where preparation fails or the plain loop would raise; any other error in mid-run
+    ends all ranks.
+    """
+    phased, faces, rank = plan.distribution.phased, plan.faces, comm.Get_rank()
+    measure = measure or Measure()
+    working = first_ranks(comm, plan.ranks)
+    options = agree(comm, lambda: native_options(plan.engine, plan.slice_seconds, working, place, tuning or Tuning()))
+    runtime, libraries = agree(comm, lambda: (native.mpi_runtime(announce), _libraries(plan, announce)))
+    exported = plan.engine == "onesided" and any_share_memory(comm)
+    arrays = {
+        array.name: _distribute(plan, faces, array.name, sources[array.name], holders, exported, comm)
+        for array in phased.arrays
+    }
+    stays = [name for name in phased.written if isinstance(sources[name], DistributedArray)]
+    may_raise = any(bound.body.traps for bound in phased.phases)
+    before = agree(comm, lambda: {n: arrays[n].values.copy() for n in stays} if may_raise else {})
+    runner = agree(comm, lambda: None if working is None else _runner(plan, faces, rank, libraries, arrays))
+    share = None if runner is None else carry_out(runner, working, runtime, options, report, measure)
+    if working is not comm:
+        meet(comm)  # the ranks that idle must not take a core from the others
+        told = comm.bcast(None if share is None else share.without_events(), root=0)
+        share = share or told
+    assert share is not None
+    if share.stopped is not None:
+        for name, values in before.items():
+            arrays[name].values[...] = values
+        raise RunError(share.stopped)
+    for name in phased.written:
+        if not isinstance(sources[name], DistributedArray):
+            nobody = nothing(phased.array(name))
+            boxes = [faces.written_boxes(name, r) for r in range(plan.ranks)]
+            for turn in zip_longest(*boxes, fillvalue=nobody):
+                gather(arrays[name], turn, sources[name], comm, holders.get(name, FIRST_RANK))
+    return _outcome(plan, share.results, share.seconds, share.traces, share.transfer)
+
+
+def _libraries(plan: PhasedPlan, announce: native.Announce) -> list[ctypes.CDLL]:
+    """The tile of every phase."""
+    phases = zip(plan.distribution.phased.phases, plan.forms, strict=True)
+    return [tile_library(bound, form, announce) for bound, form in phases]
+
+
+def _runner(
+    plan: PhasedPlan,
+    faces: PhasedFaces,
+    rank: int,
+    libraries: Sequence[ctypes.CDLL],
+    arrays: Mapping[str, LocalArray],
+) -> Runner:
+    phases = plan.distribution.phased.phases
+    workspaces = [
+        Workspace(bound, library, {a.name: arrays[a.name] for a in bound.arrays})
+        for bound, library in zip(phases, libraries, strict=True)
+    ]
+    orders = [plan.distribution.order(phase, rank) for phase in range(len(phases))]
+    return Runner(plan.name, rank, plan.engine, workspaces, phased_program(faces, rank), orders)
+
+
+def _distribute(
+    plan: PhasedPlan,
+    faces: PhasedFaces,
+    name: str,
+    source: Any,
+    holders: Mapping[str, frozenset[int]],
+    exported: bool,
+    comm: Any,
+) -> LocalArray:
+    """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
+    array, size = plan.distribution.phased.array(name), comm.Get_size()
+    written = name in plan.distribution.phased.written
+    boxes = [faces.needed_box(name, r) for r in range(plan.ranks)] + [nothing(array)] * (size - plan.ranks)
+    if isinstance(source, DistributedArray):
+        source.make_on_all_ranks()
+        layout = _layout(plan, name, size) if written else source.layout
+        if layout is not None:
+            return replace(source.localise(boxes, layout, exported and written), array=array)
+        # Only read, and not distributed so far.
+        if source.initial is not None:
+            return replace(source.part_to_read(boxes), array=array)
+        source = source.whole
+    local: LocalArray = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()], exported and written))
+    scatter(source, boxes, local, comm, holders.get(name, FIRST_RANK))
+    return local
+
+
+def _layout(plan: PhasedPlan, name: str, ranks: int) -> Layout:
+    """Who owns the elements of an array that phases write."""
+    distribution = plan.distribution
+    array = distribution.phased.array(name)
+    owned: list[Box] = [distribution.owned(name, rank) for rank in range(plan.ranks)]
+    cuts = tuple(distribution.axis_cuts(name, axis) for axis in range(len(array.shape)))
+    return Layout(cuts, (*owned, *[nothing(array)] * (ranks - plan.ranks)))
+
+
+def _outcome(
+    plan: PhasedPlan, results: list[dict[str, Any]], seconds: float, traces: Sequence[RankTrace], transfer: float | None
+) -> PhasedOutcome:
+    tile = max(tiling.tile for tiling in plan.tilings)
+    trace = RunTrace(plan.name, plan.engine, tile, plan.grid, seconds, transfer, tuple(traces))
+    return PhasedOutcome(plan, results, seconds, trace)

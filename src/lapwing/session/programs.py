@@ -1,0 +1,259 @@
+"""What one `lapwing run` of a program does: alone in this process, or collectively on every rank of an MPI run."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lapwing.api.check_program import ProgramReference, program_reference
+from lapwing.api.nest import Nest
+from lapwing.api.program_plan import interpreted_texts
+from lapwing.api.run import run
+from lapwing.errors import LapwingError, RefusedError, RunError
+from lapwing.launch.job import Emit, Job, Report, stopped_text
+from lapwing.loopnest.dependences import distance_vectors
+from lapwing.planner.phased import PhasedPlan
+from lapwing.planner.plan import Plan
+from lapwing.runtime.arrays.creation import whole_arrays
+from lapwing.runtime.mpi import communicator
+from lapwing.runtime.phased import PhasedOutcome
+from lapwing.runtime.tuning import Tuning, helper_cpus
+from lapwing.session.first_rank import from_first, on_first
+from lapwing.session.numbers import json_number
+from lapwing.store.array import StoredArray
+
+
+def run_program(job: Job, nest: Nest, given: Mapping[str, Any], comm: Any | None, emit: Emit) -> Report | None:
+    """Run the program with every engine ``job.repeat`` times, in turns, each time on a fresh copy of the problem's arguments.
+
+    given: those, on the first rank; on others what is distributed. comm, emit: as for ``run_session``. The report is given on the
+    first rank, None elsewhere. Raises LapwingError, on every rank the same.
+    """
+    whole = whole_arrays(given)
+    bench = on_first(comm, lambda: _Bench.prepare(job, nest, whole, comm, emit))
+    variants = [
+        nest.using(engine=engine, tile=job.tile, grid=_grid(job), tuning=Tuning(helper_cpu=helper_cpus(job.helper_cpu)))
+        for engine in job.engines or (nest.engine,)
+    ]
+    names = from_first(comm, lambda: [*whole])
+    for turn in range(job.repeat):
+        for position, variant in enumerate(variants):
+            label = _label(variant) + ("" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}")
+            arguments = dict.fromkeys(names) if bench is None else bench.fresh_arguments()
+            calls = RegionCalls(comm, partial(_report_progress, emit, label))
+            try:
+                seconds, returned = _timed(variant, arguments, calls, comm)
+            except RunError as error:
+                if bench is None or bench.reference is None or bench.reference.raises is None:
+                    raise
+                raise RunError(stopped_text(str(error), bench.reference.raises)) from error
+            if bench is not None:
+                bench.record(position, arguments, returned, seconds, calls)
+    return None if bench is None else bench.report(variants)
+
+
+def check_options(job: Job, nest: Nest) -> None:
+    """Raise RefusedError for options that are not for programs."""
+    chosen = {
+        "--memory": job.memory is not None, "--pass-sweeps": job.pass_sweeps is not None, "--ring": job.ring is not None,
+        "--resume": job.resume, "--timeline": job.timeline is not None, "--grid all": job.grid == "all",
+    }  # fmt: skip
+    if names := [name for name, is_chosen in chosen.items() if is_chosen]:
+        raise RefusedError(
+            f"{', '.join(names)}: {nest.name} is {nest.program and nest.program.program}, and this is for a nest alone. Leave it "
+            "out, or put the loops of one nest into a function of their own."
+        )
+
+
+def _grid(job: Job) -> tuple[int, ...] | None:
+    return None if job.grid is None or job.grid == "all" else job.grid
+
+
+def _label(variant: Nest) -> str:
+    return str(variant.engine or "planned")
+
+
+def _report_progress(emit: Emit, label: str, region: str, done: float) -> None:
+    emit("progress", [f"{label}: {region}", done])
+
+
+@dataclass
+class OfRegion:
+    """What the calls of one region took."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    plan: Plan | PhasedPlan | None = None
+
+
+@dataclass
+class RegionCalls:
+    """Makes the calls of regions and notes what they take. comm: the ranks, None for this process alone."""
+
+    comm: Any | None
+    report: Any
+    found: dict[str, OfRegion] = field(default_factory=dict)
+
+    def note_sweeps(self, name: str, outcome: PhasedOutcome) -> None:
+        """A loop's regions have run through one pipeline."""
+        noted = self.found.setdefault(name, OfRegion())
+        noted.calls += 1
+        noted.seconds += outcome.seconds
+        noted.plan = outcome.plan
+
+    def __call__(self, region: Nest, arguments: Mapping[str, Any]) -> Any:
+        region = region.for_arguments(arguments)
+        noted = self.found.setdefault(region.name, OfRegion())
+        noted.calls += 1
+        if self.comm is None:
+            start = time.perf_counter()
+            returned = region(**arguments)
+            noted.seconds += time.perf_counter() - start
+            if noted.plan is None:
+                noted.plan = region.planned(region.bind(arguments), 1, 1, 1, arguments).plan
+            return returned
+        outcome = run(region, arguments, partial(self.report, region.name))
+        noted.seconds += outcome.seconds
+        noted.plan = outcome.plan
+        return region.loops.returned(outcome.results)
+
+
+def _timed(variant: Nest, arguments: dict[str, Any], calls: RegionCalls, comm: Any | None) -> tuple[float, Any]:
+    """Run once: seconds of the slowest rank, and what is returned. Errors of the driver become RunErrors."""
+    program = variant.program
+    assert program is not None
+    if comm is not None:
+        communicator.join(comm)
+    start = time.perf_counter()
+    try:
+        returned = program.call(variant, arguments, calls, calls.note_sweeps)
+    except LapwingError:
+        raise
+    except Exception as error:
+        raise RunError(f"{variant.where}: {variant.name}: raises {type(error).__name__}: {error}") from error
+    seconds = time.perf_counter() - start
+    if comm is not None:
+        seconds = max(comm.allgather(seconds))
+    return seconds, returned
+
+
+class _Bench:
+    """The first rank's side: the arguments, the reference, and what the runs gave."""
+
+    def __init__(self, job: Job, nest: Nest, arguments: Mapping[str, Any], ranks: int, emit: Emit) -> None:
+        self.job, self.nest, self.arguments, self.ranks, self.emit = job, nest, arguments, ranks, emit
+        self.reference: ProgramReference | None = None
+        count = max(1, len(job.engines))
+        self.seconds: list[list[float]] = [[] for _ in range(count)]
+        self.calls: list[RegionCalls | None] = [None] * count
+        self.returned: list[Any] = [None] * count
+        self.differences: list[list[str]] = [[] for _ in range(count)]
+
+    @staticmethod
+    def prepare(job: Job, nest: Nest, arguments: Mapping[str, Any], comm: Any | None, emit: Emit) -> _Bench:
+        program = nest.program
+        assert program is not None
+        stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]
+        if stored:
+            raise RefusedError(
+                f"the problem of {nest.name} gives {stored[0]} on disk: a program takes arrays in memory."
+            )
+        bench = _Bench(job, nest, arguments, 1 if comm is None else comm.Get_size(), emit)
+        ranks = "1 rank" if bench.ranks == 1 else f"{bench.ranks} ranks"
+        emit("plan", f"{nest.name}: {program.program} on {ranks}")
+        for loop in program.program.interpreted:
+            for text in interpreted_texts(nest.source.file, loop):
+                emit("plan", f"  {text}")
+        if job.check:
+            emit("progress", ["plain Python", None])
+            regions = [*nest.using(comm=communicator.SELF).regions]
+            bench.reference = program_reference(program.program, regions, arguments, communicator.announcer(True))
+            if bench.reference.raises:
+                emit("stops", bench.reference.raises)
+        return bench
+
+    def fresh_arguments(self) -> dict[str, Any]:
+        return copy.deepcopy(dict(self.arguments))
+
+    def record(
+        self, position: int, arguments: Mapping[str, Any], returned: Any, seconds: float, calls: RegionCalls
+    ) -> None:
+        if not any(self.seconds):
+            for of_region in calls.found.values():
+                self.emit("plan", "\n".join(f"  {line}" for line in str(of_region.plan).splitlines()))
+        self.seconds[position].append(seconds)
+        self.calls[position], self.returned[position] = calls, returned
+        if self.reference is not None and (found := self.reference.differences(arguments, returned)):
+            self.differences[position] = found
+
+    def report(self, variants: Sequence[Nest]) -> Report:
+        program = self.nest.program
+        assert program is not None
+        document = {
+            "nest": self.nest.name,
+            "ranks": self.ranks,
+            "idle": 0,
+            "regions": [
+                {
+                    "name": region.name,
+                    "line": region.loops.line,
+                    "loops": list(region.loops.loop_names),
+                    "dependences": [list(v) for v in distance_vectors(region.dependences)],
+                }
+                for region in self.nest.regions
+            ],
+            "sweeps": [
+                {"name": loop.name, "line": loop.statement.lineno, "phases": [phase.tree.name for phase in loop.phases]}
+                for loop in program.program.sweeps
+            ],
+            "interpreted": [loop.line for loop in program.program.interpreted],
+            "runs": [self._run_document(position, variant) for position, variant in enumerate(variants)],
+            "warnings": [],
+        }
+        texts = [f"{_label(v)}: {t}" for v, found in zip(variants, self.differences, strict=True) for t in found]
+        return Report(document, tuple(texts))
+
+    def _run_document(self, position: int, variant: Nest) -> dict[str, Any]:
+        calls, seconds = self.calls[position], self.seconds[position]
+        assert calls is not None
+        return {
+            "engine": variant.engine or "planned",
+            "tile": None,
+            "grid": None,
+            "seconds": seconds,
+            "median": statistics.median(seconds),
+            "predicted": None,
+            "hidden": None,
+            "exposed_seconds": None,
+            "transfer_seconds": None,
+            "disk": None,
+            "regions": [
+                {
+                    "name": name,
+                    "calls": noted.calls,
+                    "seconds": noted.seconds,
+                    "engine": noted.plan.engine if noted.plan else None,
+                    "tile": noted.plan.tile if noted.plan else None,
+                    "grid": list(noted.plan.grid) if noted.plan else None,
+                }
+                for name, noted in calls.found.items()
+            ],
+            "identical": None if self.reference is None else not self.differences[position],
+            "results": _numbers("returned", self.returned[position]),
+        }
+
+
+def _numbers(name: str, value: Any) -> dict[str, Any]:
+    """The numbers of what is returned, by name."""
+    if isinstance(value, tuple | list):
+        return {n: v for k, one in enumerate(value) for n, v in _numbers(f"{name}[{k}]", one).items()}
+    if isinstance(value, bool | int | float | np.bool | np.integer | np.floating):
+        return {name: json_number(value)}
+    return {}

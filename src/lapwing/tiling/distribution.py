@@ -1,0 +1,264 @@
+"""One distribution for all phases of a program: which loops and axes run along each other, and where ranks cut them.
+
+The rank that owns an element writes it, in every phase (owner computes). So a loop and the axis of an array that a phase
+writes with it are cut at the same places, apart from the constant the index adds: *aligned*. Coordinates that all of them
+share are indices plus a shift. Axes that no write aligns are aligned by reads, where nothing speaks against it, so that as
+little as possible has to be sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.phased_nest import PhasedNest
+from lapwing.tiling.boxes import Box
+from lapwing.tiling.partition import Range, in_direction
+
+_Loop = tuple[int, int]  # of a phase, among its space loops
+_Axis = tuple[str, int]  # of an array
+_Node = _Loop | _Axis
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Loops and axes that run along each other, at most one of each phase and array; what may be cut among ranks.
+
+    loops: by phase, which space loop and its shift; axes: by array, which axis and its shift: coordinate = index + shift.
+    ``span`` holds the coordinates of all iterations.
+    """
+
+    loops: dict[int, tuple[int, int]]
+    axes: dict[str, tuple[int, int]]
+    span: Range
+
+    @property
+    def extent(self) -> int:
+        return self.span[1] - self.span[0]
+
+
+def dimensions(phased: PhasedNest) -> tuple[Dimension, ...]:
+    """The dimensions of a program, in the order of its loops; none that writes put out of line."""
+    alignment = _Alignment()
+    for phase, bound in enumerate(phased.phases):
+        for store in bound.nest.stores:
+            for loop, axis, offset in _uniform_axes(bound, store.target):
+                # Iteration i writes element i + offset, whose coordinate is that of the iteration.
+                alignment.join((phase, loop), (store.target.array, axis), offset)
+    for phase, bound in enumerate(phased.phases):
+        reads = [access for access in bound.accesses if access.array in phased.written]
+        nearest = sorted(
+            (abs(offset), position, loop, (access.array, axis), offset)
+            for position, access in enumerate(reads)
+            for loop, axis, offset in _uniform_axes(bound, access)
+        )
+        for _, _, loop, node, offset in nearest:
+            alignment.join_if_free((phase, loop), node, offset)
+    found = []
+    for group in alignment.groups:
+        loops = {node[0]: (node[1], shift) for node, shift in group.shifts.items() if isinstance(node[0], int)}
+        axes = {node[0]: (node[1], shift) for node, shift in group.shifts.items() if isinstance(node[0], str)}
+        if loops:
+            spans = [_span(phased.phases[phase], loop, shift) for phase, (loop, shift) in loops.items()]
+            found.append(Dimension(loops, axes, (min(low for low, _ in spans), max(high for _, high in spans))))
+    return tuple(sorted(found, key=lambda dimension: min((loop, p) for p, (loop, _) in dimension.loops.items())))
+
+
+def _span(bound: BoundNest, loop: int, shift: int) -> Range:
+    low, high = _indices(bound, loop)
+    return low + shift, high + shift
+
+
+def _indices(bound: BoundNest, loop: int) -> Range:
+    """The values of the user's index of a space loop."""
+    k = bound.nest.sweep_depth + loop
+    return in_direction(bound.domain.box[k], bound.nest.loops[k].step)
+
+
+def _uniform_axes(bound: BoundNest, access: ir.Access) -> Iterator[tuple[int, int, int]]:
+    """The axes that are indexed by a space loop plus a constant: the loop, the axis, the constant."""
+    names = [loop.name for loop in bound.nest.space_loops]
+    for axis in range(len(access.affine)):
+        if (found := uniform_axis(bound, access, axis)) is not None:
+            name, offset = found
+            if name in names:
+                yield names.index(name), axis, offset
+
+
+def uniform_axis(bound: BoundNest, access: ir.Access, axis: int) -> tuple[str, int] | None:
+    """The loop an axis is indexed by, and the constant that is added to the user's index; None for anything else."""
+    affine = access.affine[axis]
+    if affine is None or (access, axis) in bound.wraps:
+        return None
+    affine = affine.substitute(bound.symbols)
+    if len(affine.terms) != 1 or affine.terms[0][1] != 1 or affine.terms[0][0] not in bound.nest.loop_names:
+        return None
+    return affine.terms[0][0], affine.constant
+
+
+@dataclass(eq=False)
+class _Group:
+    """Loops and axes with their shifts; out of line where two shifts of one were asked for."""
+
+    shifts: dict[_Node, int]
+    in_line: bool = True
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are two loops of a phase or two axes of an array."""
+        return len({node[0] for node in self.shifts}) < len(self.shifts)
+
+
+class _Alignment:
+    """Groups of loops and axes that run along each other."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_Node, _Group] = {}
+
+    @property
+    def groups(self) -> list[_Group]:
+        """Those in line."""
+        return [group for group in dict.fromkeys(self._groups.values()) if group.in_line]
+
+    def join(self, loop: _Node, axis: _Node, offset: int) -> None:
+        """Index of the loop + offset = index of the axis, for elements that are written."""
+        one, other = self._of(loop), self._of(axis)
+        move = one.shifts[loop] - offset - other.shifts[axis]
+        if one is other:
+            one.in_line = one.in_line and not move
+        else:
+            self._merge(one, other, move)
+            one.in_line = one.in_line and not one.is_crowded
+
+    def join_if_free(self, loop: _Node, axis: _Node, offset: int) -> None:
+        """The same for elements that are read: only where it brings no two axes of an array, or loops of a phase, together."""
+        one, other = self._of(loop), self._of(axis)
+        free = one is not other and one.in_line and other.in_line
+        if free and not _Group({**one.shifts, **other.shifts}).is_crowded:
+            self._merge(one, other, one.shifts[loop] - offset - other.shifts[axis])
+
+    def _of(self, node: _Node) -> _Group:
+        return self._groups.setdefault(node, _Group({node: 0}))
+
+    def _merge(self, one: _Group, other: _Group, move: int) -> None:
+        one.in_line = one.in_line and other.in_line
+        for node, shift in other.shifts.items():
+            one.shifts[node] = shift + move
+            self._groups[node] = one
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Blocks of a process grid: ``cuts`` holds, for every one of ``cut`` dimensions, the coordinates between ranks, the ends
+    of its span included. Ranks are numbered row by row. A phase without a loop along a dimension is done by the first of the
+    ranks there."""
+
+    phased: PhasedNest
+    cut: tuple[Dimension, ...]
+    cuts: tuple[tuple[int, ...], ...]
+    _blocks: dict[tuple[int, int], Box | None] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return tuple(len(cuts) - 1 for cuts in self.cuts)
+
+    @property
+    def ranks(self) -> int:
+        return math.prod(self.grid)
+
+    def coordinates(self, rank: int) -> tuple[int, ...]:
+        found = []
+        for extent in reversed(self.grid):
+            rank, coordinate = divmod(rank, extent)
+            found.append(coordinate)
+        return tuple(reversed(found))
+
+    def order(self, phase: int, rank: int) -> tuple[int, ...]:
+        """Where the rank's block of a phase stands along each dimension, in the direction of the phase's loops."""
+        loops = self.phased.phases[phase].nest.space_loops
+        steps = [loops[d.loops[phase][0]].step if phase in d.loops else 1 for d in self.cut]
+        return tuple(c * step for c, step in zip(self.coordinates(rank), steps, strict=True))
+
+    def block(self, phase: int, rank: int) -> Box | None:
+        """The rank's iterations of a phase, one range a space loop in normalised coordinates; None where it has none."""
+        if (phase, rank) not in self._blocks:
+            self._blocks[phase, rank] = self._block(phase, rank)
+        return self._blocks[phase, rank]
+
+    def _block(self, phase: int, rank: int) -> Box | None:
+        bound = self.phased.phases[phase]
+        ranges = list(bound.domain.box[bound.nest.sweep_depth :])
+        for dimension, cuts, coordinate in zip(self.cut, self.cuts, self.coordinates(rank), strict=True):
+            if phase not in dimension.loops:
+                if coordinate:
+                    return None
+                continue
+            loop, shift = dimension.loops[phase]
+            own = in_direction(
+                (cuts[coordinate] - shift, cuts[coordinate + 1] - shift), bound.nest.space_loops[loop].step
+            )
+            low, high = max(own[0], ranges[loop][0]), min(own[1], ranges[loop][1])
+            if low >= high:
+                return None
+            ranges[loop] = (low, high)
+        return tuple(ranges)
+
+    def owned(self, name: str, rank: int) -> Box:
+        """The elements of an array that are a rank's: those it writes, edges to the nearest rank."""
+        ranges = [(0, extent) for extent in self.phased.array(name).shape]
+        for dimension, coordinate in zip(self.cut, self.coordinates(rank), strict=True):
+            if name in dimension.axes:
+                axis = dimension.axes[name][0]
+                cuts = self.axis_cuts(name, axis)
+                ranges[axis] = (cuts[coordinate], cuts[coordinate + 1])
+            elif coordinate:
+                return ((0, 0),) * len(ranges)
+        return tuple(ranges)
+
+    def axis_cuts(self, name: str, axis: int) -> tuple[int, ...]:
+        """Where an axis of an array is cut, its ends included."""
+        extent = self.phased.array(name).shape[axis]
+        for dimension, cuts in zip(self.cut, self.cuts, strict=True):
+            if name in dimension.axes and dimension.axes[name][0] == axis:
+                shift = dimension.axes[name][1]
+                return (0, *(min(max(c - shift, 0), extent) for c in cuts[1:-1]), extent)
+        return (0, extent)
+
+    @cached_property
+    def cut_loops(self) -> tuple[tuple[int, ...], ...]:
+        """Per phase, the space loops that are cut into several parts."""
+        return tuple(
+            tuple(d.loops[p][0] for d, parts in zip(self.cut, self.grid, strict=True) if parts > 1 and p in d.loops)
+            for p in range(len(self.phased.phases))
+        )
+
+    def dimension_of(self, phase: int, loop: int) -> int | None:
+        """The dimension a space loop runs along, among those that are cut in several parts."""
+        for k, (dimension, parts) in enumerate(zip(self.cut, self.grid, strict=True)):
+            if parts > 1 and phase in dimension.loops and dimension.loops[phase][0] == loop:
+                return k
+        return None
+
+
+def distances(phased: PhasedNest, dimension: Dimension, phase: int, names: Sequence[str]) -> tuple[int, int] | None:
+    """How far from an iteration of a phase along a dimension lie the elements it touches of some arrays: least and most.
+
+    (0, 0) where it touches none; None where that is anywhere.
+    """
+    bound, found = phased.phases[phase], [0]
+    for access in bound.accesses:
+        if access.array not in names:
+            continue
+        if phase not in dimension.loops or access.array not in dimension.axes:
+            return None
+        loop, shift = dimension.loops[phase]
+        axis, axis_shift = dimension.axes[access.array]
+        uniform = uniform_axis(bound, access, axis)
+        if uniform is None or uniform[0] != bound.nest.space_loops[loop].name:
+            return None
+        found.append(uniform[1] + axis_shift - shift)
+    return min(found), max(found)

@@ -1,0 +1,442 @@
+"""What ranks tell each other where a sweep has several phases: the last writer of an element before a read decides.
+
+A rank reads an element of its neighbour's in some phase. What it must see was written by the last phase, before that read,
+that writes the element: the same phase (a flow dependence across the cut), an earlier one of the same sweep, or else one of
+the sweep before. After the step that writes it the neighbour sends it, once, and it is in place from the first step that reads
+it on until the next phase that writes it: all reads of what was there before come in earlier phases, so one message never
+takes the place of another too early, in whichever order channels are served.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+from lapwing.loopnest import ir
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.phased_nest import PhasedNest
+from lapwing.tiling.boxes import Box, coalesced, common, intersection, volume, without
+from lapwing.tiling.distribution import Distribution, distances, uniform_axis
+from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, in_order, loop_offsets
+from lapwing.tiling.needed import touched_box
+from lapwing.tiling.partition import Range, in_direction
+from lapwing.tiling.steps import PhaseTiling, Step, steps_of
+
+
+class _Need(IntEnum):
+    """When a phase's faces are needed: in the phase itself, in a later one of the sweep, in the next sweep."""
+
+    FLOW = 0
+    LATER = 1
+    OLD = 2
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """Elements of an array that a phase of the receiver's reads as another wrote them."""
+
+    phase: int
+    array: str
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PhasedFaces:
+    """The communication of a phased nest. Steps are numbered through all phases of a sweep.
+
+    ``tilings``: of every phase. ``buffers``: messages of a channel that may be under way at once where each is used in the step
+    after it was made.
+    """
+
+    phased: PhasedNest
+    distribution: Distribution
+    tilings: tuple[PhaseTiling, ...]
+    buffers: int = 2
+    _channels: dict[tuple[int, int], tuple[Channel, ...]] = field(default_factory=dict, repr=False)
+    _steps: dict[tuple[int, int], list[Step]] = field(default_factory=dict, repr=False)
+    _touched: dict[tuple[int, int, str], list[Box]] = field(default_factory=dict, repr=False)
+
+    # -- steps -----------------------------------------------------------------------------------------------------------
+
+    def phase_steps(self, phase: int, rank: int) -> list[Step]:
+        """What a rank does in one phase, in order."""
+        known = self._steps.get((phase, rank))
+        if known is None:
+            block, bound = self.distribution.block(phase, rank), self.phased.phases[phase]
+            widths = self._boundary(phase, rank) if self.tilings[phase].split else ()
+            known = steps_of(block, len(bound.nest.space_loops), self.tilings[phase], widths)
+            self._steps[phase, rank] = known
+        return known
+
+    def first_step(self, phase: int, rank: int) -> int:
+        return sum(len(self.phase_steps(p, rank)) for p in range(phase))
+
+    def step_count(self, rank: int) -> int:
+        """The number of steps of a rank's sweep."""
+        return self.first_step(len(self.phased.phases), rank)
+
+    def phase_of(self, step: int, rank: int) -> int:
+        """The phase that a step belongs to."""
+        phases = range(len(self.phased.phases))
+        return max(p for p in phases if self.first_step(p, rank) <= step)
+
+    def _boundary(self, phase: int, rank: int) -> list[tuple[int, int, int]]:
+        """Per loop that is cut: how many iterations at the beginning and at the end of a block neighbours wait for, or wait
+        for neighbours."""
+        distribution, bound = self.distribution, self.phased.phases[phase]
+        written, found = bound.nest.written, []
+        for loop in distribution.cut_loops[phase]:
+            number = distribution.dimension_of(phase, loop)
+            assert number is not None
+            dimension, parts = distribution.cut[number], distribution.grid[number]
+            low = high = 0
+            for reader in range(len(self.phased.phases)):
+                # Elements that lie ahead of who reads them are at the beginning of their owner's block.
+                for names, ahead in ((written, True), (self.phased.written if reader == phase else (), False)):
+                    reach = distances(self.phased, dimension, reader, names)
+                    back, forth = reach if reach is not None else (-dimension.extent, dimension.extent)
+                    before, after = (forth, -back) if ahead else (-back, forth)
+                    low, high = max(low, before), max(high, after)
+            coordinate = distribution.coordinates(rank)[number]
+            low, high = low if coordinate else 0, high if coordinate < parts - 1 else 0
+            found.append((loop, low, high) if bound.nest.space_loops[loop].step == 1 else (loop, high, low))
+        return found
+
+    # -- channels --------------------------------------------------------------------------------------------------------
+
+    def incoming(self, rank: int) -> tuple[Channel, ...]:
+        """Channels into a rank, next-sweep ones first."""
+        return _sorted(c for source in self._near(rank) for c in self.channels(source, rank))
+
+    def outgoing(self, rank: int) -> tuple[Channel, ...]:
+        return _sorted(c for target in self._near(rank) for c in self.channels(rank, target))
+
+    def channels(self, source: int, target: int) -> tuple[Channel, ...]:
+        """What one rank sends another in a sweep: per phase that writes it, and by when it is needed."""
+        known = self._channels.get((source, target))
+        if known is None:
+            needs = self._needs(source, target)
+            known = self._channels[source, target] = tuple(
+                channel
+                for phase, need in sorted(needs)
+                if (channel := self._channel(source, target, phase, need, needs)) is not None
+            )
+        return known
+
+    def _near(self, rank: int) -> list[int]:
+        """Ranks, itself excepted, that may have something to tell to a rank or to hear from it."""
+        distribution, candidates = self.distribution, []
+        for number, (dimension, cuts) in enumerate(zip(distribution.cut, distribution.cuts, strict=True)):
+            reach = 0
+            for phase in range(len(self.phased.phases)):
+                apart = distances(self.phased, dimension, phase, self.phased.written)
+                reach = dimension.extent if apart is None else max(reach, -apart[0], apart[1])
+                if apart is None:
+                    break
+            own = distribution.coordinates(rank)[number]
+            low, high = cuts[own] - reach, cuts[own + 1] + reach
+            candidates.append([k for k in range(len(cuts) - 1) if cuts[k] < high and low < cuts[k + 1]])
+        found = []
+        for coordinates in itertools.product(*candidates):
+            other = 0
+            for coordinate, parts in zip(coordinates, distribution.grid, strict=True):
+                other = other * parts + coordinate
+            if other != rank:
+                found.append(other)
+        return found
+
+    def _needs(self, source: int, target: int) -> dict[tuple[int, _Need], list[_Reads]]:
+        """Per phase of the source and by when they are needed, the elements that phases of the target read as it wrote them.
+
+        Elements that are needed at two times are those of the earlier one alone: they stay.
+        """
+        found: dict[tuple[int, _Need], list[_Reads]] = {}
+        for name, reader in itertools.product(self.phased.written, range(len(self.phased.phases))):
+            missing = self.touched(reader, target, name)
+            for phase, need in self._writers_before(reader, source, target) if missing else ():
+                wrote = self.wrote(phase, source, name)
+                if seen := common(missing, wrote):
+                    found.setdefault((phase, need), []).append(_Reads(reader, name, tuple(coalesced(seen))))
+                    missing = without(missing, wrote)
+        return found
+
+    def _writers_before(self, reader: int, source: int, target: int) -> Iterator[tuple[int, _Need]]:
+        """The phases of a source that come before a phase of the target, the last one first."""
+        flows = self._flows(reader, source, target)
+        if flows:
+            yield reader, _Need.FLOW
+        yield from ((phase, _Need.LATER) for phase in range(reader - 1, -1, -1))
+        last = len(self.phased.phases) - 1
+        yield from ((phase, _Need.OLD) for phase in range(last, reader if flows else reader - 1, -1))
+
+    def _flows(self, phase: int, source: int, target: int) -> bool:
+        """Whether inside a phase a rank sees what another one writes in it: where it comes later along all loops."""
+        order = (self.distribution.order(phase, rank) for rank in (source, target))
+        return all(s <= t for s, t in zip(*order, strict=True))
+
+    def _channel(
+        self, source: int, target: int, phase: int, need: _Need, needs: Mapping[tuple[int, _Need], list[_Reads]]
+    ) -> Channel | None:
+        sent = [reads for earlier in _Need if earlier < need for reads in needs.get((phase, earlier), [])]
+        messages = in_order(list(self._messages(source, target, phase, need, needs[phase, need], sent)))
+        if not messages:
+            return None
+        at_once = need == _Need.FLOW and self._in_step(phase, source, target)
+        return Channel(
+            source,
+            target,
+            lag=int(need == _Need.OLD),
+            # Where a message waits for its turn there is room for those of a whole sweep.
+            depth=self.buffers if at_once else len(messages),
+            messages=tuple(messages),
+            phase=phase,
+            exchange=None if need == _Need.FLOW else self.phase_of(messages[0].needed, target),
+        )
+
+    def _messages(
+        self, source: int, target: int, phase: int, need: _Need, reads: Sequence[_Reads], sent: Sequence[_Reads]
+    ) -> Iterator[Message]:
+        """What a source sends after each of its steps of a phase, before the order of messages counts.
+
+        sent: what travels on other channels of the phase.
+        """
+        steps = self.phase_steps(phase, source)
+        made: dict[int, list[tuple[Part, str, Box]]] = {}
+        for name in dict.fromkeys(r.array for r in reads):
+            boxes = coalesced(without(_boxes_of(reads, name), _boxes_of(sent, name)))
+            for number, face in enumerate(self.faces(phase)):
+                if face.array == name:
+                    for box in boxes:
+                        for step, part, elements in self._parts(phase, source, number, face, box):
+                            made.setdefault(step, []).append((part, name, elements))
+        if made and any(steps[k].boundary for k in made):
+            # The steps of a boundary send one message together.
+            made = {max(made): self._joined(phase, [found for k in sorted(made) for found in made[k]])}
+        for step, found in sorted(made.items()):
+            held = [(name, elements) for _, name, elements in found]
+            needed = self._needed(source, target, phase, need, step, reads, held)
+            last = self._last_read_before(source, target, phase, need, held)
+            yield Message(self.first_step(phase, source) + step, needed, last, tuple(part for part, _, _ in found))
+
+    def _joined(self, phase: int, found: Sequence[tuple[Part, str, Box]]) -> list[tuple[Part, str, Box]]:
+        """Parts of several steps as few of them."""
+        bound, joined = self.phased.phases[phase], []
+        for number, face in enumerate(self.faces(phase)):
+            for box in coalesced(part.box for part, _, _ in found if part.face == number):
+                elements = _image(bound, self._targets[phase][number], box)
+                joined.append((Part(number, box, volume(box) * face.itemsize), face.array, elements))
+        return joined
+
+    def _parts(
+        self, phase: int, source: int, number: int, face: Face, elements: Box
+    ) -> Iterator[tuple[int, Part, Box]]:
+        """The parts of a face that are in a box of elements: per step of the phase, with the elements of each."""
+        bound, target = self.phased.phases[phase], self._targets[phase][number]
+        block = self.distribution.block(phase, source)
+        assert block is not None
+        wanted = intersection(_preimage(bound, target, elements, block), block)
+        if wanted is None:
+            return
+        for step in self._steps_meeting(phase, source, wanted):
+            box = intersection(self.phase_steps(phase, source)[step].box, wanted)
+            if box is not None:
+                yield step, Part(number, box, volume(box) * face.itemsize), _image(bound, target, box)
+
+    def _needed(
+        self,
+        source: int,
+        target: int,
+        phase: int,
+        need: _Need,
+        step: int,
+        reads: Sequence[_Reads],
+        held: Sequence[tuple[str, Box]],
+    ) -> int:
+        """The first step of the target that reads some elements as they were written in a step of the phase."""
+        found = []
+        for r in reads:
+            seen = [box for name, elements in held if name == r.array for box in common([elements], r.boxes)]
+            if not seen:
+                continue
+            first = self.first_step(r.phase, target)
+            if need == _Need.FLOW:
+                # Dependences lead forwards along the pipelined loop as well.
+                found.append(first + (step if self._in_step(phase, source, target) else 0))
+            else:
+                found += [
+                    first + touching[0] for box in seen if (touching := self._touching(r.phase, target, r.array, box))
+                ]
+        return min(found)
+
+    def _last_read_before(
+        self, source: int, target: int, phase: int, need: _Need, held: Sequence[tuple[str, Box]]
+    ) -> int:
+        """The last step of the target that reads what elements held before a phase, counted from the beginning of the sweep
+        before the one in which the phase's values are needed."""
+        count = self.step_count(target)
+        beginning = count if need != _Need.OLD else 0  # of the sweep in which the phase writes
+        last = beginning - count - 1
+        for reader in range(len(self.phased.phases)):
+            sees_it = reader > phase or (reader == phase and self._flows(phase, source, target))
+            for name, elements in held:
+                for box in common([elements], self.touched(reader, target, name)):
+                    if (touching := self._touching(reader, target, name, box)) is not None:
+                        read = self.first_step(reader, target) + touching[1]
+                        last = max(last, beginning + read - (count if sees_it else 0))
+        return last
+
+    def _in_step(self, phase: int, source: int, target: int) -> bool:
+        """Whether two ranks pass the same places along the pipelined loop of a phase."""
+        number = self.distribution.dimension_of(phase, self.tilings[phase].mapping)
+        if number is None:
+            return True
+        return self.distribution.coordinates(source)[number] == self.distribution.coordinates(target)[number]
+
+    def _steps_meeting(self, phase: int, rank: int, box: Box) -> Iterator[int]:
+        """The steps of a phase, counted from its first, that may have iterations in a box inside the rank's block."""
+        tiling, steps = self.tilings[phase], self.phase_steps(phase, rank)
+        if tiling.split is None:
+            begin = steps[0].box[tiling.mapping][0]
+            low, high = box[tiling.mapping]
+            yield from range((low - begin) // tiling.tile, (high - 1 - begin) // tiling.tile + 1)
+        else:
+            yield from (k for k, step in enumerate(steps) if intersection(step.box, box) is not None)
+
+    def _touching(self, phase: int, rank: int, name: str, elements: Box) -> Range | None:
+        """The first and the last step of a phase, counted from its first, that touch elements of an array."""
+        bound, block = self.phased.phases[phase], self.distribution.block(phase, rank)
+        if block is None:
+            return None
+        found = []
+        for access in bound.accesses:
+            if access.array == name and intersection(_image(bound, access, block), elements) is not None:
+                wanted = intersection(_preimage(bound, access, elements, block), block)
+                if wanted is not None:
+                    found += list(self._steps_meeting(phase, rank, wanted))
+        return (min(found), max(found)) if found else None
+
+    # -- elements --------------------------------------------------------------------------------------------------------
+
+    def faces(self, phase: int) -> tuple[Face, ...]:
+        return self._faces[phase]
+
+    @cached_property
+    def _faces(self) -> tuple[tuple[Face, ...], ...]:
+        return tuple(faces_of(bound) for bound in self.phased.phases)
+
+    @cached_property
+    def _targets(self) -> tuple[tuple[ir.Access, ...], ...]:
+        """Per phase and face, an access that writes it."""
+        return tuple(
+            tuple(
+                next(
+                    s.target
+                    for s in bound.nest.stores
+                    if s.target.array == face.array and loop_offsets(bound, s.target) == face.offsets
+                )
+                for face in faces
+            )
+            for bound, faces in zip(self.phased.phases, self._faces, strict=True)
+        )
+
+    def elements(self, phase: int, part: Part) -> Box:
+        """The elements of a part of a message that carries faces of a phase."""
+        return _image(self.phased.phases[phase], self._targets[phase][part.face], part.box)
+
+    def touched(self, phase: int, rank: int, name: str) -> list[Box]:
+        """The elements of an array that a rank's iterations of a phase touch."""
+        known = self._touched.get((phase, rank, name))
+        if known is None:
+            bound, block = self.phased.phases[phase], self.distribution.block(phase, rank)
+            boxes = () if block is None else (_image(bound, a, block) for a in bound.accesses if a.array == name)
+            known = self._touched[phase, rank, name] = coalesced(boxes)
+        return known
+
+    def wrote(self, phase: int, rank: int, name: str) -> list[Box]:
+        """The elements of an array that a rank writes in a phase."""
+        bound, block = self.phased.phases[phase], self.distribution.block(phase, rank)
+        if block is None:
+            return []
+        pairs = zip(self._faces[phase], self._targets[phase], strict=True)
+        return coalesced(_image(bound, target, block) for face, target in pairs if face.array == name)
+
+    def needed_box(self, name: str, rank: int) -> Box:
+        """The box around all elements of an array that a rank touches in any phase."""
+        boxes = []
+        for bound, block in self._blocks(rank):
+            if any(a.name == name for a in bound.arrays):
+                ranges = (*bound.domain.box[: bound.nest.sweep_depth], *block)
+                boxes.append(touched_box(bound, name, dict(zip(bound.nest.loop_names, ranges, strict=True))))
+        boxes = [box for box in boxes if volume(box)]
+        if not boxes:
+            return ((0, 0),) * len(self.phased.array(name).shape)
+        return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*boxes, strict=True))
+
+    def written_boxes(self, name: str, rank: int) -> list[Box]:
+        """The elements of an array that a rank writes in some phase."""
+        return coalesced(box for phase in range(len(self.phased.phases)) for box in self.wrote(phase, rank, name))
+
+    def _blocks(self, rank: int) -> Iterator[tuple[BoundNest, Box]]:
+        for phase, bound in enumerate(self.phased.phases):
+            if (block := self.distribution.block(phase, rank)) is not None:
+                yield bound, block
+
+    # -- what may be done at the same time -------------------------------------------------------------------------------
+
+    @cached_property
+    def is_apart(self) -> bool:
+        """Whether, inside a phase, a step touches nothing that messages for the next one carry, and writes nothing that
+        messages of the one before carry: always so, unless elements are written at several offsets."""
+        return all(len({face.array for face in faces}) == len(faces) for faces in self._faces)
+
+    def rewrites(self, phase: int, rank: int) -> bool:
+        """Whether the first step of a phase writes elements that messages of the step before it carry."""
+        before = (self.first_step(phase, rank) or self.step_count(rank)) - 1
+        bound, box = self.phased.phases[phase], self.phase_steps(phase, rank)[0].box
+        if not volume(box):
+            return False
+        written = [(t.array, _image(bound, t, box)) for t in self._targets[phase]]
+        for channel in self.outgoing(rank):
+            for message in channel.messages:
+                for part in message.parts if message.made == before else ():
+                    name, carried = self.faces(channel.phase)[part.face].array, self.elements(channel.phase, part)
+                    if any(n == name and intersection(w, carried) is not None for n, w in written):
+                        return True
+        return False
+
+
+def _sorted(channels: Iterable[Channel]) -> tuple[Channel, ...]:
+    return tuple(sorted(channels, key=lambda c: (-c.lag, c.phase, c.exchange is not None)))
+
+
+def _boxes_of(reads: Sequence[_Reads], name: str) -> list[Box]:
+    return [box for one in reads if one.array == name for box in one.boxes]
+
+
+def _image(bound: BoundNest, access: ir.Access, box: Box) -> Box:
+    """The smallest box around the elements that an access touches in a box of iterations."""
+    ranges = (*bound.domain.box[: bound.nest.sweep_depth], *box)
+    inside = {name: (low, high - 1) for name, (low, high) in zip(bound.nest.loop_names, ranges, strict=True)}
+    found = []
+    for axis, extent in enumerate(bound.array(access.array).shape):
+        affine = bound.axis(access, axis)
+        low, high = (0, extent - 1) if affine is None else affine.interval(inside)
+        found.append((max(0, low), min(extent, high + 1)))  # guarded accesses may reach outside on paper
+    return tuple(found)
+
+
+def _preimage(bound: BoundNest, access: ir.Access, elements: Box, block: Box) -> Box:
+    """A box around the iterations of a block that touch some elements."""
+    ranges = list(block)
+    loops = bound.nest.space_loops
+    names = [loop.name for loop in loops]
+    for axis, (low, high) in enumerate(elements):
+        uniform = uniform_axis(bound, access, axis)
+        if uniform is not None and uniform[0] in names:
+            k = names.index(uniform[0])
+            own = in_direction((low - uniform[1], high - uniform[1]), loops[k].step)
+            ranges[k] = (max(ranges[k][0], own[0]), min(ranges[k][1], own[1]))
+    return tuple(ranges)

@@ -1,0 +1,73 @@
+"""Loops that arguments keep from being cut into tiles run in their own order, as sequential regions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.api.nest import MOST_BINDINGS
+
+
+@lw.nest
+def periodic(u, c):
+    for i in range(u.shape[0]):
+        u[i] = u[i] - c * (u[i] - u[i - 1])
+
+
+@lw.nest
+def guarded(u, m):
+    for i in range(u.shape[0]):
+        if m[i]:
+            u[i] = u[i + 1] + 1.0
+
+
+@lw.nest
+def outside(u):
+    for i in range(u.shape[0]):
+        u[i + 1] = u[i]
+
+
+@lw.nest
+def shifted(u, steps):
+    for k in range(1, steps):
+        for i in range(k, u.shape[0]):
+            u[i] = u[i - k] + 0.5 * u[i]
+        print(end="")
+
+
+def test_an_index_from_the_end() -> None:
+    u, v = np.arange(6.0), np.arange(6.0)
+    periodic(u, 0.5)
+    periodic.python(v, 0.5)
+    assert np.array_equal(u, v)
+    plan = str(periodic.plan(u, 0.5, ranks=4))
+    assert "in their own order on one rank" in plan
+    assert "u[i - 1]: index 1 reaches -1" in plan
+
+
+def test_an_index_that_data_guards() -> None:
+    mask = np.array([1, 0, 1, 0], bool)
+    u, v = np.arange(4.0), np.arange(4.0)
+    guarded(u, mask)
+    guarded.python(v, mask)
+    assert np.array_equal(u, v)
+    mask[-1] = True
+    with pytest.raises(lw.RunError, match="outside axis 0 of u"):
+        guarded(u, mask)
+    assert np.array_equal(u, v)
+
+
+def test_an_index_that_is_always_outside_is_refused() -> None:
+    with pytest.raises(lw.RefusedError, match="reaches 4"):
+        outside(np.zeros(4))
+
+
+def test_what_is_called_with_ever_other_integers_is_made_for_any() -> None:
+    u, v = np.ones(40), np.ones(40)
+    shifted(u, 30)
+    shifted.python(v, 30)
+    assert np.array_equal(u, v)
+    (region,) = shifted.program.nests
+    assert len(region._bound) == MOST_BINDINGS + 1
+    assert region._generic_region.loops.is_generic

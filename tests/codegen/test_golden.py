@@ -1,0 +1,242 @@
+"""The C that is generated, held in ``golden`` for people to read: ``pytest --refresh-golden`` writes it anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from limits import scaled
+
+import lapwing as lw
+from lapwing.codegen import tile
+from lapwing.codegen.plain import plain_source
+from lapwing.codegen.tile import tile_source
+from lapwing.planner.choose import make_plan
+from lapwing.runtime.binding.native import TILE_FLAGS
+from lapwing.tiling.faces import Faces, faces_of
+from lapwing.tiling.inner import legal_forms
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+
+GOLDEN = Path(__file__).parent / "golden"
+PACKAGE = Path(tile.__file__).parents[1]
+WIDTH = 120
+
+
+@lw.nest
+def gauss_seidel(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def nine_points(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1] - 2, 0, -1):
+                u[i, j] = 0.25 * (u[i - 1, j - 1] + u[i - 1, j + 1] + u[i, j + 1] + u[i + 1, j - 1]) + j
+
+
+@lw.nest
+def sqrt3d(a):
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            for k in range(1, a.shape[2]):
+                a[i, j, k] = np.sqrt(a[i - 1, j, k]) + np.sqrt(a[i, j - 1, k]) + np.sqrt(a[i, j, k - 1])
+
+
+@lw.nest
+def align(h, a, b, match=2, mismatch=-1, gap=1):
+    n, m = h.shape
+    best = 0
+    for i in range(1, n):
+        for j in range(1, m):
+            s = match if a[i - 1] == b[j - 1] else mismatch
+            h[i, j] = max(0, h[i - 1, j - 1] + s, h[i - 1, j] - gap, h[i, j - 1] - gap)
+            best = max(best, h[i, j])
+    return best
+
+
+@lw.nest
+def triangle(u):
+    n = u.shape[0]
+    for i in range(n - 2, 0, -1):
+        for j in range(i, n - 1):
+            u[i, j] = 0.5 * u[i + 1, j] + 0.25 * u[i, j - 1]
+
+
+@lw.nest
+def looked_up(u, table, kind):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i - 1, j] / table[kind[i, j]] + table[-1]
+
+
+@lw.nest
+def total(u):
+    above = 0.0
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i - 1, j] * u[i, j - 1]
+            above += u[i, j]
+    return above
+
+
+@lw.nest
+def columns(u, c):
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] = 0.5 * u[i - 1, j] + c[j]
+
+
+@lw.nest
+def relaxed(u, q):
+    best, row, column = 0.0, -1, -1
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            if u[i, j] == 0.0:
+                continue
+            change = 0
+            for c in range(q.shape[2]):
+                q[i, j, c] = 0.5 * (q[i - 1, j, c] + q[i, j - 1, c - 1])
+                if q[i, j, c] > 1.0:
+                    break
+                change += q[i, j, c]
+            for d in range(-1, 1):
+                u[i, j] += 0.25 * u[i + d, j - 1]
+            if change > best:
+                best, row, column = change, i, j
+    return best, row, column
+
+
+def collatz(steps, most):
+    longest = 0
+    for k in range(1, steps.shape[0]):
+        x = k
+        count = 0
+        while x != 1 and count < most:
+            x = x // 2 if x % 2 == 0 else 3 * x + 1
+            count += 1
+        steps[k] = count
+        if count >= steps[longest]:
+            longest = k
+            last = x
+    return longest, last
+
+
+def region_of(function: Callable[..., Any]) -> lw.Nest:
+    nest = lw.Nest(function)
+    nest.source = dataclasses.replace(nest.source, sequential=True)
+    return nest
+
+
+def floats(*shape: int, dtype: Any = float) -> np.ndarray:
+    return np.ones(shape, dtype)
+
+
+CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
+    "gauss_seidel": (gauss_seidel, (floats(9, 10), 3)),
+    "nine_points": (nine_points, (floats(9, 10), 3)),
+    "sqrt3d": (sqrt3d, (floats(5, 6, 7, dtype=np.float32),)),
+    "align": (align, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
+    "triangle": (triangle, (floats(9, 9),)),
+    "looked_up": (looked_up, (floats(5, 6), floats(4), floats(5, 6, dtype=np.int8))),
+    "total": (total, (floats(5, 6),)),
+    "columns": (columns, (floats(5, 6), floats(6))),
+    "relaxed": (relaxed, (floats(5, 6), floats(5, 6, 3))),
+    "collatz": (region_of(collatz), (floats(9, dtype=np.int32), 100)),
+}
+
+
+def tile_of(nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None) -> str:
+    """lanes: of the inner form; None is the form taken by rule."""
+    bound = nest.bind(nest.arguments(*arguments))
+    plan = make_plan(bound, nest.dependences, 1)
+    bound = skewed_nest(bound, plan.skew)
+    if lanes is not None:
+        forms = legal_forms(bound, skewed_dependences(nest.dependences, plan.skew))
+        form = next(form for form in forms if form.lanes == lanes)
+        return tile_source(bound, faces_of(bound), form)
+    return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
+
+
+def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
+    return plain_source(nest.bind(nest.arguments(*arguments)))
+
+
+FILES: dict[str, Callable[[], str]] = {
+    **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items()},
+    **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
+    **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_generated_c_is_the_golden_file(name: str, request: pytest.FixtureRequest) -> None:
+    text, path = FILES[name](), GOLDEN / name
+    if request.config.getoption("--refresh-golden"):
+        path.write_text(text, encoding="utf-8")
+    golden = path.read_text(encoding="utf-8") if path.exists() else ""
+    difference = "\n".join(
+        difflib.unified_diff(golden.splitlines(), text.splitlines(), f"golden/{name}", "now", lineterm="")
+    )
+    assert not difference, f"refresh with pytest --refresh-golden if this is meant:\n{difference}"
+
+
+def test_every_golden_file_is_checked() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == set(FILES)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", FILES)
+def test_golden_file_compiles_without_warnings(name: str, compiler: str, tmp_path: Path) -> None:
+    program = shutil.which(compiler)
+    if program is None:
+        pytest.skip(f"no {compiler} here")
+    # clang tells where it does not vectorise what it was asked to, and of gcc's own pragmas.
+    quiet = ["-Wno-pass-failed", "-Wno-unknown-pragmas"] if compiler == "clang" else []
+    flags = [flag for flag in TILE_FLAGS if flag != "-lm"]
+    headers = ["-I", str(PACKAGE / "codegen"), "-I", str(PACKAGE / "runtime/cpp")]
+    done = subprocess.run(
+        [
+            program,
+            *flags,
+            "-Wall",
+            "-Wextra",
+            *quiet,
+            *headers,
+            "-c",
+            str(GOLDEN / name),
+            "-o",
+            str(tmp_path / "golden.o"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=scaled(120),
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_golden_file_reads_well(name: str) -> None:
+    for number, line in enumerate((GOLDEN / name).read_text(encoding="utf-8").splitlines(), 1):
+        assert len(line) <= WIDTH, f"{name}:{number} has {len(line)} columns"
+        assert line == line.rstrip(), f"{name}:{number} ends in spaces"
+
+
+def test_sizes_do_not_show() -> None:
+    """Runs of other sizes share one compiled tile."""
+    assert tile_of(gauss_seidel, (floats(9, 10), 3)) == tile_of(gauss_seidel, (floats(90, 33), 7))
+    assert tile_of(looked_up, (floats(5, 6), floats(4), floats(5, 6, dtype=np.int8))) == tile_of(
+        looked_up, (floats(7, 8), floats(4), floats(7, 8, dtype=np.int8))
+    )

@@ -1,0 +1,258 @@
+"""Programs on ranks: copies of arrays are brought up to date when the driver looks at them; errors; distributed arrays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from limits import scaled
+from on_ranks import mpiexec, numbers, rank_and_size
+from processes import WITH_HELPERS
+
+import lapwing as lw
+
+SCENARIOS: dict[str, Callable[[], None]] = {}
+
+
+def scenario(function: Callable[[], None]) -> Callable[[], None]:
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+@lw.nest
+def relax(u, v, n=4):
+    for t in range(n):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+        u, v = v, u
+    return u
+
+
+@lw.nest
+def looked_at(u, v, stop=None):
+    """Views, edges, a helper that writes, and a reduction by NumPy between nests."""
+    largest = 0.0
+    for t in range(3):
+        row, inside = u[2], v[1:-1, 1:-1]
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i - 1, j] + 0.25 * u[i, j + 1]
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = 0.5 * v[i + 1, j] + u[i, j]
+        inside[0] += 1.0
+        row[3] = inside[1, 1]
+        u[:, 0] = np.roll(row, 1)[0]
+        largest = max(largest, np.abs(u - v).max())
+        if t == stop:
+            raise ValueError(f"stopped after {largest:.17g}")
+    return largest, row, v[1]
+
+
+@lw.nest
+def apart(u, mark):
+    """The driver does something else on each rank."""
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] = u[i - 1, j] + 1.0
+    if mark():
+        return u.sum()
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] = u[i - 1, j] + 2.0
+    return None
+
+
+def pair() -> tuple[np.ndarray, np.ndarray]:
+    return numbers(1, 12, 14), numbers(2, 12, 14)
+
+
+def same(found: Any, right: Any) -> bool:
+    if isinstance(right, tuple):
+        return len(found) == len(right) and all(map(same, found, right))
+    return np.asarray(found).tobytes() == np.asarray(right).tobytes()
+
+
+@scenario
+def arrays_on_all_ranks() -> None:
+    for nest in (relax, looked_at):
+        for engine in ("blocking", "overlap", "onesided", "helper"):
+            given, expected = pair(), pair()
+            found, right = nest.using(engine=engine)(*given), nest.python(*expected)
+            assert same(found, right)
+            assert same(given, expected)
+
+
+@scenario
+def arrays_on_the_first_rank() -> None:
+    rank, _ = rank_and_size()
+    for nest in (relax, looked_at):
+        given, expected = pair(), pair()
+        found, right = nest(*(given if rank == 0 else (None, None))), nest.python(*expected)
+        assert same(found, right)
+        assert same(given, expected if rank == 0 else pair())
+
+
+@scenario
+def what_is_returned_is_what_was_passed() -> None:
+    u, v = pair()
+    assert relax(u, v, 4) is u
+    assert relax(u, v, 3) is v
+
+
+@scenario
+def distributed_arrays() -> None:
+    given, expected = pair(), pair()
+    distributed = tuple(map(lw.DistributedArray, given))
+    right = relax.python(*expected)
+    assert relax(*distributed) is distributed[0]
+    assert same(np.asarray(distributed[0]), right)
+    assert same(np.asarray(distributed[1]), expected[1])
+    assert distributed[0].size == 12 * 14
+    assert len(distributed[0]) == 12
+
+
+@scenario
+def computing_with_distributed_arrays() -> None:
+    u, v = pair()
+    expected = u.copy(), v.copy()
+    a, b = map(lw.DistributedArray, (u, v))
+    for _ in range(2):
+        relax(a, b, 2)
+        relax.python(*expected, 2)
+        one, other = expected
+        assert a[3, 4] == one[3, 4]
+        assert same(a[2:4, ::3], one[2:4, ::3])
+        assert same(np.maximum(a, b) + 1, np.maximum(one, other) + 1)
+        assert a.max() == one.max()
+        assert np.linalg.norm(a - b) == np.linalg.norm(one - other)
+        a[0, 2:5] = b[1, 2:5]
+        one[0, 2:5] = other[1, 2:5]
+        a *= 0.5
+        one *= 0.5
+        assert same(a.copy(), one)
+        with pytest.raises(ValueError, match="read-only"):
+            a[1:3][0] = 1.0
+
+
+@scenario
+def a_view_of_a_distributed_array_is_refused() -> None:
+    u, v = map(lw.DistributedArray, pair())
+    if rank_and_size()[1] == 1:
+        return  # it wraps a NumPy array, and so is the view
+    with pytest.raises(lw.RefusedError, match=r"a view of a DistributedArray of shape \(12, 14\) gets a name"):
+        looked_at(u, v)
+
+
+@scenario
+def an_error_on_all_ranks() -> None:
+    given, expected = pair(), pair()
+    with pytest.raises(ValueError, match="stopped after") as right:
+        looked_at.python(*expected, 1)
+    with pytest.raises(ValueError, match="stopped after") as found:
+        looked_at(*given, 1)
+    assert str(found.value) == str(right.value)
+    assert same(given, expected)
+
+
+@scenario
+def arguments_that_differ() -> None:
+    rank, size = rank_and_size()
+    u, v = pair()
+    u[3, 4] += rank
+    if size > 1:
+        with pytest.raises(lw.RefusedError, match=r"u\[3, 4\] differs between ranks"):
+            relax(u, v)
+        with pytest.raises(lw.RefusedError, match="n differs between ranks: 0 on rank 0"):
+            relax(*pair(), rank)
+
+
+@scenario
+def drivers_that_part() -> None:
+    rank, size = rank_and_size()
+    if size > 1:
+        with pytest.raises(lw.RefusedError, match=r"the ranks make different calls: .*apart_2"):
+            apart(numbers(1, 12, 14), lambda: rank == 0)
+
+
+@scenario
+def each_rank_by_itself() -> None:
+    rank, _ = rank_and_size()
+    given, expected = pair(), pair()
+    found, right = relax.using(comm=lw.SELF)(*given, rank), relax.python(*expected, rank)
+    assert same(found, right)
+
+
+@scenario
+def arrays_that_are_let_go_of() -> None:
+    from lapwing.runtime.arrays.coherent import Coherence
+    from lapwing.runtime.mpi import communicator
+
+    if not communicator.launched():
+        return
+    coherence = Coherence(communicator.world())
+    u, v = pair()
+    coherence.parts({"u": u, "v": v[1]}, ["u"])
+    coherence.parts({}, [])
+    assert coherence.behind == 1
+    del u
+    coherence.parts({}, [])
+    assert coherence.behind == 0
+    assert len(coherence._copies) == 1
+
+
+@scenario
+def one_rank_fails() -> None:
+    rank, size = rank_and_size()
+
+    def mark() -> bool:
+        if rank == size - 1:
+            raise KeyError("lost on the way")
+        return False
+
+    apart(numbers(1, 12, 14), mark)
+
+
+IN_TURN = [name for name in SCENARIOS if name != "one_rank_fails"]
+
+
+def play(ranks: int, *names: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [mpiexec(), "-n", str(ranks), sys.executable, __file__, *names],
+        capture_output=True, text=True, timeout=scaled(240), check=False, stdin=subprocess.DEVNULL,
+        env={**os.environ, **WITH_HELPERS, "LAPWING_QUIET": "1"},
+    )  # fmt: skip
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "ranks", [1, 3, pytest.param(2, marks=pytest.mark.long), pytest.param(4, marks=pytest.mark.long)]
+)
+def test_scenarios(ranks: int) -> None:
+    done = play(ranks, *IN_TURN)
+    assert done.returncode == 0, f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+    assert [done.stdout.count(f"done {name}\n") for name in IN_TURN] == [ranks] * len(IN_TURN)
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(300)
+def test_an_error_of_the_driver_on_one_rank_ends_all() -> None:
+    done = play(2, "one_rank_fails")
+    assert done.returncode != 0
+    assert "KeyError: 'lost on the way'" in done.stderr
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    for name in sys.argv[1:]:
+        SCENARIOS[name]()
+        sys.stdout.write(f"done {name}\n")  # in one piece: ranks share it
+        sys.stdout.flush()
