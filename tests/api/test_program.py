@@ -221,7 +221,7 @@ def test_as_plain_python(name: str, tmp_path: Path) -> None:
 
 INTERPRETED = {
     "a vector": "for i in range(1, n):\n    v[i, 0] = v[i, 0] if v[i, 0] > u[i, 1] else v[i, 1] ** v[i - 1, 2]; print(end='')",
-    "a while loop": "i = 0\nwhile i < n:\n    v[i, 0] = i\n    i += 1",
+    "a while loop": "i, rows = 0, []\nwhile i < n:\n    rows.append(v[i, 0])\n    i += 1",
 }
 
 
@@ -261,10 +261,11 @@ def test_a_nest_that_does_not_compile_is_refused_before_anything_runs(tmp_path: 
     assert given.tobytes() == numbers(6, 7).tobytes()
 
 
-def test_a_value_of_the_last_iteration_is_refused(tmp_path: Path) -> None:
-    text = refusal(program(SWEEP, COPY, "return j"), tmp_path, numbers(6, 7), numbers(6, 7))
-    assert "leaves j with the value of the last iteration" in text
-    assert "keep any other value in an array" in text
+def test_a_value_of_the_last_iteration_keeps_loops_in_their_own_order(tmp_path: Path) -> None:
+    nest = load(program(SWEEP, COPY, "return j"), tmp_path / "their.py").f
+    assert [region.loops.is_sequential for region in nest.program.nests] == [True, True]
+    assert "leaves j with the value of the last iteration" in str(nest.plan(numbers(6, 7), numbers(6, 7)))
+    compare(nest, arguments_of("two nests"))
 
 
 def test_arrays_that_share_memory_are_refused(tmp_path: Path) -> None:

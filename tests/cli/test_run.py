@@ -672,7 +672,7 @@ def test_plan_explains_itself_without_mpi(folder: Path) -> None:
 def test_refused_before_any_rank_is_started(folder: Path, arguments: str, text: str) -> None:
     (folder / "empty.py").write_text("x = 1\n")
     (folder / "refused.py").write_text(
-        "import lapwing as lw\n@lw.nest\ndef f(u):\n    for i in range(9):\n        u[2 * i] = u[i]\n"
+        "import lapwing as lw\n@lw.nest\ndef f(u):\n    for i in range(9):\n        u[i] = str(i)\n"
     )
     (folder / "backwards.py").write_text(
         "import lapwing as lw\n@lw.nest\ndef f(u):\n    for i in range(1, 9):\n        for j in range(8):\n"

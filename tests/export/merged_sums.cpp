@@ -7,6 +7,8 @@
 
 #include "reductions.hpp"
 
+const lw_nest lw_this_nest = {"sums", 0, 0, 1, LW_EXACT_WORDS, 0, nullptr, nullptr, nullptr};
+
 int main() {
     using namespace lapwing;
     std::string line;
@@ -25,7 +27,7 @@ int main() {
                 lw_exact_add(&all[all.size() - LW_EXACT_WORDS].i, std::strtod(word.c_str(), nullptr));
             }
         }
-        const lw_nest_reduction sum = {"sum", "+", 'f', bits, 1, 0};
-        std::cout << merged(sum, all, LW_EXACT_WORDS, initial) << "\n";
+        const lw_nest_reduction sum = {"sum", "+", 'f', bits, 1, 0, -1};
+        std::cout << merged(sum, all, initial) << "\n";
     }
 }

@@ -241,3 +241,64 @@ refuse(
     "At most 8 are supported",
     lambda: (np.zeros((2,) * 9),),
 )
+
+# -- around the loops --------------------------------------------------------------------------------------------------
+
+refuse(
+    "value of the last iteration",
+    """
+    @lw.nest
+    def f(u):
+        for i in range(5):  # <-
+            for j in range(6):
+                u[i, j] = 1.0
+        return j
+    """,
+    "leaves j with the value of the last iteration, which is read after it",
+    "best = max(best, x) inside; keep any other value in an array",
+)
+refuse(
+    "global in the loops",
+    """
+    G = 0.0
+
+    @lw.nest
+    def f(u):
+        global G
+        for i in range(5):  # <-
+            for j in range(6):
+                G = u[i, j]
+                u[i, j] = 2.0 * G
+    """,
+    "assigns G, which is declared global or nonlocal",
+    "Use a variable of the function in the loops",
+)
+refuse(
+    "second nest refused",
+    """
+    @lw.nest
+    def f(u):
+        for i in range(5):
+            for j in range(6):
+                u[i, j] = 1.0
+        for i in range(5):
+            for j in range(6):
+                u[i, j] = np.exp(u[i, j])  # <-
+    """,
+    "call of np.exp",
+    "write math.exp",
+)
+refuse(
+    "rows of a matrix",
+    """
+    @lw.nest
+    def f(u):
+        for i in range(5):
+            for j in range(1, 6):
+                u[i, j] = u[i, j - 1]
+            for j in range(4, -1, -1):  # <-
+                u[i, j] = u[i, j + 1]
+    """,
+    "stands beside an inner loop",
+    "a nest of its own",
+)

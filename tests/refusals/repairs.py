@@ -175,6 +175,53 @@ REPAIRS: dict[str, Repair] = {
         + "] = 1.0\n",
         lambda: (np.zeros((2,) * 9)[1],),
     ),
+    # -- around the loops
+    "value of the last iteration": nest(
+        """
+        @lw.nest
+        def f(u):
+            last = 0
+            for i in range(5):
+                for j in range(6):
+                    u[i, j] = 1.0
+                    last = max(last, j)
+            return last
+        """
+    ),
+    "global in the loops": nest(
+        """
+        @lw.nest
+        def f(u):
+            for i in range(5):
+                for j in range(6):
+                    g = u[i, j]
+                    u[i, j] = 2.0 * g
+        """
+    ),
+    "second nest refused": nest(
+        """
+        @lw.nest
+        def f(u):
+            for i in range(5):
+                for j in range(6):
+                    u[i, j] = 1.0
+            for i in range(5):
+                for j in range(6):
+                    u[i, j] = math.exp(u[i, j])
+        """
+    ),
+    "rows of a matrix": nest(
+        """
+        @lw.nest
+        def f(u):
+            for i in range(5):
+                for j in range(1, 6):
+                    u[i, j] = u[i, j - 1]
+            for i in range(5):
+                for j in range(4, -1, -1):
+                    u[i, j] = u[i, j + 1]
+        """
+    ),
     # -- statements
     "statement raise ValueError": body("worst = max(worst, u[i, j])", before="worst = 0.0", after="return worst"),
     "statement assert u[i, j] > 0": body("worst = max(worst, -u[i, j])", before="worst = -9.0", after="return worst"),

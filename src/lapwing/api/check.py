@@ -195,7 +195,7 @@ def _variant(
         names["lapwing cut"] = lambda iterations: islice(iterations, limit)
         lines = {loop.line for loop in nest.loops}
         for node in ast.walk(definition):
-            if isinstance(node, ast.For) and node.lineno + function.__code__.co_firstlineno - 1 in lines:
+            if isinstance(node, ast.For) and node.lineno in lines:
                 node.iter = ast.Call(ast.Name("lapwing cut", ast.Load()), [node.iter], [])
     for accumulator in sums:
         key = f"lapwing terms of {accumulator.name}"

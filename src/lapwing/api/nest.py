@@ -12,6 +12,7 @@ from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.setup import needs_driver
 from lapwing.loopnest.source import FunctionSource
+from lapwing.notices import say
 from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.units import parsed_size
 
@@ -45,6 +46,8 @@ class Nest(PlannedNest):
         self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
+        self._told = False
+        self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:
@@ -203,6 +206,18 @@ class Nest(PlannedNest):
         found.why_in_order = tuple(map(str, refused.refusals))
         return found
 
+    def interpreted(self, refused: RefusedError) -> Callable[..., Any]:
+        """The loops as Python runs them, which is said once."""
+        origin = self._origin
+        if not origin._told:
+            origin._told = True
+            say(
+                f"{self.where}: {self.name} is run by Python, one iteration after the other, since it cannot be compiled:"
+            )
+            for refusal in refused.refusals:
+                say(f"  {refusal}")
+        return self.python
+
     @functools.cached_property
     def _generic_region(self) -> Nest:
         """A sequential region that is called with ever other integers, as one that is made for any."""
@@ -306,6 +321,8 @@ class Nest(PlannedNest):
         try:
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
+            if self._origin.may_be_interpreted:
+                return self.interpreted(refused)(*args, **kwargs)
             return self.in_order_instead(refused)(*args, **kwargs)
 
 
@@ -323,4 +340,5 @@ def _region(region: Region) -> Nest:
     source = region.outlined.source
     found = Nest(source.function, source)
     found.why_in_order = tuple(map(str, region.why))
+    found.may_be_interpreted = region.is_small
     return found

@@ -15,6 +15,7 @@ import numpy as np
 from lapwing.api.planned import PlannedNest
 from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
 from lapwing.api.sweeps import NoteSweeps
+from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -84,8 +85,14 @@ class _RegionCall:
     def __call__(self, *values: Any) -> Any:
         loops = self._region.loops
         arguments = dict(zip(loops.parameters, values, strict=True))
-        region = self._region.for_arguments(arguments)
-        bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
+        try:
+            region = self._region.for_arguments(arguments)
+            bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
+        except RefusedError as refused:
+            if not self._region.may_be_interpreted:
+                raise
+            self._coherence.look(*values)
+            return self._region.interpreted(refused)(*values)
         return self._make(region, self._coherence.parts(arguments, loops.written))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import global_values
@@ -111,8 +112,13 @@ def plan_program(
         plan, unknown = None, values if isinstance(values, str) else None
         if not isinstance(values, str):
             given = dict(zip(region.loops.parameters, values, strict=True))
-            region = region.for_arguments(given)
-            plan = plan_region(region, given)
+            try:
+                region = region.for_arguments(given)
+                plan = plan_region(region, given)
+            except RefusedError as refused:
+                if not region.may_be_interpreted:
+                    raise
+                unknown = f"Python runs it: {refused}"
         planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order))
     return ProgramPlan(nest.name, str(program), program.source.file, ranks, tuple(planned), program.interpreted)
 

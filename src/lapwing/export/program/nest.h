@@ -16,7 +16,7 @@ typedef struct lw_nest_array {
 } lw_nest_array;
 
 /* kind is 'f' for floats and 'i' for integers; an exact sum takes many words, of which first_word is the first.
- * operation is "max", "min" or "+"; or ">", ">=", "<" or "<=", of an extremum whose argument is wanted. It leads others, which
+ * operation is "max", "min", "+" or "set"; or ">", ">=", "<" or "<=", of an extremum whose argument is wanted. It leads others, which
  * say so by its number (-1 in those without a leader): "at" is the value of a loop where it was found, in the loops' order, which
  * is nobody's name, and "with" what else was kept. */
 typedef struct lw_nest_reduction {

@@ -145,6 +145,10 @@ inline std::string merged(const lw_nest_reduction &reduction, const Words &all, 
         auto found = rows.front()->*field;
         for (const lw_scalar *row : rows) {
             const auto value = row->*field;
+            if (operation == "set") { // by whichever rank has set it
+                if (value != initial.*field) found = value;
+                continue;
+            }
             if (operation == "max" ? value > found : value < found) found = value;
         }
         return found;

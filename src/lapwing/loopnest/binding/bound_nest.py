@@ -25,13 +25,12 @@ from lapwing.loopnest.binding.lowering import lower
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.binding.scalars import used_parameters
 from lapwing.loopnest.domain import Domain
+from lapwing.loopnest.frontend.expressions import MAX_AXES
 from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
 from lapwing.loopnest.source import unset_names
-
-MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
 
 
 @dataclass(frozen=True)

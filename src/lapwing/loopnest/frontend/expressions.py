@@ -22,6 +22,7 @@ BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
 }  # fmt: skip
+MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
 _COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 
@@ -270,6 +271,12 @@ class ExpressionParser:
             )
         if any(isinstance(e, ast.Slice | ast.Starred) or _is_ellipsis(e) for e in elements):
             self.refuse(node, f"{self.source.text(node)} takes a slice", "index single elements: one index per axis")
+        if len(elements) > MAX_AXES:
+            self.refuse(
+                node,
+                f"{self.source.text(node)} has {len(elements)} indices",
+                f"at most {MAX_AXES} are supported; call the nest for each part of {name}, {name}[k], which is a view",
+            )
         self.arrays.setdefault(name)
         return ir.Access(
             name,

@@ -40,6 +40,7 @@ class _RegionParser(FunctionParser):
         line = self.tree.lineno
         start = tuple(ir.SetTemporary(line, name, name, ir.Parameter(name, line=line)) for name in given)
         body = self.block(inside, ())
+        self._check_counts_of_indices(body)
         with self.refusals.recovering():
             written = ir.written_arrays(body)
             if not written and not names and not self.refusals:
@@ -63,6 +64,17 @@ class _RegionParser(FunctionParser):
             is_generic=self.source.generic,
             axis_loops=_local_axes(body),
         )
+
+    def _check_counts_of_indices(self, body: Sequence[ir.Statement]) -> None:
+        """An array that is indexed by elements here and by rows there is for Python."""
+        accesses = [a for s in ir.all_statements(body) for a in ir.statement_reads(s)]
+        accesses += [s.target for s in ir.all_statements(body) if isinstance(s, ir.Store)]
+        first: dict[str, ir.Access] = {}
+        for access in accesses:
+            other = first.setdefault(access.array, access)
+            if len(other.subscripts) != len(access.subscripts):
+                counts = f"{access.text} has {len(access.subscripts)} indices, {other.text} {len(other.subscripts)}"
+                self.refusals.note(access.line, counts, "index every axis of an array")
 
     def _returned(self, statement: ast.Return | None) -> tuple[str, ...]:
         """The scalars that are returned."""

@@ -94,7 +94,9 @@ def _check_names(
     refusals, text = Refusals(around.source.file), around.source.text(statement)
     if elsewhere:
         found = f"{text} assigns {', '.join(sorted(elsewhere))}, which is declared global or nonlocal"
-        refusals.note(statement.lineno, found, "assign to a variable of the function, and to that one after the loops")
+        refusals.note(
+            statement.lineno, found, "use a variable of the function in the loops, and set that one after them"
+        )
     if unset:
         found = f"{text} reads {', '.join(sorted(unset))} before anything gives it a value"
         refusals.note(statement.lineno, found, "set it before the loops")

@@ -31,12 +31,14 @@ _BLOCKS = ("body", "orelse", "finalbody")
 
 @dataclass(frozen=True)
 class Region:
-    """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles."""
+    """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles; is_small: whether
+    Python may run it, where its arguments keep it from being compiled."""
 
     statement: ast.For | ast.While = field(repr=False)
     outlined: Outlined = field(repr=False)
     loops: ir.LoopNest
     why: tuple[Refusal, ...] = ()
+    is_small: bool = False
 
     @property
     def name(self) -> str:
@@ -156,7 +158,7 @@ class _Choice:
         """A loop as a sequential region. Raises RefusedError where it cannot be compiled."""
         name = f"{self.around.source.tree.name}_{number}"
         outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
-        return Region(statement, outlined, parse(outlined.source), why)
+        return Region(statement, outlined, parse(outlined.source), why, _most_indices(statement) <= 1)
 
 
 def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:
