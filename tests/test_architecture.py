@@ -33,6 +33,7 @@ lapwing.orphans
 lapwing.overlap.mpi
 lapwing.scratch
 lapwing.files
+lapwing.loopnest.inlining
 lapwing.loopnest
 lapwing.overlap.source
 lapwing.schedule

@@ -580,6 +580,19 @@ def test_texts_are_c_strings(tmp_path: Path) -> None:
     assert subprocess.run([str(tmp_path / "text")], capture_output=True).stdout.decode() == text
 
 
+@lw.nest
+def decaying(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = np.exp(-u[i - 1, j]) + u[i, j - 1]
+
+
+def test_a_program_that_needs_numpy_is_refused() -> None:
+    bound, plan, _ = planned(Case(decaying, lambda: dict(u=random(20, 20)), 2))
+    with pytest.raises(RefusedError, match=r"decaying calls numpy\.exp.*write math\.exp"):
+        sources(bound, plan)
+
+
 def test_sources_do_not_depend_on_sizes() -> None:
     small = planned(Case(smooth, lambda: dict(u=random(20, 20), sweeps=2), 2))
     large = planned(Case(smooth, lambda: dict(u=random(50, 40), sweeps=9), 4, tile=3))

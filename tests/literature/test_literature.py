@@ -23,8 +23,7 @@ from lapwing.planner.plan import ENGINES
 
 REFUSED_FOR = {
     "Supported operators": "elementary",
-    "call of ": "ising bilateral obstacle perona_malik horn_schunck fitzhugh_nagumo variable_coefficient fast_sweeping mandelbrot",
-    "is indexed. Only array arguments": "lax_wendroff",
+    "call of ": "ising bilateral obstacle perona_malik mandelbrot",
     "has dtype complex128": "schrodinger",
     "0.5j in the loops": "helmholtz",
 }

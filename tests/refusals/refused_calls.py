@@ -13,18 +13,11 @@ from refusal_cases import GOOD, body, grid_of, refuse, two_loops
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 for call, way_out in (
-    ("np.exp(u[i, j])", "write math.exp"),
-    ("np.arcsin(u[i, j])", "write math.asin"),
-    ("np.fabs(u[i, j])", "write math.fabs"),
-    ("np.where(u[i, j] > 1, 1.0, 0.0)", "Write a if condition else b"),
-    ("np.minimum(u[i, j], 1.0)", "Write min(a, b)"),
-    ("np.maximum(u[i, j], 1.0)", "Write max(a, b)"),
-    ("np.clip(u[i, j], 0, 1)", "Write min(max(x, low), high)"),
+    ("np.round(u[i, j])", "Write numpy.rint(x)"),
     ("np.uint16(i)", "Write numpy.int32(x)"),
     ("np.float16(u[i, j])", "Write numpy.float32(x)"),
-    ("math.hypot(u[i, j], 1.0)", "Write math.sqrt(x * x + y * y)"),
+    ("math.hypot(u[i, j], 1.0)", "Write numpy.hypot(x, y)"),
     ("math.nope(u[i, j])", "Supported are min, max"),
-    ("round(u[i, j])", "Write math.floor(x + 0.5)"),
     ("sum(u[i, k] for k in range(3))", "Write its terms out"),
     ("helper(u[i, j])", "in a read-only array"),
     ("squareroot(u[i, j])", "Supported are min, max"),
@@ -32,9 +25,21 @@ for call, way_out in (
     ("u[i, j].sqrt()", "Supported are min, max"),
     ("(lambda x: x)(1.0)", "Supported are min"),
 ):
-    body(f"call {call}", f"u[i, j] = {call}  # <-", "call of ", way_out, heading="def helper(x):\n    return x\n")
+    body(
+        f"call {call}",
+        f"u[i, j] = {call}  # <-",
+        "call of ",
+        way_out,
+        heading="def helper(x):\n    print(x)\n    return x\n",
+    )
 body("call with a keyword", "u[i, j] = max(u[i, j], 0.0, key=abs)  # <-", "key=abs", "plain positional arguments")
 body("call with a star", "u[i, j] = max(*t)  # <-", "max(*t)", "plain positional arguments", signature="u, t=(1, 2)")
+body(
+    "where changed in place",
+    "a = np.where(u[i, j] > 1, u[i, j], 1)\na += 1  # <-\nu[i, j] = a",
+    "numpy.where gives, an array",
+    "Write a = a + x",
+)
 body("max of one", "u[i, j] = max(u[i, j])  # <-", "max(u[i, j])", "takes 2 arguments")
 body("sqrt of two", "u[i, j] = math.sqrt(u[i, j], 2)  # <-", "math.sqrt(u[i, j], 2)", "takes 1 argument")
 body("float of nothing", "u[i, j] = float()  # <-", "float()", "takes 1 argument")

@@ -34,13 +34,13 @@ def check_marked_lines(source: str, tmp_path: Path, *arguments: Any) -> None:
 
 PROBLEM = "\n\n@f.problem\ndef problem():\n    return dict(u=np.ones((5, 6)))\n"
 PARSED: dict[str, str] = {
-    "two statements": two_loops("u[i, j] = np.exp(u[i, j])  # <-\nu[i, j] = u[i, :]  # <-"),
-    "two parts of an expression": two_loops("u[i, j] = np.exp(u[i, j]) + u[i, :] * U[i]  # <-<-<-"),
-    "arguments of a call": two_loops("u[i, j] = max(np.exp(u[i, j]), 1j)  # <-<-"),
-    "values of several targets": two_loops("a, b = np.exp(u[i, j]), u[i, :]  # <-<-\nu[i, j] = a + b"),
+    "two statements": two_loops("u[i, j] = np.round(u[i, j])  # <-\nu[i, j] = u[i, :]  # <-"),
+    "two parts of an expression": two_loops("u[i, j] = np.round(u[i, j]) + u[i, :] * U[i]  # <-<-<-"),
+    "arguments of a call": two_loops("u[i, j] = max(np.round(u[i, j]), 1j)  # <-<-"),
+    "values of several targets": two_loops("a, b = np.round(u[i, j]), u[i, :]  # <-<-\nu[i, j] = a + b"),
     "both sides": two_loops("u[i, 2j] = foo  # <-<-"),
     "indices": two_loops("u[foo, bar] = 1.0  # <-<-"),
-    "a refused temporary": two_loops("a = np.exp(u[i, j])  # <-\nb = a + 1.0\nu[i, j] = a * b"),
+    "a refused temporary": two_loops("a = np.round(u[i, j])  # <-\nb = a + 1.0\nu[i, j] = a * b"),
     "a temporary set in an if": two_loops("if u[i, j] > foo:  # <-\n    a = 1.0\nu[i, j] = a"),
     "temporaries of a loop": two_loops("while foo > 0:  # <-\n    a, b = 1.0, 2.0\nu[i, j] = a + b"),
     "a module imported in the body": two_loops("import cmath  # <-\nu[i, j] = cmath.pi + cmath.exp(1.0)"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lapwing.affine.affine import Affine
+from lapwing.codegen.zeros import zero_taken
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, dtype_range
@@ -23,7 +24,7 @@ SUFFIXES = {
 }  # fmt: skip
 
 # Functions the compiler may inline because their results are exact; the others go to the library by another name.
-_EXACT = {"sqrt", "floor", "ceil", "trunc"}
+_EXACT = {"sqrt", "floor", "ceil", "trunc", "rint"}
 _SMALL = ("int16", "int8", "uint8")
 
 
@@ -104,7 +105,13 @@ class Printer:
             return self._power(node, operands)
         if operator.startswith("math."):
             return self._math(operator[5:], operands, node.trap)
+        if operator.startswith("numpy."):
+            return self._numpy(node, operator[6:], list(map(stripped, operands)))
         match operator:
+            case "isnan" | "isinf" | "isfinite":
+                return f"(bool){operator}({stripped(operands[0])})"
+            case "<<" | ">>":
+                return self._shift(node, operands)
             case "truth":
                 return f"({operands[0]} != 0)"
             case "not":
@@ -117,6 +124,9 @@ class Printer:
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
             case "abs":
                 return self._absolute(computing, operands[0])
+            case "integer power":
+                limit = literal("int64", CARRIED_LIMIT)
+                return f"lw_integer_power({', '.join(map(stripped, operands))}, {limit}, {node.trap}, trap)"
             case "carried":
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
@@ -157,12 +167,39 @@ class Printer:
             return call
         return f"lw_checked_{len(operands)}({call}, {', '.join(operands)}, {trap}, trap)"
 
+    def _numpy(self, node: t.Operation, name: str, operands: list[str]) -> str:
+        suffix, values = SUFFIXES[node.dtype], ", ".join(operands)
+        if t.is_numpy_loop(node):
+            return f"lw_call_{len(operands)}_{suffix}(&{loop_variable(name, node.dtype)}, {values})"
+        is_float = node.dtype.startswith("float")
+        if name == "where":
+            return f"lw_select_{suffix}({values})"
+        if name in ("maximum", "minimum", "fmax", "fmin") and is_float:
+            return f"lw_{name}_{zero_taken(name, node.dtype)}_{suffix}({values})"
+        if name in ("maximum", "minimum", "fmax", "fmin"):
+            return f"lw_{name[:3] if name[0] == 'm' else name[1:]}_{suffix}({values})"
+        if name in ("floor", "ceil", "trunc", "rint", "fabs", "copysign"):
+            return f"{name}{'f' if node.dtype == 'float32' else ''}({values})"
+        return f"lw_numpy_{name}_{suffix}({values})"
+
+    def _shift(self, node: t.Operation, operands: list[str]) -> str:
+        name = "lw_shift_left" if node.operator == "<<" else "lw_shift_right"
+        call = f"{name}_{SUFFIXES[node.dtype]}({', '.join(map(stripped, operands))})"
+        if node.trap is None:
+            return call
+        return f"lw_shifted({call}, {stripped(operands[1])}, {node.trap}, trap)"
+
     def _absolute(self, dtype: str, operand: str) -> str:
         if dtype.startswith("float"):
             return f"lw_abs_{SUFFIXES[dtype]}({stripped(operand)})"
         if dtype == "uint8":
             return operand
         return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
+
+
+def loop_variable(name: str, dtype: str) -> str:
+    """The variable of a module that holds one of NumPy's own loops."""
+    return f"lw_numpy_{name}_{SUFFIXES[dtype]}"
 
 
 def _is_free(node: t.Typed) -> bool:

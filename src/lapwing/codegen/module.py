@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.expression import C_TYPES
+from lapwing.codegen.expression import C_TYPES, loop_variable
 from lapwing.codegen.statements import StatementWriter
 from lapwing.codegen.text import indented, mentions, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import scalar_type
-from lapwing.loopnest.binding.typed import children, walk
+from lapwing.loopnest.binding.typed import children, numpy_loops, walk
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
 
@@ -69,6 +69,8 @@ class ModuleWriter(StatementWriter):
         yield " */"
         yield '#include "lapwing.h"'
         yield '#include "support.h"'
+        for name, dtype in numpy_loops(self.bound.body):
+            yield f"lw_numpy_loop {loop_variable(name, dtype)};"
 
     def declarations(self, body: str) -> Iterator[str]:
         """Local names for what the body uses of the tile: arrays, strides, scalars, accumulators."""

@@ -125,6 +125,89 @@ LW_INTEGER_DIVISION(i8, int8_t)
 LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
 LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
 
+/* NumPy's functions. Which of two zeros its extrema give differs: the variants are the first, the second, the one in order. */
+#define LW_FLOAT_EXTREMA(suffix, type)                                                                                 \
+    LW_INLINE type lw_maximum_first_##suffix(type a, type b) { return a >= b || isnan(a) ? a : b; }                    \
+    LW_INLINE type lw_minimum_first_##suffix(type a, type b) { return a <= b || isnan(a) ? a : b; }                    \
+    LW_INLINE type lw_maximum_second_##suffix(type a, type b) { return a > b || isnan(a) ? a : b; }                    \
+    LW_INLINE type lw_minimum_second_##suffix(type a, type b) { return a < b || isnan(a) ? a : b; }                    \
+    LW_INLINE type lw_fmax_first_##suffix(type a, type b) { return a >= b || isnan(b) ? a : b; }                       \
+    LW_INLINE type lw_fmin_first_##suffix(type a, type b) { return a <= b || isnan(b) ? a : b; }                       \
+    LW_INLINE type lw_fmax_second_##suffix(type a, type b) { return a > b || isnan(b) ? a : b; }                       \
+    LW_INLINE type lw_fmin_second_##suffix(type a, type b) { return a < b || isnan(b) ? a : b; }                       \
+    LW_INLINE type lw_greater_zero_##suffix(type a, type b) { return signbit(a) ? b : a; }                             \
+    LW_INLINE type lw_lesser_zero_##suffix(type a, type b) { return signbit(a) ? a : b; }                              \
+    LW_INLINE type lw_maximum_order_##suffix(type a, type b) {                                                         \
+        return a == b ? lw_greater_zero_##suffix(a, b) : lw_maximum_first_##suffix(a, b);                              \
+    }                                                                                                                  \
+    LW_INLINE type lw_minimum_order_##suffix(type a, type b) {                                                         \
+        return a == b ? lw_lesser_zero_##suffix(a, b) : lw_minimum_first_##suffix(a, b);                               \
+    }                                                                                                                  \
+    LW_INLINE type lw_fmax_order_##suffix(type a, type b) {                                                            \
+        return a == b ? lw_greater_zero_##suffix(a, b) : lw_fmax_first_##suffix(a, b);                                 \
+    }                                                                                                                  \
+    LW_INLINE type lw_fmin_order_##suffix(type a, type b) {                                                            \
+        return a == b ? lw_lesser_zero_##suffix(a, b) : lw_fmin_first_##suffix(a, b);                                  \
+    }                                                                                                                  \
+    LW_INLINE type lw_numpy_clip_##suffix(type x, type low, type high) {                                               \
+        const type raised = isnan(x) || x >= low ? x : low;                                                            \
+        return isnan(raised) || raised <= high ? raised : high;                                                        \
+    }                                                                                                                  \
+    LW_INLINE type lw_numpy_sign_##suffix(type x) { return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }                  \
+    LW_INLINE type lw_numpy_square_##suffix(type x) { return x * x; }
+LW_FLOAT_EXTREMA(f64, double)
+LW_FLOAT_EXTREMA(f32, float)
+#define LW_INTEGER_FUNCTIONS(suffix, type, unsigned_type)                                                              \
+    LW_INLINE type lw_numpy_clip_##suffix(type x, type low, type high) {                                               \
+        const type raised = x < low ? low : x;                                                                         \
+        return raised > high ? high : raised;                                                                          \
+    }                                                                                                                  \
+    LW_INLINE type lw_numpy_square_##suffix(type x) { return (type)(x * x); }                                          \
+    LW_INLINE type lw_shift_left_##suffix(type x, type count) {                                                        \
+        return (unsigned_type)count < sizeof x * 8 ? (type)((unsigned_type)x << count) : 0;                            \
+    }
+LW_INTEGER_FUNCTIONS(i64, int64_t, uint64_t)
+LW_INTEGER_FUNCTIONS(i32, int32_t, uint32_t)
+LW_INTEGER_FUNCTIONS(i16, int16_t, uint16_t)
+LW_INTEGER_FUNCTIONS(i8, int8_t, uint8_t)
+LW_INTEGER_FUNCTIONS(u8, uint8_t, uint8_t)
+#define LW_SIGNED_FUNCTIONS(suffix, type, unsigned_type)                                                               \
+    LW_INLINE type lw_numpy_sign_##suffix(type x) { return (type)((x > 0) - (x < 0)); }                                \
+    LW_INLINE type lw_shift_right_##suffix(type x, type count) {                                                       \
+        return (unsigned_type)count < sizeof x * 8 ? (type)(x >> count) : (type)(x < 0 ? -1 : 0);                      \
+    }
+LW_SIGNED_FUNCTIONS(i64, int64_t, uint64_t)
+LW_SIGNED_FUNCTIONS(i32, int32_t, uint32_t)
+LW_SIGNED_FUNCTIONS(i16, int16_t, uint16_t)
+LW_SIGNED_FUNCTIONS(i8, int8_t, uint8_t)
+LW_INLINE uint8_t lw_numpy_sign_u8(uint8_t x) { return x > 0; }
+LW_INLINE uint8_t lw_shift_right_u8(uint8_t x, uint8_t count) { return count < 8 ? (uint8_t)(x >> count) : 0; }
+LW_INLINE bool lw_numpy_clip_b(bool x, bool low, bool high) { return (x | low) & high; }
+
+/* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next operands
+ * would be: it then takes shortcuts, for powers of 2 for example. */
+typedef struct {
+    void (*function)(char **, const intptr_t *, const intptr_t *, void *);
+    void *data;
+} lw_numpy_loop;
+#define LW_CALLS(suffix, type)                                                                                         \
+    LW_INLINE type lw_call_1_##suffix(const lw_numpy_loop *loop, type x) {                                             \
+        type result;                                                                                                   \
+        char *operands[] = {(char *)&x, (char *)&result};                                                              \
+        const intptr_t one = 1, steps[] = {0, sizeof(type)};                                                           \
+        loop->function(operands, &one, steps, loop->data);                                                             \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    LW_INLINE type lw_call_2_##suffix(const lw_numpy_loop *loop, type x, type y) {                                     \
+        type result;                                                                                                   \
+        char *operands[] = {(char *)&x, (char *)&y, (char *)&result};                                                  \
+        const intptr_t one = 1, steps[] = {0, 0, sizeof(type)};                                                        \
+        loop->function(operands, &one, steps, loop->data);                                                             \
+        return result;                                                                                                 \
+    }
+LW_CALLS(f64, double)
+LW_CALLS(f32, float)
+
 /* Powers with the bits of the library's pow, mostly without calling it, by Ziv's rounding test. The power is computed
  * with twice the digits, as high + low. pow computes one within a small error and rounds it: if the true one is further
  * than that error from the middle between two numbers, where rounding changes its mind, then pow's result is high.
@@ -224,6 +307,12 @@ LW_INLINE int64_t lw_divisor_i64(int64_t b, int64_t id, int64_t *trap) {
     return b;
 }
 
+/* A shift of Python's integers, which takes no negative count. */
+LW_INLINE int64_t lw_shifted(int64_t result, int64_t count, int64_t id, int64_t *trap) {
+    lw_note(count < 0, id, trap);
+    return result;
+}
+
 /* The result of a function of Python's math module, which raises where C returns a NaN or an infinity. */
 LW_INLINE double lw_checked_1(double result, double x, int64_t id, int64_t *trap) {
     lw_note((isnan(result) && !isnan(x)) || (isinf(result) && isfinite(x)), id, trap);
@@ -257,6 +346,22 @@ LW_INLINE double lw_fitting_f64(double x, double low, double high, int64_t id, i
 LW_INLINE bool lw_assigned(bool is_set, int64_t id, int64_t *trap) {
     lw_note(!is_set, id, trap);
     return is_set;
+}
+
+/* A power of Python integers: an integer of at most the limit, with an exponent that is not negative. */
+LW_INLINE int64_t lw_integer_power(int64_t base, int64_t exponent, int64_t limit, int64_t id, int64_t *trap) {
+    lw_note(exponent < 0, id, trap);
+    if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
+    if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+    int64_t power = 1;
+    for (; exponent > 0; --exponent) {
+        int64_t next;
+        const bool beyond = __builtin_mul_overflow(power, base, &next) || next > limit || next < -limit;
+        lw_note(beyond, id, trap);
+        if (beyond) return power;
+        power = next;
+    }
+    return power;
 }
 
 /* An index into an axis: negative ones count from the end, as in Python. */

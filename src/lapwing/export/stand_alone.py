@@ -17,6 +17,7 @@ from lapwing.errors import LapwingError, RefusedError
 from lapwing.export.description import nest_source
 from lapwing.export.tables import program_bytes
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.typed import numpy_loops
 from lapwing.planner.plan import Plan
 from lapwing.runtime.binding import native
 from lapwing.tiling.faces import faces_of
@@ -30,7 +31,11 @@ _SERIAL = "serial.cpp"  # of no use with an MPI
 
 
 def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
-    """The program's text by relative path; it depends on the nest's types and structure, never on sizes."""
+    """The program's text by relative path; it depends on the nest's types and structure, never on sizes.
+
+    Raises RefusedError for a nest that needs Python as it runs.
+    """
+    check_stands_alone(bound)
     texts = {
         f"src/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_RUNTIME.iterdir()) if _is_source(path)
     }
@@ -88,6 +93,19 @@ def check_not_empty(bound: BoundNest) -> None:
             f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} has no iterations for these sizes: a program would have "
             "nothing to do."
         )
+
+
+def check_stands_alone(bound: BoundNest) -> None:
+    """Raises RefusedError for a nest that calls NumPy's own code, which is not there without Python."""
+    if not (loops := numpy_loops(bound.body)):
+        return
+    name = loops[0][0]
+    other = f"math.{name.replace('arc', 'a').replace('power', 'pow')}"
+    advice = "write math.sqrt(x * x + y * y)" if name == "hypot" else f"write {other}, of C's math library"
+    raise RefusedError(
+        f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} calls numpy.{name}, whose bits only NumPy's own code gives, and "
+        f"an exported program runs without it: {advice}"
+    )
 
 
 def check_directory(directory: Path) -> None:

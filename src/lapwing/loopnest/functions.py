@@ -6,6 +6,8 @@ import builtins
 import math
 from typing import Any
 
+import numpy as np
+
 # C's math library and CPython's math module agree bit for bit on these: CPython calls the C function.
 MATH_UNARY = """
     sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh fabs
@@ -13,6 +15,23 @@ MATH_UNARY = """
 """.split()
 MATH_BINARY = ["atan2", "pow", "fmod", "copysign"]
 MATH_TO_INT = ("floor", "ceil", "trunc")
+MATH_TESTS = ("isnan", "isinf", "isfinite")
+
+# NumPy's own code for these may differ from C's math library in the last bit: generated code calls NumPy's loops.
+NUMPY_LOOPS = {
+    name: 1
+    for name in """
+        exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh cbrt
+    """.split()
+} | {"arctan2": 2, "power": 2, "hypot": 2}
+NUMPY_TESTS = ("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not")
+# Those that generated code does itself, with the number of their arguments.
+NUMPY_EXACT = {
+    "maximum": 2, "minimum": 2, "fmax": 2, "fmin": 2, "where": 3, "clip": 3, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1,
+    "sign": 1, "square": 1, "fabs": 1, "copysign": 2,
+    "mod": 2, "remainder": 2, "floor_divide": 2, "isnan": 1, "isinf": 1, "isfinite": 1,
+    "logical_and": 2, "logical_or": 2, "logical_not": 1,
+}  # fmt: skip
 CASTS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool_")
 
 _SUPPORTED: dict[int, str] = {
@@ -22,26 +41,33 @@ _SUPPORTED: dict[int, str] = {
     id(builtins.float): "float",
     id(builtins.int): "int",
     id(builtins.bool): "bool",
+    id(builtins.round): "round",
 }
-_SUPPORTED.update({id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT)})
+_SUPPORTED.update({id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT, *MATH_TESTS)})
+_SUPPORTED.update({id(getattr(np, n)): f"numpy.{n}" for n in (*NUMPY_LOOPS, *NUMPY_EXACT)})
 
 SUPPORTED_TEXT = (
-    "supported are min, max, abs, float, int, bool, numpy.sqrt, numpy.abs, NumPy scalar types such as numpy.float32, "
-    "and math." + ", math.".join((*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT))
+    "supported are min, max, abs, round, float, int, bool, NumPy scalar types such as numpy.float32, "
+    "numpy.sqrt, numpy.abs, numpy."
+    + ", numpy.".join(sorted({*NUMPY_LOOPS, *NUMPY_EXACT}))
+    + ", and math."
+    + ", math.".join((*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT, *MATH_TESTS))
 )
 
+_ARGUMENTS = {
+    "min": 2, "max": 2, **{f"math.{n}": 2 for n in MATH_BINARY},
+    **{f"numpy.{n}": count for n, count in (NUMPY_LOOPS | NUMPY_EXACT).items()},
+}  # fmt: skip
+
+
+def argument_count(name: str) -> int:
+    """How many arguments a supported function takes, by its canonical name; min and max take more as well."""
+    return _ARGUMENTS.get(name, 1)
+
+
 _INSTEAD = {
-    "minimum": "min(a, b)",
-    "maximum": "max(a, b)",
-    "where": "a if condition else b",
-    "clip": "min(max(x, low), high)",
-    "square": "x * x",
-    "hypot": "math.sqrt(x * x + y * y)",
-    "isnan": "x != x",
-    "floor": "math.floor(x)",
-    "ceil": "math.ceil(x)",
-    "trunc": "math.trunc(x)",
-    "round": "math.floor(x + 0.5), which rounds halves up",
+    "hypot": "numpy.hypot(x, y)",
+    "round": "numpy.rint(x)",
     "sum": "its terms out, a + b + c, or add them up in a reduction: s += x",
     "float16": "numpy.float32(x)",
     "uint16": "numpy.int32(x)",
@@ -72,13 +98,8 @@ def way_out(function: Any, text: str) -> str:
     module = (getattr(function, "__module__", None) or type(function).__module__).split(".")[0]
     if module == "numpy" and name in _INSTEAD:
         return f"Write {_INSTEAD[name]}."
-    if function in (builtins.round, builtins.sum, math.hypot, math.isnan):
+    if function in (builtins.sum, math.hypot):
         return f"Write {_INSTEAD[name]}."
-    if module == "numpy" and (name in MATH_UNARY or name.replace("arc", "a") in MATH_UNARY):
-        return (
-            f"NumPy's own vector code for {name} may differ from C's math library in the last bit: "
-            f"write math.{name.replace('arc', 'a')}."
-        )
     return (
         f"Write what {name or 'it'} computes in its place; or, where it needs no value that the loops compute, call it "
         f"before and pass the values of {text} in a read-only array; {SUPPORTED_TEXT}."

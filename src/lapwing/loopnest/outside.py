@@ -42,13 +42,15 @@ def _content(cell: types.CellType) -> Any:
 
 
 class Meanings:
-    """The functions and the modules' constants that a nest names, which its parsed form has taken in."""
+    """The functions and the modules' constants that a nest names, which its parsed form has taken in, and all that helpers name
+    which are inlined in it."""
 
     def __init__(self, source: FunctionSource) -> None:
-        parameters = inspect.signature(source.function).parameters
-        paths = [path for path in dict.fromkeys(_paths(source.tree)) if path[0] not in parameters]
-        self._outside = Outside(source.function, [name for name, *_ in paths])
-        self._attributes = [(k, attributes) for k, (_, *attributes) in enumerate(paths) if attributes]
+        inlined = source.inlined
+        trees = (source.tree,) if source.outlined is not None else (source.written, source.tree)
+        paths = [path for tree in trees for path in _paths(tree)]
+        self._parts = [_Named(source.function, paths)]
+        self._parts += [_Named(helper, [*_paths(tree), *_names(tree)]) for helper, tree in inlined.helpers]
         self._values = self._now()
 
     @property
@@ -60,11 +62,31 @@ class Meanings:
         return all(map(_is_equal, self._values, now))
 
     def _now(self) -> list[Any]:
+        return [value for part in self._parts for value in part.values()]
+
+
+class _Named:
+    """What a function names of what is around it."""
+
+    def __init__(self, function: Callable[..., Any], paths: Sequence[tuple[str, ...]]) -> None:
+        parameters = inspect.signature(function).parameters
+        paths = [path for path in dict.fromkeys(paths) if path[0] not in parameters]
+        self._outside = Outside(function, [name for name, *_ in paths])
+        self._attributes = [(k, attributes) for k, (_, *attributes) in enumerate(paths) if attributes]
+
+    def values(self) -> list[Any]:
         values = self._outside.values()
         for k, attributes in self._attributes:
             for attribute in attributes:
                 values[k] = getattr(values[k], attribute, None) if isinstance(values[k], types.ModuleType) else None
         return values
+
+
+def _names(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
+    """All names that are read."""
+    for node in (node for statement in tree.body for node in ast.walk(statement)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield (node.id,)
 
 
 def _paths(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:

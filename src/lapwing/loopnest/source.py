@@ -1,17 +1,22 @@
 """The source of a function as it stands in its file, read once."""
 
 from __future__ import annotations
+import __future__
 
 import ast
+import copy
+import dis
 import inspect
 import os
 import textwrap
+import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
+from lapwing.loopnest.inlining.inliner import Inlined, inlined
 from lapwing.loopnest.tuple_loops import unrolled
 
 
@@ -51,12 +56,32 @@ class FunctionSource:
         text = textwrap.dedent("".join(lines))
         return FunctionSource(function, file, first, tuple(text.splitlines()))
 
-    @cached_property
+    @property
     def tree(self) -> ast.FunctionDef:
-        """The syntax tree, with line numbers of the file. Raises RefusedError where there is none of a plain function."""
+        """The syntax tree, with line numbers of the file, and without calls of helpers in its loops.
+
+        Raises RefusedError where there is none of a plain function.
+        """
+        return self.inlined.tree
+
+    @cached_property
+    def inlined(self) -> Inlined:
+        """The syntax tree with helpers inlined as they are when first asked for. Raises RefusedError as ``tree`` does."""
+        return Inlined(self.outlined) if self.outlined is not None else inlined(self.written, self.function, _tree_of)
+
+    def read_again(self) -> FunctionSource:
+        """The same, with helpers inlined as they are by now."""
+        return replace(self)
+
+    @cached_property
+    def written(self) -> ast.FunctionDef:
+        """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
+        return unrolled(self.parsed)
+
+    @cached_property
+    def parsed(self) -> ast.FunctionDef:
+        """The syntax tree of the text as it is. Raises RefusedError as ``tree`` does."""
         name = self.function.__name__
-        if self.outlined is not None:
-            return self.outlined
         if hasattr(self.function, "__wrapped__"):
             raise RefusedError(
                 f"{self.file}: @lw.nest on {name}: found a function wrapped by another decorator, expected a plain one, "
@@ -75,13 +100,13 @@ class FunctionSource:
             text = f"{self.file}:{self.first}: {name} is not a plain function. Write def {name}(…): with loops."
             raise RefusedError(Refusal(text, self.file, self.first))
         ast.increment_lineno(node, self.first - 1)
-        return unrolled(node)
+        return node
 
     @property
     def line(self) -> int:
         """The line of ``def``, where that is known."""
         try:
-            return self.tree.lineno
+            return (self.outlined or self.written).lineno
         except RefusedError:
             return self.first
 
@@ -96,6 +121,55 @@ class FunctionSource:
                 return bytes(encoded[begin:end]).decode()
         text = ast.unparse(node)
         return text if "\n" not in text else text.splitlines()[0] + " …"
+
+
+def _tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The syntax tree of a helper. Raises ValueError where there is none, with the reason as a clause."""
+    try:
+        source = FunctionSource.of(function)
+        tree = source.written
+    except RefusedError:
+        raise ValueError("its source cannot be read, or another decorator is above it") from None
+    if not _is_compiled_to(source.parsed, function):
+        raise ValueError("its source has changed since it was made")
+    return tree
+
+
+def _is_compiled_to(tree: ast.FunctionDef, function: Callable[..., Any]) -> bool:
+    """Whether a function's code is that of a definition."""
+    code, around = function.__code__, ast.parse("def around(): pass").body[0]
+    assert isinstance(around, ast.FunctionDef)
+    around.args.args = [ast.arg(name) for name in code.co_freevars]
+    bare = copy.deepcopy(tree)
+    bare.name, bare.decorator_list = (
+        "function itself",
+        [],
+    )  # not a name that Python allows: its own may be that of a global
+    around.body = [bare]
+    module = ast.fix_missing_locations(ast.Module([around], []))
+    compiled: Any = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
+    for name in ("around", bare.name):
+        inner = [c for c in compiled.co_consts if isinstance(c, types.CodeType) and c.co_name == name]
+        compiled = inner[-1] if inner else compiled
+    return _instructions(compiled) == _instructions(code)
+
+
+_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+def _instructions(code: types.CodeType) -> list[tuple[str, str]]:
+    """What code does, but for where it jumps to, and for whether what it calls is known to be a module's."""
+    found = []
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname.replace("LOAD_METHOD", "LOAD_ATTR")
+        is_jump = instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
+        is_definition = isinstance(instruction.argval, types.CodeType)
+        shown = (
+            instruction.opname.startswith(("LOAD", "STORE", "COMPARE", "BINARY", "UNARY", "KW")) and not is_definition
+        )
+        if name != "PUSH_NULL":
+            found.append((name, repr(instruction.argval) if shown and not is_jump else ""))
+    return found
 
 
 def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], like: Callable[..., Any]) -> Any:

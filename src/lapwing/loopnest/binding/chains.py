@@ -125,6 +125,8 @@ def _cycles(node: t.Typed) -> int:
         case t.Operation(operator=operator, operands=operands):
             if powers.is_power(node) and powers.exponent(node) in powers.QUICK:
                 return 3 * _FLOAT_CYCLES["*"]
+            if t.is_numpy_loop(node):
+                return 2 * _CALL_CYCLES
             if operator.startswith("math.") or operator == "**":
                 return _CALL_CYCLES
             if operands[0].dtype.startswith("float"):

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from lapwing.loopnest.binding import typed as t
 
-_CHEAP = frozenset("+ - * & | ^ < <= > >= == != not truth min max abs".split()) | {"unary -", "unary ~"}
+_CHEAP = frozenset(
+    """
+    + - * & | ^ < <= > >= == != not truth min max abs isnan isinf isfinite numpy.maximum numpy.minimum numpy.fmax numpy.fmin
+    numpy.where numpy.clip numpy.sign numpy.square
+    """.split()
+) | {"unary -", "unary ~"}
 
 
 def is_speculable(node: t.Typed) -> bool:

@@ -30,9 +30,10 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     fits,
     holds_exactly,
     resolve,
+    resolve_function,
     scalar_type,
 )
-from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
+from lapwing.loopnest.functions import MATH_BINARY, MATH_TESTS, MATH_TO_INT, MATH_UNARY, NUMPY_EXACT, NUMPY_LOOPS
 from lapwing.loopnest.refusals import Refusals, Stopped
 
 _SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")
@@ -122,6 +123,9 @@ class ExpressionLowering:
             case ir.Binary(operator="**", left=left, right=right):
                 a, b = self._operands(left, right)
                 return self._power(a, b, right, line)
+            case ir.Binary(operator="<<" | ">>" as operator, left=left, right=right):
+                a, b = self._operands(left, right)
+                return self._shift(operator, a, b, line)
             case ir.Binary(operator=operator, left=left, right=right):
                 a, b = self._operands(left, right)
                 return self._binary(operator, a, b, line)
@@ -291,6 +295,39 @@ class ExpressionLowering:
         interval = python_interval if PY_INT in results else None
         return Value(t.Operation(result_dtype, operator, operands, trap), frozenset(results), interval)
 
+    def _shift(self, operator: str, a: Value, b: Value, line: int) -> Value:
+        """NumPy shifts everything out where the count is negative or too large; Python raises, or has more digits."""
+        if any(k.is_float for v in (a, b) for k in v.types):
+            self._refuse(line, f"{operator} of {a.describe()} and {b.describe()}", "use integers: write int(x)")
+        found = {
+            ("int64", PY_INT) if ka.weak and kb.weak else self._shifting(operator, ka, kb)
+            for ka, kb in itertools.product(a.types, b.types)
+        }
+        if len(found) > 1:
+            self._mixed(a if a.only is None else b, line)
+        ((compute, result),) = found
+        operands = (self._operand(a, compute, line), self._operand(b, compute, line))
+        for value in (a, b):
+            if not result.weak and value.only == PY_INT:
+                self._check_fits(value.integers(PY_INT), compute, line, f"{operator} with {compute}")
+        if not result.weak:
+            return Value(t.Operation(compute, operator, operands), frozenset({result}))
+        counts = max(0, b.extent[0]), max(0, b.extent[1])
+        if operator == "<<":
+            counts = counts[0], min(counts[1], 64)
+            corners = [x << count for x in a.extent for count in counts]
+            self._check_python_int((min(corners), max(corners)), line)
+        else:
+            corners = [x >> count for x in a.extent for count in counts]
+        trap = None
+        if b.extent[0] < 0:
+            trap = self._trap(line, "a shift by a negative count; the plain loop raises ValueError here")
+        return Value(t.Operation("int64", operator, operands, trap), frozenset({PY_INT}), (min(corners), max(corners)))
+
+    def _shifting(self, operator: str, a: ScalarType, b: ScalarType) -> tuple[str, ScalarType]:
+        compute, result = resolve(operator, a, b)
+        return compute, ScalarType(result)
+
     def _python_arithmetic(self, operator: str, a: ScalarType, b: ScalarType, line: int) -> tuple[str, ScalarType]:
         if operator in "&|^":
             if a.is_float or b.is_float:
@@ -386,6 +423,11 @@ class ExpressionLowering:
 
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
         if not any(k.is_float for k in a.types | b.types):
+            if self.nest.is_sequential and a.only == b.only == PY_INT and not isinstance(exponent, ir.Constant):
+                operands = (self._convert(a.code, "int64", line), self._convert(b.code, "int64", line))
+                message = "a power of integers that is no integer, or goes beyond 2**50; Lapwing has no larger ones"
+                code = t.Operation("int64", "integer power", operands, self._trap(line, message))
+                return Value(code, frozenset({PY_INT}), (-CARRIED_LIMIT, CARRIED_LIMIT))
             if not (isinstance(exponent, ir.Constant) and type(exponent.value) is int and 1 <= exponent.value <= 16):
                 self._refuse(
                     line,
@@ -474,6 +516,10 @@ class ExpressionLowering:
         argument = arguments[0]
         if module == "math":
             return self._math(name, arguments, line)
+        if function == "round":
+            return self._rounded(argument, line)
+        if module == "numpy" and (name in NUMPY_LOOPS or name in NUMPY_EXACT):
+            return self._numpy_function(name, arguments, line)
         if name == "sqrt":
             return self._numpy_unary("sqrt", argument, line)
         if name in ("abs", "absolute"):
@@ -511,6 +557,9 @@ class ExpressionLowering:
                     self._check_exact_double(value.integers(kind), line)
         if name in MATH_TO_INT:
             return self._to_python_int(name, arguments[0], line)
+        if name in MATH_TESTS:
+            operand = self._convert(arguments[0].code, "float64", line)
+            return Value(t.Operation("bool", name, (operand,)), frozenset({PY_BOOL}), (0, 1))
         assert name in MATH_UNARY or name in MATH_BINARY
         operands = tuple(self._convert(v.code, "float64", line) for v in arguments)
         trap = None
@@ -527,6 +576,58 @@ class ExpressionLowering:
         operand = self._convert(value.code, "float64", line)
         code = t.Convert("int64", t.Operation("float64", f"math.{name}", (operand,)), trap)
         return Value(code, frozenset({PY_INT}), (-EXACT_IN_DOUBLE, EXACT_IN_DOUBLE))
+
+    def _rounded(self, value: Value, line: int) -> Value:
+        """round(x), which gives a Python int, the even one of two that are equally near."""
+        if any(k.is_bool for k in value.types):
+            self._refuse(line, f"round of {value.describe()}", "apply it to a number: write int(x)")
+        return self._to_python_int("rint", value, line)
+
+    def _numpy_function(self, name: str, arguments: list[Value], line: int) -> Value:
+        """A call of NumPy's: it makes NumPy numbers, of Python's own as well, and warns where math raises."""
+        if name.startswith("logical_"):
+            truths = tuple(_truth(v.code) for v in arguments)
+            operator = {"logical_and": "&", "logical_or": "|", "logical_not": "not"}[name]
+            return Value(t.Operation("bool", operator, truths), frozenset({NP_BOOL}))
+        selects = name == "where"
+        values = arguments[1:] if selects else arguments
+        compute, result = self._numpy_types(name, values, line)
+        operands = tuple(self._operand(v, compute, line) for v in values)
+        if selects:
+            operands = (_truth(arguments[0].code), *operands)
+        operator = {"mod": "%", "remainder": "%", "floor_divide": "//"}.get(name, f"numpy.{name}")
+        if name in MATH_TESTS:
+            operator = name
+            if not compute.startswith("float"):
+                return Value(t.Literal("bool", name == "isfinite"), frozenset({NP_BOOL}))
+        if name in ("floor", "ceil", "trunc", "rint") and not compute.startswith("float"):
+            return Value(operands[0], frozenset({ScalarType(result)}))
+        return Value(t.Operation(result, operator, operands), frozenset({ScalarType(result)}))
+
+    def _numpy_types(self, name: str, values: list[Value], line: int) -> tuple[str, str]:
+        """The dtypes NumPy computes in and gives, which must be the same for every type that the operands may have."""
+        found: set[tuple[str, str]] = set()
+        for kinds in itertools.product(*(v.types for v in values)):
+            described = ", ".join(map(str, kinds))
+            if name == "clip":  # what is clipped becomes an array first
+                kinds = (ScalarType(kinds[0].dtype), *kinds[1:])
+            try:
+                compute, result = resolve_function(name, *kinds)
+            except TypeError:
+                self._refuse(line, f"numpy.{name} of {described}", "it takes other numbers: write int(x) or float(x)")
+            if "float16" in (compute, result):
+                self._refuse(line, f"numpy.{name} of {described} gives float16", "convert to float32 first")
+            if compute not in _SIZES or (name in NUMPY_LOOPS and not compute.startswith("float")):
+                self._refuse(line, f"numpy.{name} of {described}", "convert the operands to floats, as float(x)")
+            for value, kind in zip(values, kinds, strict=True):
+                if kind == PY_INT and compute.startswith("float"):
+                    self._check_exact_double(value.integers(kind), line)
+                elif kind == PY_INT:
+                    self._check_fits(value.integers(kind), compute, line, f"numpy.{name} with {compute}")
+            found.add((compute, result))
+        if len(found) > 1:
+            self._mixed(next((v for v in values if v.only is None), values[0]), line)
+        return found.pop()
 
     def _numpy_unary(self, operator: str, value: Value, line: int) -> Value:
         dtypes = {resolve(operator, k) for k in value.types}

@@ -65,6 +65,7 @@ class NestFunction:
 
         self._forget()
         self._parsed = None
+        self.source = self.source.read_again()
         analysis = NestAnalysis(parse(self.source))
         self._parsed = analysis, Meanings(self.source)
         return analysis

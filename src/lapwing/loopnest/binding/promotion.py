@@ -59,12 +59,33 @@ PY_INT = ScalarType("int64", weak=True)
 PY_FLOAT = ScalarType("float64", weak=True)
 NP_BOOL = ScalarType("bool")
 
+_CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # what np.clip calls
 _UFUNCS: dict[str, np.ufunc] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "//": np.floor_divide, "%": np.remainder,
     "**": np.power, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
+    "<<": np.left_shift, ">>": np.right_shift,
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
     "sqrt": np.sqrt, "abs": np.absolute,
 }  # fmt: skip
+
+
+def resolve_function(name: str, *operands: ScalarType) -> tuple[str, str]:
+    """NumPy's (computing dtype, result dtype) for a call of one of its functions by name, on any scalars.
+
+    Raises TypeError where it takes no such operands.
+    """
+    if name == "where":
+        result = np.result_type(*(_example(t) for t in operands)).name
+        return result, result
+    ufunc = _CLIP if name == "clip" else getattr(np, name)
+    if all(t.weak for t in operands):
+        operands = tuple(ScalarType(t.dtype) for t in operands)
+    dtypes = ufunc.resolve_dtypes((*(t.for_numpy() for t in operands), None))
+    return dtypes[0].name, dtypes[-1].name
+
+
+def _example(kind: ScalarType) -> Any:
+    return {"int64": 0, "float64": 0.0}.get(kind.dtype, False) if kind.weak else np.dtype(kind.dtype)
 
 
 def resolve(operator: str, *operands: ScalarType) -> tuple[str, str]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 from lapwing.affine.affine import Affine
+from lapwing.loopnest.functions import NUMPY_LOOPS
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,18 @@ def walk(node: Typed) -> Iterator[Typed]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def numpy_loops(body: TypedBody) -> list[tuple[str, str]]:
+    """NumPy's own loops that a body calls: names of functions and the dtypes they compute in."""
+    nodes = (n for s in all_statements(body.statements) for value in own_values(s) for n in walk(value))
+    found = {(n.operator.removeprefix("numpy."), n.dtype) for n in nodes if is_numpy_loop(n)}
+    return sorted(found)
+
+
+def is_numpy_loop(node: Typed) -> TypeGuard[Operation]:
+    """Whether NumPy's own code computes an operation."""
+    return isinstance(node, Operation) and node.operator.removeprefix("numpy.") in NUMPY_LOOPS and "." in node.operator
 
 
 def own_values(statement: TypedStatement) -> tuple[Typed, ...]:

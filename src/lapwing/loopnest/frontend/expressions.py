@@ -14,13 +14,14 @@ import numpy as np
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.functions import SUPPORTED_TEXT, canonical_name, way_out
+from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_count, canonical_name, way_out
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 
 BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.LShift: "<<", ast.RShift: ">>",
 }  # fmt: skip
 MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
 _COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -35,7 +36,8 @@ class Scope:
     any statement of the innermost body. carries_scalars: whether scalars keep their value from one iteration of the nest's
     loops to the next: it has none. assigned_in_loop: by any statement of an inner loop that we are in; what one of its iterations
     assigns the next may read, under a condition, which must not hold in the first (is_conditional). refused: names that something
-    refused gives a value to: what they mean is not known, and nothing is said about them.
+    refused gives a value to: what they mean is not known, and nothing is said about them. changed: scalars that an augmented
+    assignment changes; from_where: those that may be what numpy.where gives, an array without axes, which it changes in place.
     """
 
     parameters: tuple[str, ...]
@@ -49,6 +51,8 @@ class Scope:
     assigned_in_loop: frozenset[str] = frozenset()
     is_conditional: bool = False
     refused: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    from_where: set[str] = field(default_factory=set)
 
     @property
     def loop_names(self) -> list[str]:
@@ -208,12 +212,14 @@ class ExpressionParser:
         return value if isinstance(value, bool | int | float) or _is_numpy_scalar(value) else None
 
     def _comparison(self, node: ast.expr, operands: list[ast.expr], ops: list[ast.cmpop]) -> ir.Expression:
+        if len(ops) == 1 and isinstance(ops[0], ast.In | ast.NotIn) and _is_display(operands[1]):
+            return self._membership(node, operands[0], operands[1], isinstance(ops[0], ast.NotIn))
         operators = [_COMPARISON.get(type(op)) for op in ops]
         if None in operators:
             self.refuse(
                 node,
                 self.source.text(node),
-                f"supported comparisons are {' '.join(_COMPARISON.values())}; write a in (1, 2) as a == 1 or a == 2",
+                f"supported comparisons are {' '.join(_COMPARISON.values())}; write a in b as a == b[0] or a == b[1]",
             )
         values = self.expressions(*operands)
         parts = [
@@ -222,6 +228,15 @@ class ExpressionParser:
             if operator is not None
         ]
         return parts[0] if len(parts) == 1 else ir.Boolean("and", tuple(parts), line=node.lineno)
+
+    def _membership(self, node: ast.expr, value: ast.expr, display: ast.expr, is_negated: bool) -> ir.Expression:
+        """``x in (1, 2)``, which is a bool of Python's whatever x is."""
+        assert isinstance(display, ast.Tuple | ast.List | ast.Set)
+        line = node.lineno
+        member, *others = self.expressions(value, *display.elts)
+        parts = tuple(ir.Comparison("==", member, other, line=line) for other in others)
+        found = parts[0] if len(parts) == 1 else ir.Boolean("or", parts, line=line)
+        return ir.Unary("not", found, line=line) if is_negated else ir.Call("bool", (found,), line=line)
 
     def _call(self, node: ast.Call) -> ir.Expression:
         if self._shape_symbol(node) is not None:
@@ -234,7 +249,7 @@ class ExpressionParser:
             self._refuse_call(node, function)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, self.source.text(node), "calls take plain positional arguments")
-        expected = {"min": 2, "max": 2, "math.atan2": 2, "math.pow": 2, "math.fmod": 2, "math.copysign": 2}.get(name, 1)
+        expected = argument_count(name)
         if len(node.args) < expected or (len(node.args) > expected and name not in ("min", "max")):
             self.refuse(
                 node, self.source.text(node), f"{name} takes {expected} argument{'s' if expected > 1 else ''} here"
@@ -243,6 +258,8 @@ class ExpressionParser:
 
     def _refuse_call(self, node: ast.Call, function: Any) -> NoReturn:
         found = f"call of {self.source.text(node.func)}"
+        if why := getattr(node, "why_called", None):
+            found += f": {why}"
         if function is not None:
             self.refuse(node, found, way_out(function, self.source.text(node)))
         if self.rests_on_refused(node.func):
@@ -330,6 +347,8 @@ class ExpressionParser:
                 )
             case ast.UnaryOp(operand=operand):
                 return self._is_fixed(operand)
+            case ast.BinOp(op=ast.LShift() | ast.RShift()):
+                return False
             case ast.BinOp(left=left, right=right):
                 return self._is_fixed(left) and self._is_fixed(right)
             case ast.Call(func=ast.Name(id="min" | "max" | "abs" | "int"), args=args, keywords=[]):
@@ -393,6 +412,8 @@ class ExpressionParser:
         )
 
     def refuse(self, node: ast.AST, found: str, advice: str) -> NoReturn:
+        if helper := getattr(node, "helper", None):
+            found = f"in {helper}: {found}"
         self.refusals.refuse(getattr(node, "lineno", self.source.first), found, advice)
 
 
@@ -406,6 +427,21 @@ def subscripts(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
             array, before = subscripts(outer)
             return array, before + elements
     return None, elements
+
+
+def _is_display(node: ast.expr) -> bool:
+    """Whether it is a tuple, list or set of numbers, which are equal to themselves: ``in`` then asks for nothing but equality."""
+    match node:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            return bool(elements) and all(map(_is_literal, elements))
+    return False
+
+
+def _is_literal(node: ast.expr) -> bool:
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _is_literal(operand)
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float)
 
 
 def _is_ellipsis(node: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope
 from lapwing.loopnest.frontend.statements import StatementParser, bound_names
+from lapwing.loopnest.inlining.inliner import meaning
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource, unset_names
 
@@ -110,7 +111,8 @@ def _surroundings(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
         unset = ", ".join(unset_names(source.function))
         refusals.note(source.tree.lineno, f"{unset} has no value yet", "set it before the nest is used")
         refusals.raise_if_any()
-    return {**names.builtins, **names.globals, **names.nonlocals}
+    of_helpers = {name: meaning(source.function, name) for name in source.inlined.names}
+    return {**of_helpers, **names.builtins, **names.globals, **names.nonlocals}
 
 
 def too_deep(tree: ast.FunctionDef) -> list[ast.AST]:

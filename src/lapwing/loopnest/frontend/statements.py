@@ -34,6 +34,9 @@ class StatementParser(ExpressionParser):
                     self.refuse(node, self.source.text(node), f"supported operators are {' '.join(BINARY.values())}")
                 if isinstance(target, ast.Name) and target.id in accumulators:
                     return self._accumulate(node, target.id, BINARY[type(op)], value)
+                if isinstance(target, ast.Name):
+                    self.scope.changed.add(target.id)
+                    self._check_not_in_place(node, target.id)
                 pairs = [(target, ast.copy_location(ast.BinOp(_as_load(target), op, value), node))]
             case ast.If():
                 return self._if(node, accumulators)
@@ -303,6 +306,9 @@ class StatementParser(ExpressionParser):
                 self.refuse(node, f"{name} is assigned in the loops", advice)
             parsed = self.expression(value)
             self.scope.temporaries.add(name)
+            if _may_be_array(parsed, self.scope.from_where):
+                self.scope.from_where.add(name)
+                self._check_not_in_place(node, name)
             return [ir.SetTemporary(node.lineno, text, name, parsed)]
         if not isinstance(target, ast.Subscript):
             self.refuse(node, f"assignment to {self.source.text(target)}", "assign to an array element or to a name")
@@ -310,6 +316,12 @@ class StatementParser(ExpressionParser):
         if not isinstance(access, ir.Access):
             self.refuse(node, f"assignment to {self.source.text(target)}", "index an array by its name: u[i, j]")
         return [ir.Store(node.lineno, text, access, parsed)]
+
+    def _check_not_in_place(self, node: ast.stmt, name: str) -> None:
+        """An array of no axes keeps its dtype, and changes under all its names."""
+        if name in self.scope.changed and name in self.scope.from_where:
+            advice = f"write {name} = {name} + x for {name} += x"
+            self.refuse(node, f"{name} is what numpy.where gives, an array, and is changed in place", advice)
 
     def _accumulate(self, node: ast.stmt, name: str, operator: str | None, value: ast.expr) -> list[ir.Statement]:
         """Recognise a reduction: ``s += e``, ``s = s + e``, ``s = e + s``, ``s = max(s, e, …)`` and min alike.
@@ -381,3 +393,17 @@ def _as_load(node: ast.expr) -> ast.expr:
         if isinstance(part, ast.expr):
             ast.copy_location(part, node)
     return copy
+
+
+def _may_be_array(value: ir.Expression, names: set[str]) -> bool:
+    """Whether a value may be the very array that numpy.where gave; arithmetic makes scalars of it. names: of such values."""
+    match value:
+        case ir.Call(function="numpy.where"):
+            return True
+        case ir.Call(function="min" | "max", arguments=parts) | ir.Boolean(operands=parts):
+            return any(_may_be_array(part, names) for part in parts)
+        case ir.Conditional(then=then, otherwise=otherwise):
+            return _may_be_array(then, names) or _may_be_array(otherwise, names)
+        case ir.Temporary(name=name):
+            return name in names
+    return False

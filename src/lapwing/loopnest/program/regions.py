@@ -31,8 +31,8 @@ _BLOCKS = ("body", "orelse", "finalbody")
 
 @dataclass(frozen=True)
 class Region:
-    """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles; is_small: whether
-    Python may run it, where its arguments keep it from being compiled."""
+    """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles; is_small:
+    whether Python may run it, where its arguments keep it from being compiled."""
 
     statement: ast.For | ast.While = field(repr=False)
     outlined: Outlined = field(repr=False)

@@ -12,6 +12,7 @@ from typing import Any
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
+from lapwing.runtime.binding.numpy_loops import provide_numpy_loops
 from lapwing.trace.events import ACTIVITIES
 
 MAX_LOOPS = 8
@@ -227,7 +228,9 @@ def _load_source(name: str, what: str, source: str, announce: Announce) -> ctype
         announce=announce,
         what=what,
     )
-    return ctypes.CDLL(str(path))
+    library = ctypes.CDLL(str(path))
+    provide_numpy_loops(library, source)
+    return library
 
 
 _RUNTIMES = {"runtime-serial": "the runtime for one process", "runtime-mpi": "the runtime for MPI"}

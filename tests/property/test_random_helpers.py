@@ -1,0 +1,132 @@
+"""Random helpers called from random nests, against plain Python."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.loopnest.source import FunctionSource
+
+PER_TEST = 12  # functions in a file
+
+
+class Writer:
+    """Writes helpers and a function that calls them; names of helpers and of the function's own variables are often the same."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.helpers: list[str] = []
+
+    def source(self) -> str:
+        lines = ["SCALE = 0.75", "COUNT = 3", ""]
+        for k in range(self.random.randint(2, 5)):
+            lines += self.helper(f"h{k}")
+            self.helpers.append(f"h{k}")
+        return "\n".join([*lines, *self.function()]) + "\n"
+
+    def helper(self, name: str) -> list[str]:
+        names = ["w", "i", "a", "b"]  # an array, an index, and two numbers
+        if self.random.random() < 0.4:
+            return [f"def {name}(w, i, a, b=0.5):", f"    return {self.expression(names, 3)}", ""]
+        body, names = self.statements(names, 2)
+        return [f"def {name}(w, i, a, b=0.5):", *body, f"    return {self.expression(names, 2)}", ""]
+
+    def statements(self, names: list[str], level: int) -> tuple[list[str], list[str]]:
+        lines: list[str] = []
+        for _ in range(self.random.randint(1, 3)):
+            kind = self.random.random()
+            if kind < 0.5:
+                name = self.random.choice(["a", "b", "x", "y", "d"])
+                lines.append(f"    {name} = {self.expression(names, 2)}")
+                names = [*names, name]
+            elif kind < 0.7 and level:
+                body, _ = self.statements(names, level - 1)
+                lines += [f"    if {self.condition(names)}:", *("    " + line for line in body)]
+                if self.random.random() < 0.7:
+                    lines.append(f"        return {self.expression(names, 1)}")
+            elif kind < 0.85:
+                lines += [f"    if {self.condition(names)}:", f"        return {self.expression(names, 1)}"]
+            else:
+                lines.append(f"    a += {self.expression(names, 1)}")
+        return lines, names
+
+    def expression(self, names: list[str], level: int) -> str:
+        kind = self.random.random() if level else 1.0
+        if kind < 0.4:
+            return (
+                f"({self.expression(names, level - 1)} {self.random.choice('+-*')} {self.expression(names, level - 1)})"
+            )
+        if kind < 0.5:
+            return f"({self.expression(names, level - 1)} if {self.condition(names)} else {self.expression(names, level - 1)})"
+        if kind < 0.6:
+            return f"max({self.expression(names, level - 1)}, {self.expression(names, level - 1)})"
+        if kind < 0.85 and self.helpers:
+            return self.call(names, level - 1)
+        numbers = [name for name in dict.fromkeys(names) if name not in ("w", "i", "u", "v", "n")]
+        return self.random.choice([*numbers, *numbers, "0.25", "SCALE", self.element(names)])
+
+    def element(self, names: list[str]) -> str:
+        array = "w" if "w" in names else self.random.choice("uv")
+        return f"{array}[i{self.random.choice(['', ' - 1', ' + 1'])}]"
+
+    def call(self, names: list[str], level: int) -> str:
+        array = "w" if "w" in names else "u"
+        first = self.expression(names, level)
+        second = self.random.choice(["", f", {self.expression(names, level)}", f", b={self.expression(names, level)}"])
+        return f"{self.random.choice(self.helpers)}({array}, i, {first}{second})"
+
+    def condition(self, names: list[str]) -> str:
+        simple = f"{self.expression(names, 1)} {self.random.choice(['<', '>', '<='])} {self.expression(names, 1)}"
+        kind = self.random.random()
+        if kind < 0.2:
+            return f"{simple} {self.random.choice(['and', 'or'])} {self.expression(names, 1)} < 0.5"
+        return f"{simple} < {self.expression(names, 1)}" if kind < 0.3 else simple
+
+    def function(self) -> list[str]:
+        lines = ["def f(u, v, c, n):", "    for i in range(1, n - 1):"]
+        names = ["u", "i", "c"]
+        for name in self.random.sample(["a", "x", "d", "h0_a", "value"], 2):
+            lines.append(f"        {name} = {self.expression(names, 3)}")
+            names.append(name)
+        if self.random.random() < 0.5:
+            lines += [f"        if {self.condition(names)}:", f"            v[i] = {self.expression(names, 3)}"]
+        lines.append(f"        v[i] = v[i - 1] * 0.25 + {self.call(names, 2)}")
+        return lines
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_helpers(seed: int, tmp_path: Path) -> None:
+    ran = 0
+    for number in range(PER_TEST):
+        text = Writer(seed * PER_TEST + number).source()
+        path = tmp_path / f"helpers_{number}.py"
+        path.write_text(text)
+        module: Any = ModuleType(path.stem)
+        exec(compile(text, str(path), "exec"), vars(module))
+        tree = FunctionSource.of(module.f).tree
+        again: dict[str, Any] = dict(vars(module))
+        tree.decorator_list = []
+        exec(compile(ast.unparse(tree), "inlined", "exec"), again)
+        expected = run(module.f)
+        assert np.array_equal(run(again["f"]), expected, equal_nan=True), text
+        nest = lw.nest(module.f)
+        if refused := "".join(map(str, nest.refusals)):
+            assert "cannot be inlined" not in refused or "it is too long" in refused, text
+            continue
+        assert np.array_equal(run(nest), expected, equal_nan=True), text
+        ran += 1
+    assert ran > PER_TEST // 2
+
+
+def run(function: Any) -> np.ndarray:
+    u, v = (np.random.default_rng(k).uniform(-1, 1, 20) for k in range(2))
+    with np.errstate(all="ignore"):
+        function(u, v, 0.5, 20)
+    return v
