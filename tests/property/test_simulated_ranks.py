@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import textwrap
-from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 import pytest
-from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
-from loading import load
-from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
+from random_nests import ArraySpec, Case, Choice, cases, choices, fitting_grids
 from randomness import first_seed, wanted
 from searching import search
-from simulated_ranks import Simulation, body_of, orders
+from simulated_ranks import orders
+from simulated_runs import check_run
 
-from lapwing.errors import RefusedError
-from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES
 
 
@@ -51,30 +44,6 @@ def check_apart(data: st.DataObject) -> None:
     engine, tile = data.draw(st.sampled_from(["onesided", "helper"]), label="engine"), data.draw(st.integers(1, 3))
     grid = data.draw(st.sampled_from([None, *fitting_grids(case, ranks)]), label="grid")
     check_run(case, ranks, Choice(engine, tile, grid), data.draw(orders(), label="order"))
-
-
-def check_run(case: Case, ranks: int, choice: Choice, order: Callable[[int], int]) -> Simulation | None:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(case.source)
-        nest = load(path).nest
-    expected, arrays = case.arguments(), case.arguments()
-    bound = nest.bind(arrays)
-    with np.errstate(all="ignore"):
-        nest.python(**expected)
-        if bound.domain.is_empty:
-            return None
-        try:
-            plan = make_plan(bound, nest.dependences, ranks, Wishes(choice.engine, choice.tile, choice.grid))
-        except RefusedError as error:
-            check_refused_grid(case, ranks, choice, error)
-            return None
-        simulation = Simulation(bound, plan, arrays, body_of(case))  # type: ignore[arg-type]
-        simulation.check_pairs()
-        simulation.run(order)
-    simulation.collect()
-    check_arrays(arrays, expected)
-    return simulation
 
 
 def test_an_array_that_reaches_farther_is_not_late() -> None:

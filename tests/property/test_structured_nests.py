@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from random_nests import choices
 from randomness import first_seed, wanted
 from searching import search
+from simulated_ranks import orders
+from simulated_runs import check_run
+from starting import Variant, run_worker
 from structured_nests import structured_cases
-from test_random_nests import Variant, check_worker
-from test_simulated_ranks import check_run, orders
 
 from lapwing.planner.plan import ENGINES
-
-WORKER = Path(__file__).parent / "structured" / "structured_worker.py"
 
 
 def check_simulated(data: st.DataObject) -> None:
@@ -39,7 +38,7 @@ def test_what_ranks_tell_each_other_is_enough_at_length() -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("ranks", "nests"), [(1, 12), (2, 12), pytest.param(4, 12, marks=pytest.mark.long)])
 def test_bits_of_the_plain_loop(ranks: int, nests: int, tmp_path: Path) -> None:
-    check_worker(WORKER, Variant(ranks, wanted(nests)), tmp_path)
+    run_worker("structured_worker.py", Variant(ranks, wanted(nests)), tmp_path)
 
 
 @pytest.mark.mpi
@@ -47,4 +46,4 @@ def test_bits_of_the_plain_loop(ranks: int, nests: int, tmp_path: Path) -> None:
 @pytest.mark.timeout(14400)
 @pytest.mark.parametrize(("ranks", "nests"), [(1, 1500), (2, 1200), (3, 300), (4, 400)])
 def test_bits_of_the_plain_loop_at_length(ranks: int, nests: int, tmp_path: Path) -> None:
-    check_worker(WORKER, Variant(ranks, wanted(nests), seed=10 + ranks), tmp_path)
+    run_worker("structured_worker.py", Variant(ranks, wanted(nests), seed=10 + ranks), tmp_path)

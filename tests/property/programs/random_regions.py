@@ -86,7 +86,8 @@ class _Builder:
             "import math",
             "import numpy as np",
             f"def region({', '.join(names)}):",
-            *("    " + line for line in lines),
+            "    if n >= 0:",  # from here on it is the region's own
+            *("        " + line for line in lines),
         ]
         text.append(f"    return {', '.join(returned)}")
         return RegionCase("\n".join(text) + "\n", tuple(self.arrays.values()), tuple(scalars.items()))
