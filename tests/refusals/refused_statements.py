@@ -73,7 +73,6 @@ body(
     after="return s",
 )
 body("index assigned", "i = 3  # <-\nu[i, j] = 1.0", "i is assigned in the loops", "keep their value")
-body("array assigned", "u = 1.0", "u is an array of shape", "Convert it", def_line=True)
 body("shape assigned", "u.shape[0] = 3  # <-", "u.shape[0]", "Index an array by its name")
 body("attribute assigned", "u.x = 3  # <-", "assignment to u.x", "an array element or to a name")
 

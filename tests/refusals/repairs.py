@@ -241,7 +241,6 @@ REPAIRS: dict[str, Repair] = {
     "reduction assigned twice": body("s = s + u[i, j]", before="s = 0.0", after="return s"),
     "reduction of two types": body("s = max(s, u[i, j], np.int64(3))", before="s = 0", after="return s"),
     "index assigned": body("k = 3\nu[i, j] = 1.0"),
-    "array assigned": body("u[i, j] = 1.0"),
     "shape assigned": body("u[i, j] = 3"),
     "attribute assigned": body("x = 3\nu[i, j] = x"),
     # -- before the loops
