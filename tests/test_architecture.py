@@ -33,6 +33,7 @@ lapwing.orphans
 lapwing.overlap.mpi
 lapwing.scratch
 lapwing.files
+lapwing.display
 lapwing.loopnest
 lapwing.overlap.source
 lapwing.schedule

@@ -14,8 +14,11 @@ from lapwing.units import parsed_size
 
 if TYPE_CHECKING:
     from lapwing.api.dispatch import Dispatcher
+    from lapwing.runtime.execute import Outcome
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
+
+_MOST_EVENTS = 20_000  # that a rank keeps of a run whose outcome is asked for: about 2 MB
 
 
 class Nest(PlannedNest):
@@ -141,6 +144,18 @@ class Nest(PlannedNest):
             return None
         values = tuple(results[name] for name in loops.returns)
         return values if loops.returns_tuple else values[0]
+
+    def run(self, *args: Any, **kwargs: Any) -> Outcome:
+        """Run the nest as a call does, and return the Outcome: results, seconds, the plan, and what every rank did when.
+
+        ``outcome.timeline()`` shows that. Of every rank the first twenty thousand events are kept; on several ranks the same
+        messages are then sent once more with nothing else going on, to tell how much of them was hidden. Under MPI the first
+        rank has the events of all. Raises as a call does.
+        """
+        from lapwing.api.run import run
+        from lapwing.runtime.execute import Measure
+
+        return run(self, self.arguments(*args, **kwargs), measure=Measure(transfer=True, events=_MOST_EVENTS))
 
 
 def nest(function: Callable[..., Any]) -> Nest:
