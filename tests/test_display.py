@@ -218,7 +218,7 @@ def test_a_run_gives_results_and_a_timeline() -> None:
 def test_a_notebook_shows_the_timeline(notebook: Notebook) -> None:
     assert smooth.run(u(), 3).timeline() is None
     (cell,) = notebook.cells
-    assert cell.startswith('<iframe title="timeline of smooth"')
+    assert cell.startswith('<div><iframe title="timeline of smooth"')
 
 
 def test_a_rank_without_events_draws_nothing() -> None:

@@ -30,7 +30,8 @@ def show_picture(svg: str, title: str, path: str | Path | None, otherwise: str) 
 
 def show_page(page: str, title: str, path: str | Path | None, otherwise: str) -> Path | None:
     """A page of its own, with its scripts; see ``_show``."""
-    frame = f'<iframe title="{escape(title)}" style="width:100%;height:{_HEIGHT}px;border:0" srcdoc="{escape(page)}"></iframe>'
+    style = f"width:100%;height:{_HEIGHT}px;border:0"
+    frame = f'<div><iframe title="{escape(title)}" style="{style}" srcdoc="{escape(page)}"></iframe></div>'
     return _show(page, frame, title, path, otherwise)
 
 
