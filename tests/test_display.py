@@ -182,7 +182,7 @@ def test_a_script_writes_a_file_and_says_where(caplog: pytest.LogCaptureFixture)
 
 
 def test_a_file_that_cannot_be_written_is_an_error() -> None:
-    with pytest.raises(lw.LapwingError, match="nowhere/plan.svg: cannot be written"):
+    with pytest.raises(lw.LapwingError, match=r"nowhere/plan\.svg: cannot be written"):
         PLANS["one rank"]().show("nowhere/plan.svg")
 
 

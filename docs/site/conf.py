@@ -9,6 +9,8 @@ from typing import Any
 import lapwing
 
 DOCS = Path(__file__).parents[1]
+# What stands between in docs/gallery.md is for those who read it without pictures.
+MARK = "<!-- the programs: docs/site/gallery.py -->\n"
 LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+[^()\s#]+)(?:#[^()\s]*)?\)")
 
 project = "Lapwing"
@@ -47,5 +49,13 @@ def without_links_out(app: Any, page: str, source: list[str]) -> None:
     source[0] = LINK.sub(replaced, source[0])
 
 
+def with_pictures(app: Any, page: str, source: list[str]) -> None:
+    """The gallery shows pictures in the place of its table."""
+    if page == "gallery":
+        head, _, after = source[0].split(MARK)
+        source[0] = head + (DOCS / "_gallery" / "grid.txt").read_text(encoding="utf-8") + after
+
+
 def setup(app: Any) -> None:
+    app.connect("source-read", with_pictures)
     app.connect("source-read", without_links_out)

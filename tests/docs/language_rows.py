@@ -1,7 +1,7 @@
 """The rows of the table in docs/language.md: a construct each, and a small function that uses it.
 
-What becomes of a function (tiled, one rank, Python, refused) is not said here: it is found by trying. ``instead`` is what to write
-where it is refused, the advice of the message followed.
+What becomes of a function (tiled, one rank, driver, refused) is not said here: it is found by trying. ``instead`` is what to
+write where it is refused, the advice of the message followed.
 """
 
 from __future__ import annotations
