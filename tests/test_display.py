@@ -18,6 +18,7 @@ from chromium import Chromium, find_chromium
 from needs import CHROMIUM
 
 import lapwing as lw
+from lapwing.planner.picture import stacked
 from lapwing.planner.plan import Plan
 
 in_browser = pytest.mark.skipif(find_chromium() is None, reason=CHROMIUM.reason)
@@ -168,6 +169,15 @@ def test_what_is_not_drawn_is_said() -> None:
     _, picture = picture_of("more ranks than are drawn")
     assert any("the first 12 of 64 ranks" in text for text in texts(picture))
     assert len([e for e in picture.iter() if e.get("class") == "row"]) == 12
+
+
+def test_pictures_stand_one_below_the_other() -> None:
+    one, other = (PLANS[name]().picture() for name in ("four ranks", "one loop"))
+    both = ElementTree.fromstring(stacked([one, other]))
+    first, second = both.findall("{http://www.w3.org/2000/svg}svg")
+    assert first.get("y") == "0"
+    assert second.get("y") == first.get("height")
+    assert int(both.get("height", "")) == int(first.get("height", "")) + int(second.get("height", ""))
 
 
 def test_a_script_writes_a_file_and_says_where(caplog: pytest.LogCaptureFixture) -> None:

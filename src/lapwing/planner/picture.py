@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -76,6 +77,14 @@ def plan_picture(plan: Cut) -> str:
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def stacked(pictures: Sequence[str]) -> str:
+    """Pictures of plans one below the other, as one."""
+    heights = [int(re.search(r'height="(\d+)"', picture)[1]) for picture in pictures]  # type: ignore[index]
+    inside = [p.replace("<svg ", f'<svg y="{sum(heights[:k])}" ', 1) for k, p in enumerate(pictures)]
+    size = f'viewBox="0 0 {_WIDTH} {sum(heights)}" width="{_WIDTH}" height="{sum(heights)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{"".join(inside)}</svg>\n'
 
 
 def _text(x: float, y: float, text: str, style: str = "", more: str = "") -> str:
