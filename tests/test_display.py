@@ -18,8 +18,8 @@ from chromium import Chromium, find_chromium
 from needs import CHROMIUM
 
 import lapwing as lw
-from lapwing.planner.picture import stacked
 from lapwing.planner.plan import Plan
+from lapwing.tiling.picture import stacked
 
 in_browser = pytest.mark.skipif(find_chromium() is None, reason=CHROMIUM.reason)
 

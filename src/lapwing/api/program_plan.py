@@ -19,8 +19,8 @@ from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.program.expected_values import expected_inputs
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.program.regions import Interpreted
-from lapwing.planner.picture import stacked
 from lapwing.planner.plan import Plan
+from lapwing.tiling.picture import stacked
 
 PlanRegion = Callable[[Any, Mapping[str, Any]], Plan]
 

@@ -201,7 +201,7 @@ class Plan:
 
     def picture(self) -> str:
         """What ``show`` shows: a text in SVG."""
-        from lapwing.planner.picture import Cut, plan_picture
+        from lapwing.tiling.picture import Cut, plan_picture
 
         drawn = Cut(
             str(self), self.sweep_loops, self.space_loops, self.mapping, self.tile, self.steps, self.partition,
