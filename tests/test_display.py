@@ -297,8 +297,9 @@ def test_a_browser_draws_the_timeline_of_a_cell(browser: Chromium, notebook: Not
     ready = browser.run(
         """new Promise((done) => {
              const frame = document.querySelector("iframe");
-             const look = () => frame.contentDocument?.documentElement?.dataset.ready === "yes"
-               ? done(frame.contentDocument.getElementById("picture").width) : setTimeout(look, 50);
+             const drawn = () => frame.contentDocument?.documentElement?.dataset.ready === "yes"
+               && frame.contentDocument.getElementById("picture").width;
+             const look = () => drawn() > 300 ? done(drawn()) : setTimeout(look, 50);  // 300: nothing is drawn yet
              look();
            })"""
     )
