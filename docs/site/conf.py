@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sphinx.errors import ExtensionError
+
 import lapwing
 
 DOCS = Path(__file__).parents[1]
 # What stands between in docs/gallery.md is for those who read it without pictures.
 MARK = "<!-- the programs: docs/site/gallery.py -->\n"
+REMOTE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"")
 LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+[^()\s#]+)(?:#[^()\s]*)?\)")
 
 project = "Lapwing"
@@ -56,6 +59,14 @@ def with_pictures(app: Any, page: str, source: list[str]) -> None:
         source[0] = head + (DOCS / "_gallery" / "grid.txt").read_text(encoding="utf-8") + after
 
 
+def without_network(app: Any, error: Exception | None) -> None:
+    """No page loads anything from elsewhere."""
+    for page in Path(app.outdir).rglob("*.html") if error is None else ():
+        if (found := REMOTE.search(page.read_text(encoding="utf-8"))) is not None:
+            raise ExtensionError(f"{page}: {found[0]} needs a network")
+
+
 def setup(app: Any) -> None:
+    app.connect("build-finished", without_network)
     app.connect("source-read", with_pictures)
     app.connect("source-read", without_links_out)

@@ -284,7 +284,7 @@ def main() -> None:
         try:
             values = entry.run()
         except lw.RefusedError as refused:
-            print(f"gallery: {entry.name} is left out: {refused}", file=sys.stderr)
+            print(f"gallery: {entry.name} is left out: {refused.refusals[0]}", file=sys.stderr)
             continue
         (PAGES / f"{entry.name}.md").write_text(page(entry), encoding="utf-8")
         draw(entry, values, PAGES / f"{entry.name}.png")
