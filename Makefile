@@ -22,7 +22,7 @@ C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
 HOSTS := 2
 RATE := 200mbit
 
-.PHONY: help setup setup-tests demo test test-long lint format bench papers lab-up lab-down clean
+.PHONY: help setup setup-tests setup-docs demo test test-long lint format bench papers docs lab-up lab-down clean
 
 help: ## this text
 	@echo "Lapwing runs plain loop nests across MPI ranks and hides communication behind computation."
@@ -72,6 +72,14 @@ papers: setup ## the papers' figures again, as tables and pictures (docs/papers)
 		$(IN_VENV) python bench/papers/$$paper.py --json out/papers/$$paper.json --pictures docs/papers; done
 	@$(IN_VENV) python bench/papers/p3.py --json out/papers/p3.json --pictures docs/papers --disk out/papers
 
+setup-docs: # a target of its own, as setup-tests is
+	@scripts/setup.sh docs
+
+docs: setup-docs ## the documentation as a site, which needs no network: out/docs/index.html; warnings are errors
+	@$(IN_VENV) python docs/site/gallery.py
+	@$(IN_VENV) sphinx-build -q -W --keep-going -c docs/site -d out/docs-cache docs out/docs
+	@echo "out/docs/index.html"
+
 lab-up: ## a cluster in this machine, for `lapwing run --hosts lab`: HOSTS=2 RATE=200mbit (as root)
 	@python3 lab/lab.py up --hosts="$(HOSTS)" --rate="$(RATE)"
 
@@ -80,5 +88,5 @@ lab-down: ## remove it
 
 clean: ## remove all that the other targets made, .venv too
 	@scripts/setup.sh --remove
-	@rm -rf out build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	@rm -rf out docs/_gallery build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +

@@ -34,6 +34,7 @@ lapwing.overlap.mpi
 lapwing.scratch
 lapwing.files
 lapwing.loopnest.inlining
+lapwing.display
 lapwing.loopnest
 lapwing.overlap.source
 lapwing.schedule

@@ -86,6 +86,18 @@ def follow(monkeypatch: pytest.MonkeyPatch, seconds: list[float], fractions: lis
     return shown.getvalue()
 
 
+def bar(full: int) -> str:
+    return "━" * full + "╌" * (24 - full)
+
+
+def test_a_bar_is_of_characters_that_the_terminal_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old(Terminal):
+        encoding = "latin-1"
+
+    stderr(monkeypatch, Old())
+    assert "lapwing: smooth ############............ 50 %" in follow(monkeypatch, [30.0], [0.5])
+
+
 def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr(monkeypatch, Terminal())
     assert follow(monkeypatch, [0.1, 1.0, 1.9], [0.1, 0.5, 0.9]) == ""
@@ -95,9 +107,9 @@ def test_a_long_call_shows_how_far_it_is_and_wipes_it_out(monkeypatch: pytest.Mo
     stderr(monkeypatch, Terminal())
     said = follow(monkeypatch, [0.1, 30.0, 30.1, 60.0, 90.0], [0.0, 0.25, 0.26, 0.5, 0.75]).split("\r")
     first, second, third = said[1:4]
-    assert first == "lapwing: smooth 25 % after 30 s, 1 min 30 s left"
-    assert second == "lapwing: smooth 50 % after 1 min 0 s, 1 min 0 s left"
-    assert third.strip() == "lapwing: smooth 75 % after 1 min 30 s, 30 s left"
+    assert first == f"lapwing: smooth {bar(6)} 25 % after 30 s, 1 min 30 s left"
+    assert second == f"lapwing: smooth {bar(12)} 50 % after 1 min 0 s, 1 min 0 s left"
+    assert third.strip() == f"lapwing: smooth {bar(18)} 75 % after 1 min 30 s, 30 s left"
     assert said[4].strip() == ""
     assert len(said[4]) >= len(third.rstrip())
     assert said[5] == ""

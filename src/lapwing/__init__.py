@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lapwing.planner.plan import Plan
     from lapwing.runtime.arrays.creation import from_function, from_local, full, load, zeros
     from lapwing.runtime.arrays.distributed import DistributedArray
+    from lapwing.runtime.execute import Outcome
     from lapwing.runtime.mpi.communicator import SELF
     from lapwing.store.array import StoredArray
     from lapwing.store.opening import create
@@ -35,6 +36,7 @@ __all__ = [
     "DistributedArray",
     "LapwingError",
     "Nest",
+    "Outcome",
     "Plan",
     "Refusal",
     "RefusedError",
@@ -57,6 +59,7 @@ _HOMES = {
     "DistributedArray": "lapwing.runtime.arrays.distributed",
     "LapwingError": "lapwing.errors",
     "Nest": "lapwing.api.nest",
+    "Outcome": "lapwing.runtime.execute",
     "Plan": "lapwing.planner.plan",
     "Refusal": "lapwing.errors",
     "RefusedError": "lapwing.errors",

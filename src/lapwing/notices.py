@@ -15,6 +15,7 @@ from contextlib import suppress
 
 _PATIENCE_SECONDS = 2.0  # a call that is over before has nothing to say
 _BETWEEN_SECONDS = 0.25
+_BAR = 24  # characters wide
 
 _log = logging.getLogger("lapwing")
 _in_command = False
@@ -36,7 +37,7 @@ def say(text: str) -> None:
 
 
 class ProgressLine:
-    """A line that follows one long call, and is gone when it ends; only on a terminal and in notebooks.
+    """A bar that follows one long call, and is gone when it ends; only on a terminal and in notebooks.
 
     It is written by the computing thread, between slices of a tile: no library for progress bars, since loading one would keep
     the other ranks waiting for a tenth of a second.
@@ -59,7 +60,7 @@ class ProgressLine:
             return
         spent = now - self._began
         left = f", {_clock(spent * (1 - fraction) / fraction)} left" if fraction > 0 else ""
-        self._write(f"lapwing: {self._label} {100 * fraction:.0f} % after {_clock(spent)}{left}")
+        self._write(f"lapwing: {self._label} {_bar(fraction)} {100 * fraction:.0f} % after {_clock(spent)}{left}")
 
     def close(self) -> None:
         """Wipe the line out."""
@@ -74,6 +75,17 @@ class ProgressLine:
             sys.stderr.write(f"\r{text}{wiped}{end}")
             sys.stderr.flush()
         self._width = len(text)
+
+
+def _bar(fraction: float) -> str:
+    """In characters that standard error can show."""
+    full, rest = "━", "╌"
+    try:
+        (full + rest).encode(getattr(sys.stderr, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        full, rest = "#", "."
+    done = min(max(round(_BAR * fraction), 0), _BAR)
+    return full * done + rest * (_BAR - done)
 
 
 def _is_quiet() -> bool:

@@ -73,8 +73,8 @@ def test_every_transformation_is_shown() -> None:
     assert shown == set(re.split(r",\s+", expected[1]))
 
 
-def test_patch_of_the_readme(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_patch_of_the_guide(tmp_path: Path) -> None:
+    text = (PAGES / "guide.md").read_text(encoding="utf-8")
     program = next(block[2] for block in BLOCK.finditer(text) if block[1] == "c")
     patch = next(block[2] for block in BLOCK.finditer(text) if block[1] == "diff")
     source = tmp_path / "src" / "heat.c"

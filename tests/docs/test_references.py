@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "lapwing"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Not those that are made for the site.
+PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "_gallery")]
 ARCHITECTURE = [ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "architecture").glob("*.md"))]
 ENDINGS = (".py", ".hpp", ".h", ".cpp", ".c", ".def", ".md", ".sh")
 # Dotted names of others, and of what users write.

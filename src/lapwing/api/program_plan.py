@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.display import show_picture
 from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest import ir
@@ -18,6 +20,7 @@ from lapwing.loopnest.program.expected_values import expected_inputs
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.program.regions import Interpreted
 from lapwing.planner.plan import Plan
+from lapwing.tiling.picture import stacked
 
 PlanRegion = Callable[[Any, Mapping[str, Any]], Plan]
 
@@ -72,6 +75,11 @@ class ProgramPlan:
         lines += [textwrap.indent(str(region), "  ") for region in self.regions]
         lines += [f"  {line}" for loop in self.interpreted for line in interpreted_texts(self.file, loop)]
         return "\n".join(lines)
+
+    def show(self, path: str | Path | None = None) -> Path | None:
+        """The pictures of its regions that are planned, one below the other; see Plan.show. Raises as that does."""
+        planned = [region.plan.picture() for region in self.regions if region.plan is not None]
+        return show_picture(stacked(planned), f"plan of {self.name}", path, f"{self.name}-plan.svg")
 
     def __repr__(self) -> str:
         return f"<plan of program {self.name}: {', '.join(region.loops.name for region in self.regions)}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lapwing.html import table
@@ -189,6 +190,29 @@ class Plan:
         title, *lines = str(self).splitlines()
         return table(title, [(line[:_VALUES_AT].strip(), line[_VALUES_AT:]) for line in lines])
 
+    def show(self, path: str | Path | None = None) -> Path | None:
+        """A picture of cut, grid and schedule: in a notebook's cell, or as a file, ``NEST-plan.svg`` where no path is given.
+
+        Returns the file, None where there is none. Raises LapwingError where it cannot be written.
+        """
+        from lapwing.display import show_picture
+
+        return show_picture(self.picture(), f"plan of {self.nest}", path, f"{self.nest}-plan.svg")
+
+    def picture(self) -> str:
+        """What ``show`` shows: a text in SVG."""
+        from lapwing.tiling.picture import Cut, plan_picture
+
+        drawn = Cut(
+            str(self), self.sweep_loops, self.space_loops, self.mapping, self.tile, self.steps, self.partition,
+            tuple(self._computed_vectors()), self.pipeline,
+        )  # fmt: skip
+        return plan_picture(drawn)
+
+    def _computed_vectors(self) -> list[tuple[int, ...]]:
+        """The dependences in the coordinates that are computed in, skewed where loops are."""
+        return [d.vector if self.skew is None else self.skew.apply(d.vector) for d in self.dependences]
+
     def _decisions(self) -> list[str]:
         """What was decided, in a few words each."""
         if self.is_sequential:
@@ -234,8 +258,7 @@ class Plan:
     def _exchanges_old_values(self) -> bool:
         """Whether a rank needs values that a later one wrote in the sweep before."""
         depth, grid = len(self.sweep_loops), self.partition.grid
-        vectors = [d.vector if self.skew is None else self.skew.apply(d.vector) for d in self.dependences]
-        inside = [vector[depth:] for vector in vectors]
+        inside = [vector[depth:] for vector in self._computed_vectors()]
         return any(c < 0 and parts > 1 for vector in inside for c, parts in zip(vector, grid, strict=True))
 
     def _tiles_text(self) -> str:

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -39,6 +40,7 @@ from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import RankTrace, RunTrace
+from lapwing.trace.foreseen import foreseen, foreseen_on_disk
 from lapwing.units import duration
 
 
@@ -69,6 +71,30 @@ class Outcome:
         rows += [("ranks", str(self.plan.ranks)), ("engine", self.plan.engine)]
         rows += [("result", f"{name} = {value!r}") for name, value in self.results.items()]
         return table(f"run of {self.plan.nest}", rows)
+
+    def timeline(self, path: str | Path | None = None) -> Path | None:
+        """What every rank did when, as ``lapwing run --timeline`` shows it: in a notebook's cell, or as a page,
+        ``NEST-timeline.html`` where no path is given.
+
+        Returns the file; None where there is none, as on ranks that are not the first, which has the events of all. Raises
+        LapwingError where it cannot be written.
+        """
+        if not any(len(rank.events) for rank in self.trace.ranks):
+            return None
+        from lapwing.display import show_page
+        from lapwing.trace.timeline import MAX_EVENTS, timeline_page
+
+        name = self.plan.nest
+        page = timeline_page([replace(self.trace, predicted=foreseen_run(self.plan, MAX_EVENTS // 2))])
+        return show_page(page, f"timeline of {name}", path, f"{name}-timeline.html")
+
+
+def foreseen_run(plan: Plan, most_events: int) -> tuple[RankTrace, ...] | None:
+    """The trace of a run as the plan foresees it; None where it foresees none, or one of more events."""
+    if plan.streaming is not None:
+        on_disk = plan.streaming.pipeline
+        return None if on_disk is None else foreseen_on_disk(on_disk, most_events)
+    return None if plan.pipeline is None else foreseen(plan.pipeline, plan.partition.steps, most_events)
 
 
 class OnDisk(Protocol):

@@ -37,7 +37,7 @@ from lapwing.planner.costs import Placement
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.creation import agree_on_created, created_by, whole_arrays
 from lapwing.runtime.arrays.distributed import DistributedArray
-from lapwing.runtime.execute import Measure, Outcome
+from lapwing.runtime.execute import Measure, Outcome, foreseen_run
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
 from lapwing.session.first_rank import from_first, on_first
@@ -47,8 +47,6 @@ from lapwing.session.spilling import spilled
 from lapwing.session.together import RunsTogether
 from lapwing.store.array import StoredArray
 from lapwing.store.opening import open as open_stored
-from lapwing.trace.events import RankTrace
-from lapwing.trace.foreseen import foreseen, foreseen_on_disk
 from lapwing.trace.interference import warning
 from lapwing.trace.metrics import Metrics, metrics
 from lapwing.trace.perfetto import perfetto_json
@@ -352,7 +350,7 @@ class _Bench:
         share = MAX_EVENTS // (2 * len(self.plans))
         labels = [_label(self.job, plan) for plan in self.plans]
         runs = [
-            replace(outcomes[_median_run(outcomes)].trace, engine=label, predicted=_foreseen(plan, share))
+            replace(outcomes[_median_run(outcomes)].trace, engine=label, predicted=foreseen_run(plan, share))
             for label, plan, outcomes in zip(labels, self.plans, self.outcomes, strict=True)
         ]
         figures = [replace(one, engine=label) for label, one in zip(labels, self.shown_figures(), strict=True)]
@@ -415,13 +413,6 @@ class _Bench:
             "identical": None if self.reference is None else not differing,
             "results": {name: json_number(outcomes[-1].results[name]) for name in self.bound.nest.returns},
         }
-
-
-def _foreseen(plan: Plan, most_events: int) -> tuple[RankTrace, ...] | None:
-    if plan.streaming is not None:
-        on_disk = plan.streaming.pipeline
-        return None if on_disk is None else foreseen_on_disk(on_disk, most_events)
-    return None if plan.pipeline is None else foreseen(plan.pipeline, plan.partition.steps, most_events)
 
 
 def _median_run(outcomes: list[Outcome]) -> int:
