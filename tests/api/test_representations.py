@@ -29,8 +29,7 @@ def smooth(u, sweeps):
 @lw.nest
 def refused(u):
     for i in range(u.shape[0]):
-        if u[i] < 1 and "<b>":
-            u[i] = 0.0
+        u[i] = u["<b>"]
 
 
 class _Text(HTMLParser):
@@ -76,7 +75,7 @@ def test_a_nest() -> None:
 
 def test_a_refused_nest_escapes_what_it_quotes() -> None:
     assert repr(refused).endswith(", refused>")
-    assert "an if statement in the loops" in text_of(refused._repr_html_())
+    assert '"<b>" in the loops' in text_of(refused._repr_html_())
     assert text_of(table("<i>", [("a & b", "x < y"), ("a & b", "'\"")])).split() == [
         "<i>",
         "a",
