@@ -22,7 +22,6 @@ from lapwing.errors import BuildError
 from lapwing.planner.plan import ENGINES
 
 REFUSED_FOR = {
-    "an integer power": "v_cycle",
     "call of ": "mandelbrot",
     "has dtype complex128": "schrodinger",
     "0.5j in the loops": "helmholtz",

@@ -17,6 +17,7 @@ FORMERLY = frozenset(
         "for and else",
         "global array written",
         "index assigned",
+        "integer power of an index",
         "nine axes",
         "numpy.arange",
         "numpy.maximum",

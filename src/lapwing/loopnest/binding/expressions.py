@@ -429,10 +429,11 @@ class ExpressionLowering:
                 code = t.Operation("int64", "integer power", operands, self._trap(line, message))
                 return Value(code, frozenset({PY_INT}), (-CARRIED_LIMIT, CARRIED_LIMIT))
             if not (isinstance(exponent, ir.Constant) and type(exponent.value) is int and 1 <= exponent.value <= 16):
-                self._refuse(
+                self.refusals.refuse(
                     line,
                     "an integer power",
                     "an integer is raised to a constant from 1 to 16; otherwise write float(x)",
+                    tiled_only=a.only == b.only == PY_INT and not isinstance(exponent, ir.Constant),
                 )
             result = a = self._bools_as_integers(a, line)
             for _ in range(exponent.value - 1):
