@@ -47,10 +47,11 @@ def _sides(bound: BoundNest) -> list[Affine]:
     found = []
     names = bound.nest.loop_names
     for loop in bound.nest.space_loops:
-        first, beyond = (loop.start, loop.stop) if loop.step == 1 else (-loop.start, -loop.stop)
-        x = Affine.of(loop.name)
-        for side, is_last in ((x - bound.domain.normalised(first), False), (bound.domain.normalised(beyond) - x, True)):
+        x, step = Affine.of(loop.name), loop.step
+        sides = [x - bound.domain.normalised(start * step) for start in loop.starts]
+        sides += [bound.domain.normalised(stop * step) - x - 1 for stop in loop.stops]
+        for side in sides:
             side = side if bound.skew is None else in_skewed(side, names, bound.skew)
             if len(side.names & set(names)) > 1:
-                found.append(side - int(is_last))
+                found.append(side)
     return found

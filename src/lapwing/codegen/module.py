@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.expression import C_TYPES, loop_variable
@@ -61,8 +61,9 @@ class ModuleWriter(StatementWriter):
         indent = ""
         for loop in self.nest.loops:
             step = "" if loop.step == 1 else ", -1"
-            start = "" if loop.start == Affine(0) and not step else f"{loop.start}, "
-            yield f" *   {indent}for {loop.name} in range({start}{loop.stop}{step}):"
+            first, beyond = ("max", "min") if loop.step == 1 else ("min", "max")
+            start = "" if loop.starts == (Affine(0),) and not step else f"{_extremum(first, loop.starts)}, "
+            yield f" *   {indent}for {loop.name} in range({start}{_extremum(beyond, loop.stops)}{step}):"
             indent += "    "
         for line in _source_lines(self.nest.body):
             yield f" *   {indent}{line.replace('*/', '* /')}"
@@ -162,9 +163,8 @@ class ModuleWriter(StatementWriter):
 
     def bounds(self, loop: ir.Loop) -> tuple[str, str]:
         """The loop's own bounds in normalised coordinates, half-open."""
-        if loop.step == 1:
-            return self.affine(loop.start), self.affine(loop.stop)
-        return self.affine(-loop.start), self.affine(-loop.stop)
+        lowers, uppers = ([self.affine(bound * loop.step) for bound in bounds] for bounds in (loop.starts, loop.stops))
+        return reduce("lw_max_i64({}, {})".format, lowers), reduce("lw_min_i64({}, {})".format, uppers)
 
 
 def accumulator_offsets(accumulators: Sequence[t.Accumulator]) -> dict[str, int]:
@@ -178,6 +178,11 @@ def accumulator_offsets(accumulators: Sequence[t.Accumulator]) -> dict[str, int]
 
 def accumulator_words(accumulators: Sequence[t.Accumulator]) -> int:
     return sum(EXACT_WORDS if a.exact_sum else 1 for a in accumulators)
+
+
+def _extremum(function: str, bounds: Sequence[Affine]) -> str:
+    """Bounds of a loop as Python writes them."""
+    return str(bounds[0]) if len(bounds) == 1 else f"{function}({', '.join(map(str, bounds))})"
 
 
 def _field(accumulator: t.Accumulator) -> str:

@@ -167,7 +167,7 @@ class _TileWriter(ModuleWriter):
     def _ragged_bounds(self) -> list[LoopBounds]:
         """The bounds of space loops where some depend on outer loops; else nothing."""
         loops = self.nest.space_loops
-        depends = any((loop.start.names | loop.stop.names) & set(self.nest.loop_names) for loop in loops)
+        depends = any(loop.bound_names & set(self.nest.loop_names) for loop in loops)
         if not depends and self.bound.skew is None:
             return []
         coordinates = {loop.name: self.coordinate(loop.name) for loop in loops}

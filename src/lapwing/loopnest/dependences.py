@@ -80,12 +80,12 @@ class _Analysis:
         self.mirrored = {loop.name: -Affine.of(loop.name) for loop in nest.loops if loop.step < 0}
         self.points = self.space.where_nonnegative(side for loop in nest.loops for side in self._sides(loop))
 
-    def _sides(self, loop: ir.Loop) -> tuple[Affine, Affine]:
+    def _sides(self, loop: ir.Loop) -> list[Affine]:
         """What is >= 0 within the bounds of a loop."""
         x = Affine.of(loop.name)
-        sides = (x - loop.start, loop.stop - x - 1) if loop.step == 1 else (loop.start - x, x - loop.stop - 1)
-        first, last = (side.substitute(self.mirrored) for side in sides)
-        return first, last
+        sides = [(x - start) * loop.step for start in loop.starts]
+        sides += [(stop - x) * loop.step - 1 for stop in loop.stops]
+        return [side.substitute(self.mirrored) for side in sides]
 
     def flow(self, k: int, read: ir.Access) -> Iterable[Dependence]:
         writes = {m: write for m, write in self.stores if write.array == read.array}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,27 @@ _MOST_WALKED = 1 << 21  # points of outer loops; counting them takes a tenth of 
 
 @dataclass(frozen=True)
 class NormalLoop:
-    """``lower <= x < upper`` with bounds over outer normalised coordinates; the user's index is ``step * x``."""
+    """``lower <= x < upper`` for all bounds, over outer normalised coordinates; the user's index is ``step * x``."""
 
     name: str
     step: int
-    lower: Affine
-    upper: Affine
+    lowers: tuple[Affine, ...]
+    uppers: tuple[Affine, ...]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the bounds depend on no other loop."""
+        return not any(bound.terms for bound in (*self.lowers, *self.uppers))
+
+    @cached_property
+    def bound_names(self) -> frozenset[str]:
+        """The loops that the bounds depend on."""
+        return frozenset().union(*(bound.names for bound in (*self.lowers, *self.uppers)))
+
+    def span(self, outer: Mapping[str, int]) -> range:
+        """The coordinates at given ones of outer loops."""
+        low = max(bound.evaluate(outer) for bound in self.lowers)
+        return range(low, min(bound.evaluate(outer) for bound in self.uppers))
 
 
 @dataclass(frozen=True)
@@ -37,7 +52,8 @@ class Domain:
     def box(self) -> tuple[tuple[int, int], ...]:
         """The least box that holds all points: rows on which inner loops are empty lie outside it."""
         if self.is_box:
-            ranges = tuple((loop.lower.constant, loop.upper.constant) for loop in self.loops)
+            spans = [loop.span({}) for loop in self.loops]
+            ranges = tuple((span.start, span.stop) for span in spans)
             empty = any(high <= low for low, high in ranges)
         else:
             empty = self._points.is_empty()
@@ -57,7 +73,7 @@ class Domain:
 
     @cached_property
     def is_box(self) -> bool:
-        return all(not loop.lower.terms and not loop.upper.terms for loop in self.loops)
+        return all(loop.is_fixed for loop in self.loops)
 
     def index_ranges(self) -> dict[str, tuple[int, int]]:
         """The inclusive range of every index as the user sees it."""
@@ -90,9 +106,8 @@ class Domain:
             return
         low, high = self.box[depth - 1]
         for outer in self.points(depth - 1):
-            values = self._values(outer)
-            loop = self.loops[depth - 1]
-            for x in range(max(low, loop.lower.evaluate(values)), min(high, loop.upper.evaluate(values))):
+            inside = self.loops[depth - 1].span(self._values(outer))
+            for x in range(max(low, inside.start), min(high, inside.stop)):
                 yield (*outer, x)
 
     def clipped(self, box: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
@@ -121,10 +136,11 @@ class Domain:
 
     @cached_property
     def _affine_sides(self) -> list[Affine]:
-        indices = [Affine.of(loop.name) for loop in self.loops]
-        return [
-            side for loop, x in zip(self.loops, indices, strict=True) for side in (x - loop.lower, loop.upper - x - 1)
-        ]
+        found = []
+        for loop in self.loops:
+            x = Affine.of(loop.name)
+            found += [x - lower for lower in loop.lowers] + [upper - x - 1 for upper in loop.uppers]
+        return found
 
     def counts(self, axis: int) -> npt.NDArray[np.int64] | None:
         """How many points there are at every coordinate of a loop, over its range in the box; exact.
@@ -132,7 +148,7 @@ class Domain:
         None where the domain is so intricate that counting would take long.
         """
         names = [loop.name for loop in self.loops]
-        bounds = [loop.lower.names | loop.upper.names for loop in self.loops]
+        bounds = [loop.bound_names for loop in self.loops]
         walked = [k for k, name in enumerate(names) if any(name in used for used in bounds)]
         sides = [high - low for low, high in self.box]
         if math.prod(sides[k] for k in walked) > _MOST_WALKED:
@@ -166,11 +182,7 @@ class Domain:
         self, k: int, values: Mapping[str, npt.NDArray[np.int64]]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The bounds of a loop at many values of outer ones."""
-        low, high = (
-            sum((values[name] * c for name, c in bound.terms), np.int64(bound.constant))
-            for bound in (self.loops[k].lower, self.loops[k].upper)
-        )
-        return np.asarray(low), np.asarray(high)
+        return limits(self.loops[k], values)
 
     def _values(self, outer: Sequence[int]) -> Mapping[str, int]:
         return dict(zip((loop.name for loop in self.loops), outer, strict=False))
@@ -182,3 +194,14 @@ class Domain:
     @cached_property
     def _points(self) -> Set:
         return self._space.where_nonnegative(self._affine_sides)
+
+
+def limits(
+    loop: NormalLoop, values: Mapping[str, npt.NDArray[np.int64] | int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The least coordinate of a loop, and the one beyond the last, at many values of other loops."""
+    lowers, uppers = (
+        [np.asarray(sum((values[name] * c for name, c in bound.terms), np.int64(bound.constant))) for bound in bounds]
+        for bounds in (loop.lowers, loop.uppers)
+    )
+    return reduce(np.maximum, lowers), reduce(np.minimum, uppers)

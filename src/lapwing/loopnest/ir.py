@@ -181,13 +181,27 @@ class Continue(Statement):
 
 @dataclass(frozen=True)
 class Loop:
-    """``for name in range(start, stop, step)`` with step 1 or -1; bounds are affine in outer indices and symbols."""
+    """``for name in range(start, stop, step)`` with step 1 or -1; bounds are affine in outer indices and symbols.
+
+    Of several ``starts`` the last in the loop's direction counts, of several ``stops`` the first: ``max(1, i - k)`` and
+    ``min(n, i + k + 1)``. ``integers``: symbols besides that Python's own bounds hold.
+    """
 
     name: str
-    start: Affine
-    stop: Affine
+    starts: tuple[Affine, ...]
+    stops: tuple[Affine, ...]
     step: int
     line: int
+    integers: frozenset[str] = frozenset()
+
+    @property
+    def bounds(self) -> tuple[Affine, ...]:
+        return (*self.starts, *self.stops)
+
+    @property
+    def bound_names(self) -> frozenset[str]:
+        """The indices and symbols that the bounds depend on."""
+        return frozenset().union(*(bound.names for bound in self.bounds))
 
 
 WHOLE = "whole region"  # the loop of a sequential region: not a name that Python allows, so nobody else's

@@ -37,7 +37,7 @@ class AlongTime:
     def sweeps(self) -> int:
         """How many sweeps there are, all sweep loops together."""
         domain, depth = self.bound.domain, self.bound.nest.sweep_depth
-        if any(loop.lower.terms or loop.upper.terms for loop in domain.loops[:depth]):
+        if not all(loop.is_fixed for loop in domain.loops[:depth]):
             return sum(1 for _ in islice(domain.points(depth), MOST_COUNTED))
         return math.prod(high - low for low, high in domain.box[:depth])
 

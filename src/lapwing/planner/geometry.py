@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.domain import Domain
+from lapwing.loopnest.domain import Domain, limits
 from lapwing.tiling.faces import Faces, Part
 from lapwing.tiling.partition import Partition
 
@@ -227,10 +227,8 @@ def _lattice_volume(domain: Domain, depth: int, cells: Sequence[Cells]) -> npt.N
     shape = tuple(len(a) for a, _, _ in axes)
     inside = np.ones(shape, bool)
     for loop in domain.loops[depth:]:
-        x = values[loop.name]
-        lower = loop.lower.constant + sum(c * values[n] for n, c in loop.lower.terms)
-        upper = loop.upper.constant + sum(c * values[n] for n, c in loop.upper.terms)
-        inside &= (x >= lower) & (x < upper)
+        lower, upper = limits(loop, values)
+        inside &= (values[loop.name] >= lower) & (values[loop.name] < upper)
     counted = inside.astype(np.float64)
     for axis, (_, weight, starts) in enumerate(axes):
         shape_of = [1] * counted.ndim

@@ -96,7 +96,7 @@ def _orders(bound: BoundNest) -> Iterator[tuple[int, ...]]:
         if last is not None:
             contiguous.update(last.names & set(names))
     depends = bound.skew is not None or any(
-        (loop.start.names | loop.stop.names) & set(bound.nest.loop_names) for loop in bound.nest.space_loops
+        loop.bound_names & set(bound.nest.loop_names) for loop in bound.nest.space_loops
     )
     if contiguous and not depends:
         inner = names.index(max(names, key=lambda name: (contiguous[name], names.index(name))))

@@ -24,8 +24,10 @@ def skewed_nest(bound: BoundNest, skew: Skew | None) -> BoundNest:
     for k, loop in enumerate(bound.domain.loops):
         normalised = sum((Affine.of(names[m]) * a for m, a in skew.factors(k)), Affine())
         moved = in_skewed(normalised, names, skew)
-        lower, upper = (in_skewed(b, names, skew) + moved for b in (loop.lower, loop.upper))
-        loops.append(NormalLoop(loop.name, loop.step, lower, upper))
+        lowers, uppers = (
+            tuple(in_skewed(bound, names, skew) + moved for bound in bounds) for bounds in (loop.lowers, loop.uppers)
+        )
+        loops.append(NormalLoop(loop.name, loop.step, lowers, uppers))
     return replace(bound, domain=Domain(tuple(loops)), skew=skew)
 
 

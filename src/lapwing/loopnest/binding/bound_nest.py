@@ -315,7 +315,7 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
     """The iteration space; raises RefusedError, with all noted before, where a bound is not known. refused: symbols."""
     known = True
     for loop in nest.loops:
-        unknown = (loop.start.names | loop.stop.names) - set(symbols) - set(nest.loop_names)
+        unknown = (loop.bound_names | loop.integers) - set(symbols) - set(nest.loop_names)
         known = known and not unknown
         if unknown - refused:
             refusals.note(
@@ -327,8 +327,10 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
         refusals.raise_if_any()
     domain = Domain(())
     for loop in nest.loops:
-        start, stop = (domain.normalised(bound.substitute(symbols)) for bound in (loop.start, loop.stop))
-        domain = Domain((*domain.loops, normal_loop(loop.name, loop.step, start, stop)))
+        starts, stops = (
+            [domain.normalised(bound.substitute(symbols)) for bound in bounds] for bounds in (loop.starts, loop.stops)
+        )
+        domain = Domain((*domain.loops, normal_loop(loop.name, loop.step, starts, stops)))
     return domain
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,22 @@ class Indices:
     looked_up: set[Place] = field(default_factory=set)
 
 
-def normal_loop(name: str, step: int, start: Affine, stop: Affine) -> NormalLoop:
+def normal_loop(name: str, step: int, starts: Iterable[Affine], stops: Iterable[Affine]) -> NormalLoop:
     """A loop in normalised coordinates, with bounds over outer ones. Of steps beyond 1 the places between are in it as well."""
-    return NormalLoop(name, 1, start, stop) if step > 0 else NormalLoop(name, -1, -start, -stop)
+    sign = 1 if step > 0 else -1
+    lowers, uppers = (_distinct(bound * sign for bound in bounds) for bounds in (starts, stops))
+    return NormalLoop(name, sign, _without_constants_but(max, lowers), _without_constants_but(min, uppers))
+
+
+def _distinct(bounds: Iterable[Affine]) -> list[Affine]:
+    return list(dict.fromkeys(bounds))
+
+
+def _without_constants_but(which: Callable[[Iterable[int]], int], bounds: Sequence[Affine]) -> tuple[Affine, ...]:
+    """Bounds of which those that are numbers are one number."""
+    numbers = [bound.constant for bound in bounds if not bound.terms]
+    others = [bound for bound in bounds if bound.terms]
+    return (*([Affine(which(numbers))] if numbers else []), *others)
 
 
 def check_indices(
@@ -92,7 +105,7 @@ class _Check:
             names = {known.name for known in outer.loops}
             if start is not None and stop is not None and start.names | stop.names <= names and loop.index not in names:
                 bounds = outer.normalised(start), outer.normalised(stop)
-                outer = Domain((*outer.loops, normal_loop(loop.index, loop.step, *bounds)))
+                outer = Domain((*outer.loops, normal_loop(loop.index, loop.step, *([bound] for bound in bounds))))
             self.domains[loops] = outer
         return self.domains[loops]
 

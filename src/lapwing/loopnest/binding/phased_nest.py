@@ -77,6 +77,6 @@ class PhasedNest:
 
 def _sweeps(bound: BoundNest) -> int:
     depth, domain = bound.nest.sweep_depth, bound.domain
-    if not any(loop.lower.terms or loop.upper.terms for loop in domain.loops[:depth]):
+    if all(loop.is_fixed for loop in domain.loops[:depth]):
         return math.prod(high - low for low, high in domain.box[:depth])
     return sum(1 for _ in domain.points(depth))

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterable
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.guards import occurrences
 
@@ -26,7 +27,7 @@ def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
     """
     if nest.is_generic:
         return frozenset(nest.parameters) - {*nest.arrays}
-    bounds = [bound for loop in nest.loops for bound in (loop.start, loop.stop)]
+    bounds = [bound for loop in nest.loops for bound in (*loop.bounds, *map(Affine.of, loop.integers))]
     for statement in ir.all_statements(nest.body):
         if isinstance(statement, ir.For):
             bounds += [bound for bound in statement.affine if bound is not None]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from lapwing.affine.affine import Affine
@@ -11,6 +13,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.function import FunctionParser
+from lapwing.loopnest.frontend.loop_bounds import MOST_STEP, BoundParser, Range
 from lapwing.loopnest.frontend.region import parse_region
 from lapwing.loopnest.frontend.statements import assigned, does_nothing
 from lapwing.loopnest.frontend.uniform import with_axis_loops
@@ -57,6 +60,9 @@ class _Parser(FunctionParser):
         super().__init__(source)
         self.depth = depth
         self.loops_refused = False
+        self.conditions: dict[
+            int, tuple[ast.expr, ...]
+        ] = {}  # by the position of the loop whose iterations fulfil them
 
     def nest(self) -> ir.LoopNest:
         self.check_signature()
@@ -70,7 +76,7 @@ class _Parser(FunctionParser):
         body = self._loops(statements[position])
         self.scope.assigned_in_body = assigned(body)
         accumulators = tuple(n for n in self.scope.setup_names if n in self.scope.assigned_in_body)
-        parsed = self.block(body, accumulators)
+        parsed = self._where_loops_are(self.block(body, accumulators))
         returns, returns_tuple = self._returns(statements[position + 1 :], accumulators)
         return self._checked(
             ir.LoopNest(
@@ -103,8 +109,21 @@ class _Parser(FunctionParser):
         if not self.loops_refused:
             nest = unrolled(nest)
             nest = with_axis_loops(nest, self.refusals)
+            self._refuse_sweeps_left_out(nest)
         self.refusals.raise_if_any()
         return nest
+
+    def _refuse_sweeps_left_out(self, nest: ir.LoopNest) -> None:
+        """Ranks would exchange values after sweeps that do nothing."""
+        for position, loop in enumerate(nest.sweep_loops):
+            if self.conditions[position]:
+                self.refusals.note(
+                    loop.line,
+                    f"loop {loop.name} is a sweep, and leaves out some of the numbers between its affine bounds",
+                    f"a loop that a written array is not indexed by has step 1 or -1: count the sweeps, and compute {loop.name} "
+                    "from their number in the body",
+                    tiled_only=True,
+                )
 
     # -- around the loops ----------------------------------------------------------------------------------------------
 
@@ -187,37 +206,56 @@ class _Parser(FunctionParser):
                 f"at most {MAX_LOOPS} loops are supported; write the outermost in Python around the call, "
                 "with u[i] for u, a view",
             )
-        start, stop, step = Affine(0), Affine(0), 1
+        parsed = Range((Affine(0),), (Affine(0),), 1, (), frozenset())
         try:
             first, last, by = self.range_of(node)
-            start, stop = self.refusals.each(self._end, (first, last))
             step = self._step(by)
+            found = BoundParser(self.affine, self._is_builtin).range(name, first, last, step)
+            if not isinstance(found, Range):
+                self._refuse_bound(found)
+            parsed = found
         finally:
-            self.scope.loops.append(ir.Loop(name, start, stop, step, node.lineno))
+            loop = ir.Loop(name, parsed.starts, parsed.stops, parsed.step, node.lineno)
+            symbols = parsed.names.difference(self.scope.loop_names)
+            self.scope.loops.append(replace(loop, integers=symbols - loop.bound_names))
+            self.conditions[position] = parsed.conditions
+
+    def _is_builtin(self, node: ast.expr, name: str) -> bool:
+        return self.resolve(node) is getattr(builtins, name)
 
     def _step(self, node: ast.expr) -> int:
         affine = self.affine(node)
-        if affine is None or affine.terms or affine.constant not in (1, -1):
-            self.refuse(
-                node,
-                f"loop step {self.source.text(node)}",
-                "steps are 1 or -1, written as a number; for others, go over all and keep the rest: "
-                "u[i] = x if i % 2 == 0 else u[i]",
-            )
+        if affine is None or affine.terms or not 1 <= abs(affine.constant) <= MOST_STEP:
+            self._refuse_step(node)
         return affine.constant
 
-    def _end(self, node: ast.expr) -> Affine:
-        affine = self.affine(node)
-        if affine is None:
-            if self.rests_on_refused(node):
-                raise Stopped
-            self.refuse(
-                node,
-                f"loop bound {self.source.text(node)}",
-                "bounds are affine in outer loop indices, arguments and array shapes; for others, go further and keep the "
-                f"rest: u[i, j] = x if j < {self.source.text(node)} else u[i, j]",
-            )
-        return affine
+    def _refuse_step(self, node: ast.expr) -> NoReturn:
+        self.refuse(
+            node,
+            f"loop step {self.source.text(node)}",
+            f"steps are numbers from 1 to {MOST_STEP}, or negative ones; for others, go over all and keep the rest: "
+            "if i % 8 == 0: u[i] = x",
+        )
+
+    def _refuse_bound(self, node: ast.expr) -> NoReturn:
+        if self.rests_on_refused(node):
+            raise Stopped
+        self.refuse(
+            node,
+            f"loop bound {self.source.text(node)}",
+            "bounds are affine in outer loop indices, arguments and array shapes, and max, min and % of such; for others, go "
+            f"further and keep the rest: if j < {self.source.text(node)}: u[i, j] = x",
+        )
+
+    def _where_loops_are(self, body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
+        """The body under the conditions that iterations fulfil among all that are within affine bounds."""
+        conditions = [condition for its in self.conditions.values() for condition in its]
+        if not conditions or not body:
+            return body
+        test = conditions[0]
+        if len(conditions) > 1:
+            test = ast.copy_location(ast.BoolOp(ast.And(), conditions), test)
+        return (ir.If(test.lineno, f"if {ast.unparse(test)}:", self.expression(test), body, ()),)
 
 
 def _indexed(node: ast.AST, how: type[ast.expr_context]) -> set[str]:

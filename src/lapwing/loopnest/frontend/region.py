@@ -52,7 +52,7 @@ class _RegionParser(FunctionParser):
             line=line,
             parameters=self.scope.parameters,
             setups=tuple(self.setups),
-            loops=(ir.Loop(ir.WHOLE, Affine(0), Affine(1), 1, line),),
+            loops=(ir.Loop(ir.WHOLE, (Affine(0),), (Affine(1),), 1, line),),
             body=(*start, *body),
             arrays=tuple(self.arrays),
             written=written,
