@@ -7,12 +7,24 @@ on its own copy of its neighbours' elements, so overwriting them early can do no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lapwing.affine.affine import Affine
-from lapwing.affine.integer_sets import Map, Space, alike_along, distances, first_point, flow, some_point, zero_along
+from lapwing.affine.integer_sets import (  # fmt: skip
+    Map,
+    Set,
+    Space,
+    alike_along,
+    distances,
+    first_point,
+    flow,
+    some_point,
+    without_axes,
+    zero_along,
+)
 from lapwing.loopnest import ir
+from lapwing.loopnest.guards import is_quotient, occurrences
 from lapwing.loopnest.refusals import Refusals
 
 Vector = tuple[int, ...]
@@ -76,9 +88,35 @@ class _Analysis:
         self.nest = nest
         self.refusals = Refusals(nest.file)
         self.stores = [(k, s.target) for k, s in enumerate(ir.all_statements(nest.body)) if isinstance(s, ir.Store)]
-        self.space = Space([name for name, _ in nest.symbols], nest.loop_names)
+        self.symbols = [name for name, _ in nest.symbols]
+        self.space = Space(self.symbols, nest.loop_names)
         self.mirrored = {loop.name: -Affine.of(loop.name) for loop in nest.loops if loop.step < 0}
-        self.points = self.space.where_nonnegative(side for loop in nest.loops for side in self._sides(loop))
+        self.sides = [side for loop in nest.loops for side in self._sides(loop)]
+        self.points = self.space.where_nonnegative(self.sides)
+        self.guards = self._guards()
+
+    def _guards(self) -> dict[int, tuple[Affine, ...]]:
+        """What is >= 0 where an access is evaluated, by its identity: over quotients, and names that are integers in any call.
+
+        Not of arrays that are written at several offsets: what a rank leaves as it is it sends all the same, and the order in
+        which it is stored again counts where others store the element as well.
+        """
+        integers = {*self.nest.loop_names}.union(*(loop.bound_names | loop.integers for loop in self.nest.loops))
+        offsets = {
+            name: {write.affine for _, write in self.stores if write.array == name} for name in self.nest.written
+        }
+        found: dict[int, tuple[Affine, ...]] = {}
+        for occurrence in occurrences(self.nest):
+            guards = tuple(
+                guard.substitute(self.mirrored)
+                for guard in occurrence.guards
+                if isinstance(guard, Affine) and all(name in integers or is_quotient(name) for name in guard.names)
+            )
+            if len(offsets.get(occurrence.access.array, ())) != 1:
+                guards = ()
+            key = id(occurrence.access)
+            found[key] = guards if found.get(key, guards) == guards else ()
+        return found
 
     def _sides(self, loop: ir.Loop) -> list[Affine]:
         """What is >= 0 within the bounds of a loop."""
@@ -89,18 +127,46 @@ class _Analysis:
 
     def flow(self, k: int, read: ir.Access) -> Iterable[Dependence]:
         writes = {m: write for m, write in self.stores if write.array == read.array}
-        sources = [(m, self._elements(write)) for m, write in writes.items()]
-        for m, pairs in flow((k, self._elements(read)), sources):
-            for vector in self._distances(pairs, "flow", writes[m], read):
-                if any(vector):
-                    yield self._dependence("flow", vector, writes[m], read)
+        if not any(self.guards[id(access)] for access in (read, *writes.values())):
+            for m, pairs in self._last_writes(k, read, writes):
+                for vector in self._distances(pairs, "flow", writes[m], read):
+                    if any(vector):
+                        yield self._dependence("flow", vector, writes[m], read)
+            return
+        # Inside a sweep stores are done under their guards. What a sweep leaves as it is counts as stored again in it (see
+        # ir.body_reads), at no certain place: the next one has it from there, or a later iteration of the same one from the sweep
+        # before.
+        inside = {
+            (m, vector)
+            for m, pairs in self._last_writes(k, read, writes, self._under_guards)
+            for vector in self._distances(alike_along(pairs, self.nest.sweep_depth), "flow", writes[m], read)
+        }
+        for m, vector in sorted(inside):
+            if any(vector):
+                yield self._dependence("flow", vector, writes[m], read)
+        depth = self.nest.sweep_depth
+        for m, pairs in self._last_writes(k, read, writes) if depth else ():
+            within, carried = self._by_sweeps(distances(pairs))
+            left = [vector for vector in within if (m, vector) not in inside]
+            for vector in (*carried, *((*v[: depth - 1], v[depth - 1] + 1, *v[depth:]) for v in left)):
+                yield self._dependence("flow", vector, writes[m], read)
+
+    def _last_writes(
+        self,
+        k: int,
+        read: ir.Access,
+        writes: Mapping[int, ir.Access],
+        elements: Callable[[ir.Access], Map] | None = None,
+    ) -> list[tuple[int, Map]]:
+        elements = elements or self._elements
+        return flow((k, elements(read)), [(m, elements(write)) for m, write in writes.items()])
 
     def overwritten(self, kind: str, access: ir.Access) -> Iterable[Dependence]:
         """Writes, later in the same sweep, of the element that ``access`` touches."""
         for _, write in self.stores:
             if write.array != access.array:
                 continue
-            same_element = self._elements(access).apply_range(self._elements(write).reverse())
+            same_element = self._under_guards(access).apply_range(self._under_guards(write).reverse())
             pairs = alike_along(same_element, self.nest.sweep_depth)
             for vector in self._distances(pairs, kind, access, write):
                 if vector > (0,) * len(vector):
@@ -118,20 +184,44 @@ class _Analysis:
                 tiled_only=True,
             )
             return []
+        return [vector for part in self._by_sweeps(between) for vector in part]
+
+    def _by_sweeps(self, between: Set) -> tuple[list[Vector], list[Vector]]:
+        """Distances inside a sweep and between sweeps, one for every piece."""
+        inside = zero_along(between, self.nest.sweep_depth)
         # Apart before pieces are joined: one piece may hold distances inside a sweep and between sweeps.
         carried = between.subtract(inside).coalesce()
-        pieces = [piece.to_set() for part in (inside, carried) for piece in part.get_basic_sets()]
         # Two sweep loops of unknown length are any distance apart, and there is no least one.
-        return [first_point(piece) if piece.is_bounded() else some_point(piece) for piece in pieces]
+        first, second = (
+            [
+                first_point(piece) if piece.is_bounded() else some_point(piece)
+                for piece in (basic.to_set() for basic in part.get_basic_sets())
+            ]
+            for part in (inside, carried)
+        )
+        return first, second
 
     def _dependence(self, kind: str, vector: Vector, source: ir.Access, target: ir.Access) -> Dependence:
         return Dependence(kind, vector, source.array, source.text, source.line, target.text, target.line)
 
     def _elements(self, access: ir.Access) -> Map:
-        """From every iteration to the element that it touches."""
+        """From every iteration to the element that it touches there, if it does."""
+        return self.space.map(self.points, self._subscripts(access))
+
+    def _under_guards(self, access: ir.Access) -> Map:
+        """The same of the iterations that evaluate the access, as far as its guards say."""
+        guards = self.guards[id(access)]
+        if not guards:
+            return self._elements(access)
+        names = self.nest.loop_names
+        quotients = sorted({name for guard in guards for name in guard.names if is_quotient(name)})
+        points = Space(self.symbols, [*names, *quotients]).where_nonnegative([*self.sides, *guards])
+        return self.space.map(without_axes(points, len(names)), self._subscripts(access))
+
+    def _subscripts(self, access: ir.Access) -> list[Affine]:
         subscripts = []
         for affine, loop in zip(access.affine, self.nest.axis_loops[access.array], strict=True):
             if loop is not None:  # along local axes all elements are taken for one
                 assert affine is not None
                 subscripts.append(affine.substitute(self.mirrored))
-        return self.space.map(self.points, subscripts)
+        return subscripts

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.affine.affine import Affine
-from lapwing.affine.integer_sets import Set, Space
+from lapwing.affine.integer_sets import Set, Space, without_axes
 
 _PASSES = 2  # over all bounds: what an inner loop says of an outer one is known after the first
 _MOST_WALKED = 1 << 21  # points of outer loops; counting them takes a tenth of a second
@@ -96,8 +96,15 @@ class Domain:
         if self.is_box and not guards:
             inclusive = {loop.name: (low, high - 1) for loop, (low, high) in zip(self.loops, self.box, strict=True)}
             return affine.interval(inclusive)
-        points = self._points & self._space.where_nonnegative(guards) if guards else self._points
+        points = self._where(guards) if guards else self._points
         return None if points.is_empty() else self._space.range_of(affine, points)
+
+    def _where(self, guards: Sequence[Affine]) -> Set:
+        """The points where guards are >= 0, for some values of the names in them that are no loops."""
+        names = [loop.name for loop in self.loops]
+        bound = sorted(frozenset[str]().union(*(guard.names for guard in guards)).difference(names))
+        points = Space((), [*names, *bound]).where_nonnegative([*self._affine_sides, *guards])
+        return without_axes(points, len(names))
 
     def points(self, depth: int) -> Iterator[tuple[int, ...]]:
         """The normalised coordinates of the outermost ``depth`` loops, in order, inside the box."""

@@ -136,12 +136,30 @@ class Bound:
 
 @dataclass
 class Loop:
-    """``low <= index < high``, walked upwards or downwards."""
+    """``low <= index < high`` in steps, walked upwards or downwards.
+
+    More bounds may hold as well, as ``max`` and ``min`` say. ``ahead``: of a sum of an outer index and a number the remainder
+    (these three) by which it starts later.
+    """
 
     name: str
     step: int
     low: Bound = Bound(0)
     high: Bound = Bound(0)
+    lows: list[Bound] = field(default_factory=list)
+    highs: list[Bound] = field(default_factory=list)
+    stride: int = 1
+    ahead: tuple[int, int, int] | None = None
+
+    def values(self, outer: Sequence[int]) -> range:
+        low, high = max(b.at(outer) for b in (self.low, *self.lows)), min(b.at(outer) for b in (self.high, *self.highs))
+        later = 0
+        if self.ahead is not None:
+            position, number, modulus = self.ahead
+            later = (outer[position] + number) % modulus
+        if self.step == 1:
+            return range(low + later, high, self.stride)
+        return range(high - 1 - later, low - 1, -self.stride)
 
 
 @dataclass
@@ -355,6 +373,28 @@ class Builder:
             if len(points) > MOST_POINTS or (not points and not self.chance(10)):
                 loop.low, loop.high = Bound(self.below[k]), Bound(self.below[k] + 1)
                 points = [(*p, self.below[k]) for p in outer_points]
+            elif k >= self.depth and self.chance(25):
+                points = self.restricted(k, loop, outer_points) or points
+        return points
+
+    def restricted(self, k: int, loop: Loop, outer_points: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Fewer points of a loop: in steps, from a place that an outer index decides, or within more bounds; () for none."""
+        low, high = loop.low.constant, loop.high.constant
+        narrower = Loop(loop.name, loop.step, loop.low, loop.high)
+        outer = self.integer(0, k - 1) if k > 0 else None
+        # What more bounds leave of steps nobody proves.
+        bounded = outer is not None and all(len(array.writes) == 1 for array in self.arrays)
+        if bounded and self.chance(50):
+            narrower.lows = [Bound(self.integer(low - 3, low + 2), self.pick(1, 1, -1, 2), outer)]
+        if bounded and self.chance(50):
+            narrower.highs = [Bound(self.integer(high - 2, high + 3), self.pick(-1, 1, 1), outer)]
+        if not narrower.lows and not narrower.highs:
+            narrower.stride = self.pick(2, 1, 2, 3, 4)
+            if outer is not None and self.chance(60):
+                narrower.ahead = outer, self.integer(0, 3), self.pick(2, 2, 3, 4)
+        points = [(*p, x) for p in outer_points for x in narrower.values(p)]
+        if points:
+            vars(loop).update(vars(narrower))
         return points
 
     def bound_text(self, bound: Bound, extra: int) -> str:
@@ -385,13 +425,25 @@ class Builder:
     def loop_lines(self) -> list[str]:
         lines = []
         for depth, loop in enumerate(self.loops):
-            if loop.step == 1:
-                low, high = self.bound_text(loop.low, 0), self.bound_text(loop.high, 0)
-                text = high if low == "0" and self.chance(50) else f"{low}, {high}"
-            else:
-                text = f"{self.bound_text(loop.high, -1)}, {self.bound_text(loop.low, -1)}, -1"
+            extra = 0 if loop.step == 1 else -1
+            low, high = (
+                self.ends_text("max", loop.low, loop.lows, extra),
+                self.ends_text("min", loop.high, loop.highs, extra),
+            )
+            first, last = (low, high) if loop.step == 1 else (high, low)
+            if loop.ahead is not None:
+                position, number, modulus = loop.ahead
+                later = f"({_plus(self.loops[position].name, number)}) % {modulus}"
+                first = f"{first} + {later}" if loop.step == 1 else f"{first} - {later}"
+            text = last if loop.step == 1 and first == "0" and self.chance(50) else f"{first}, {last}"
+            if loop.step * loop.stride != 1:
+                text = f"{text if ', ' in text else f'0, {text}'}, {loop.step * loop.stride}"
             lines.append("    " * (depth + 1) + f"for {loop.name} in range({text}):")
         return lines
+
+    def ends_text(self, function: str, bound: Bound, others: Sequence[Bound], extra: int) -> str:
+        texts = [self.bound_text(one, extra) for one in (bound, *others)]
+        return texts[0] if not others else f"{function}({', '.join(texts)})"
 
     # -- the body ----------------------------------------------------------------------------------------------------
 

@@ -225,7 +225,7 @@ class PhasedSimulation:
             point = (*self.sweeps[phase][sweep], *space)
             loops = bound.domain.loops
             values = dict(zip((loop.name for loop in loops), point, strict=True))
-            if all(loop.lower.evaluate(values) <= values[loop.name] < loop.upper.evaluate(values) for loop in loops):
+            if all(values[loop.name] in loop.span(values) for loop in loops):
                 yield tuple(bound.indices(point).values())
 
     def _elements(self, channel: Channel, message: Message, sweep: int) -> Iterator[tuple[str, Element]]:

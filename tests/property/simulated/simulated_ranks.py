@@ -38,11 +38,14 @@ def body_of(case: Case) -> Body:
     heads = [k for k, line in enumerate(lines) if line.lstrip().startswith("for ")][: case.loops]
     loops, depth = [lines[k].split()[1] for k in heads], heads[-1]
     unpacked = [f"    {a.name} = arrays.get({a.name!r})" for a in case.arrays]
-    # In a loop of one iteration, since it may continue.
+    before = lines[next(k for k, line in enumerate(lines) if line.startswith("def ")) + 1 : heads[0]]
+    # In a loop of one iteration, since it may continue. What is cut are all iterations within affine bounds.
     indent = len(lines[depth]) - len(lines[depth].lstrip())
-    statements = ["    for _ in (0,):", *(f"    {line[indent:]}" for line in lines[depth + 1 :])]
+    own = [f"{name} in {lines[k].split(' in ', 1)[1][:-1]}" for name, k in zip(loops, heads, strict=True)]
+    statements = ["    for _ in (0,):", f"        if not ({' and '.join(own)}):", "            continue"]
+    statements += [f"    {line[indent:]}" for line in lines[depth + 1 :]]
     text = [f"def body(point, arrays, {', '.join(['np', 'math', *(n for n, _ in case.scalars)])}):"]
-    text += [f"    {', '.join(loops)}, = point", *unpacked, *statements]
+    text += [f"    {', '.join(loops)}, = point", *unpacked, *before, *statements]
     names: dict[str, object] = {}
     exec("\n".join(text), names)
     function = names["body"]
@@ -67,6 +70,9 @@ class Local:
         if storage.shear is not None:
             boxes = [box for box, _ in storage.shear.pieces(storage.box, everything)]
         self.elements = {index: whole[index] for box in boxes for index in itertools.product(*(range(*r) for r in box))}
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
     def __getitem__(self, index: int | Element) -> object:
         return self.elements[self._key(index)]
@@ -272,7 +278,7 @@ class Simulation:
         for space in itertools.product(*(range(*r) for r in box)):
             point = (*self.sweeps[sweep], *space)
             values = dict(zip((loop.name for loop in loops), point, strict=True))
-            if all(loop.lower.evaluate(values) <= values[loop.name] < loop.upper.evaluate(values) for loop in loops):
+            if all(values[loop.name] in loop.span(values) for loop in loops):
                 yield tuple(self.bound.indices(point).values())
 
     def _elements(self, message: Message, sweep: int) -> Iterator[tuple[str, Element]]:

@@ -19,13 +19,13 @@ from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.conversion import array_of, conversion
 from lapwing.loopnest.binding.expressions import Surroundings
-from lapwing.loopnest.binding.guards import occurrences
-from lapwing.loopnest.binding.indices import check_indices, normal_loop
+from lapwing.loopnest.binding.indices import check_indices, normal_loop, tightened
 from lapwing.loopnest.binding.lowering import lower
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.binding.scalars import used_parameters
 from lapwing.loopnest.domain import Domain
 from lapwing.loopnest.frontend.expressions import MAX_AXES
+from lapwing.loopnest.guards import occurrences
 from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
@@ -152,6 +152,7 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
     if nest.is_generic:
         integers = symbols
+    domain = tightened(nest, integers, domain)
     shapes = {a.name: a.shape for a in arrays.values()}
     indices = check_indices(nest, shapes, integers, parameters, domain, refusals)
 

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_speculable
-from lapwing.loopnest.binding.guards import guards_access, guards_arm
 from lapwing.loopnest.binding.promotion import (  # fmt: skip
     CARRIED_LIMIT,
     EXACT_IN_DOUBLE,
@@ -34,6 +33,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     scalar_type,
 )
 from lapwing.loopnest.functions import MATH_BINARY, MATH_TESTS, MATH_TO_INT, MATH_UNARY, NUMPY_EXACT, NUMPY_LOOPS
+from lapwing.loopnest.guards import guards_access, guards_arm
 from lapwing.loopnest.refusals import Refusals, Stopped
 
 _SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")

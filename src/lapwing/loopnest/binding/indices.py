@@ -8,8 +8,8 @@ from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.binding.guards import Guards, NotZero, Occurrence, occurrences
 from lapwing.loopnest.domain import Domain, NormalLoop
+from lapwing.loopnest.guards import Guards, NotZero, Occurrence, around_all, is_quotient, occurrences
 from lapwing.loopnest.refusals import Refusals
 
 Place = tuple[ir.Access, int]  # an index: its access and axis
@@ -27,19 +27,56 @@ class Indices:
 def normal_loop(name: str, step: int, starts: Iterable[Affine], stops: Iterable[Affine]) -> NormalLoop:
     """A loop in normalised coordinates, with bounds over outer ones. Of steps beyond 1 the places between are in it as well."""
     sign = 1 if step > 0 else -1
-    lowers, uppers = (_distinct(bound * sign for bound in bounds) for bounds in (starts, stops))
-    return NormalLoop(name, sign, _without_constants_but(max, lowers), _without_constants_but(min, uppers))
+    lowers, uppers = (tuple(bound * sign for bound in bounds) for bounds in (starts, stops))
+    return NormalLoop(name, sign, *without_looser(lowers, uppers))
 
 
-def _distinct(bounds: Iterable[Affine]) -> list[Affine]:
-    return list(dict.fromkeys(bounds))
+def without_looser(lowers: Sequence[Affine], uppers: Sequence[Affine]) -> tuple[tuple[Affine, ...], tuple[Affine, ...]]:
+    """The bounds of a loop without those that are surely looser than others."""
+    return _of_numbers(max, lowers), _of_numbers(min, uppers)
 
 
-def _without_constants_but(which: Callable[[Iterable[int]], int], bounds: Sequence[Affine]) -> tuple[Affine, ...]:
-    """Bounds of which those that are numbers are one number."""
+def _of_numbers(which: Callable[[Iterable[int]], int], bounds: Sequence[Affine]) -> tuple[Affine, ...]:
+    """Bounds, each once, of which those that are numbers are one number."""
     numbers = [bound.constant for bound in bounds if not bound.terms]
-    others = [bound for bound in bounds if bound.terms]
+    others = dict.fromkeys(bound for bound in bounds if bound.terms)
     return (*([Affine(which(numbers))] if numbers else []), *others)
+
+
+def tightened(nest: ir.LoopNest, integers: Mapping[str, int], domain: Domain) -> Domain:
+    """The domain without rows at its ends, along space loops, in which no iteration does anything."""
+    guards = around_all(nest)
+    if not guards or domain.is_empty:
+        return domain
+    bounds = bounds_from(guards, integers, domain)
+    found = list(domain.loops)
+    for k, loop in enumerate(domain.loops[nest.sweep_depth :], nest.sweep_depth):
+        reached = domain.range_of(Affine.of(loop.name), bounds)
+        low, high = (0, -1) if reached is None else reached
+        lowers, uppers = (*loop.lowers, Affine(low)), (*loop.uppers, Affine(high + 1))
+        found[k] = NormalLoop(loop.name, loop.step, *without_looser(lowers, uppers))
+    return Domain(tuple(found))
+
+
+def bounds_from(guards: Guards, integers: Mapping[str, int], domain: Domain) -> list[Affine]:
+    """Guards as expressions over the domain, and quotients, that are not negative."""
+    names = {loop.name for loop in domain.loops}
+    bounds: list[Affine] = []
+    holes: list[Affine] = []
+    for guard in guards:
+        affine = (guard.affine if isinstance(guard, NotZero) else guard).substitute(integers)
+        unknown = affine.names - names
+        if isinstance(guard, NotZero) and not unknown:
+            holes.append(domain.normalised(affine))
+        elif not isinstance(guard, NotZero) and all(map(is_quotient, unknown)):
+            bounds.append(domain.normalised(affine))
+    for hole in holes:
+        reached = domain.range_of(hole, bounds)
+        if reached is not None and reached[0] == 0:
+            bounds.append(hole - Affine(1))
+        elif reached is not None and reached[1] == 0:
+            bounds.append(-hole - Affine(1))
+    return bounds
 
 
 def check_indices(
@@ -76,6 +113,7 @@ class _Check:
         self.domains: dict[tuple[ir.For, ...], Domain] = {(): domain}
         self.from_start: set[Place] = set()
         self.indices = Indices()
+        self.stored = {id(store.target) for store in nest.stores}
 
     def look_at(self, occurrence: Occurrence) -> None:
         access = occurrence.access
@@ -113,7 +151,7 @@ class _Check:
         access, extent = occurrence.access, self.shapes[occurrence.access.array][axis]
         names = {loop.name for loop in domain.loops}
         fixed = domain.normalised(affine.substitute(self.integers))
-        guards = self._bounds_from(occurrence.guards, domain, names)
+        guards = bounds_from(occurrence.guards, self.integers, domain)
         if unknown := fixed.names - names:
             if unknown <= set(self.parameters):
                 self.refusals.note(
@@ -124,6 +162,8 @@ class _Check:
             elif unknown <= {loop.index for loop in occurrence.loops}:
                 self.indices.looked_up.add((access, axis))
             return
+        if guards and id(access) in self.stored and not self._is_whole(access.array, axis):
+            self._check_box(access, axis, domain.range_of(fixed))
         reached = domain.range_of(fixed, guards)
         if reached is None:
             return
@@ -145,21 +185,16 @@ class _Check:
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
 
-    def _bounds_from(self, guards: Guards, domain: Domain, names: set[str]) -> list[Affine]:
-        """Guards as expressions over the domain that are not negative."""
-        bounds: list[Affine] = []
-        holes: list[Affine] = []
-        for guard in guards:
-            affine = (guard.affine if isinstance(guard, NotZero) else guard).substitute(self.integers)
-            if affine.names <= names:
-                (holes if isinstance(guard, NotZero) else bounds).append(domain.normalised(affine))
-        for hole in holes:
-            reached = domain.range_of(hole, bounds)
-            if reached is not None and reached[0] == 0:
-                bounds.append(hole - Affine(1))
-            elif reached is not None and reached[1] == 0:
-                bounds.append(-hole - Affine(1))
-        return bounds
+    def _check_box(self, access: ir.Access, axis: int, reached: tuple[int, int] | None) -> None:
+        """What is stored is sent and collected in boxes: of all iterations, whatever guards say."""
+        extent = self.shapes[access.array][axis]
+        if reached is not None and not (reached[0] >= 0 and reached[1] < extent):
+            self.refusals.note(
+                access.line,
+                f"{access.text} is stored under a condition that keeps it inside {access.array}, and the loops go beyond",
+                "let the loops end where the array does",
+                tiled_only=True,
+            )
 
     def _is_whole(self, array: str, axis: int) -> bool:
         """Whether every rank has all that there is along an axis, so that an index may count from its end."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.binding.guards import occurrences
+from lapwing.loopnest.guards import occurrences
 
 
 def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lapwing.affine.affine import Affine
@@ -20,6 +20,15 @@ class NotZero:
 
 
 Guards = tuple[Affine | NotZero, ...]  # what holds where an access is evaluated: an affine expression is >= 0
+
+# Guards of statements are over quotients, too, with guards that say what these are: where (i + j) % 2 == 0, twice some number is
+# i + j. These are names that nobody else has.
+_QUOTIENT = "⌊({}) / {}⌋"
+
+
+def is_quotient(name: str) -> bool:
+    """Whether a name in a guard is that of a quotient, an integer that the guards themselves say all about."""
+    return name.startswith("⌊")
 
 
 @dataclass(frozen=True)
@@ -42,8 +51,12 @@ class _Where:
     is_certain: bool = True
 
     def given(self, test: ir.Expression, truth: bool) -> _Where:
-        """Where a test has the given truth as well."""
+        """Where a test has the given truth as well, inside an expression."""
         return _Where(self.guards + _holds(test, truth), self.loops, is_certain=False)
+
+    def under(self, test: ir.Expression, truth: bool) -> _Where:
+        """The same of the test of a statement."""
+        return _Where(self.guards + _holds(test, truth, _quasi_affine), self.loops, is_certain=False)
 
     def inside(self, loop: ir.For) -> _Where:
         return _Where(self.guards, (*self.loops, loop), is_certain=False)
@@ -56,6 +69,14 @@ def occurrences(nest: ir.LoopNest) -> list[Occurrence]:
     return found
 
 
+def around_all(nest: ir.LoopNest) -> Guards:
+    """What holds wherever an iteration of the nest's loops does anything."""
+    where, body = _Where(), nest.body
+    while len(body) == 1 and isinstance(only := body[0], ir.If) and not only.otherwise and not ir.reads(only.test):
+        where, body = where.under(only.test, True), only.then
+    return where.guards
+
+
 def _visit_block(statements: Sequence[ir.Statement], where: _Where, found: list[Occurrence]) -> None:
     for statement in statements:
         if isinstance(statement, ir.Store):
@@ -66,16 +87,16 @@ def _visit_block(statements: Sequence[ir.Statement], where: _Where, found: list[
                 _visit(expression, where, found)
         match statement:
             case ir.If(test=test, then=then, otherwise=otherwise):
-                _visit_block(then, where.given(test, True), found)
-                _visit_block(otherwise, where.given(test, False), found)
+                _visit_block(then, where.under(test, True), found)
+                _visit_block(otherwise, where.under(test, False), found)
                 if _jumps(then):  # only the other way leads to what follows
-                    where = where.given(test, False)
+                    where = where.under(test, False)
                 elif _jumps(otherwise):
-                    where = where.given(test, True)
+                    where = where.under(test, True)
             case ir.For(body=body):
                 _visit_block(body, where.inside(statement), found)
             case ir.While(test=test, body=body):
-                _visit_block(body, where.given(test, True), found)
+                _visit_block(body, where.under(test, True), found)
 
 
 def _jumps(statements: Sequence[ir.Statement]) -> bool:
@@ -122,33 +143,77 @@ def _visit(node: ir.Expression, where: _Where, found: list[Occurrence]) -> None:
                 found.append(Occurrence(node, where.guards, where.loops, where.is_certain))
 
 
-def _holds(test: ir.Expression, truth: bool) -> Guards:
-    """Affine conditions implied by the test having the given truth; nothing where that is not affine."""
+def _affine(node: ir.Expression) -> tuple[Affine, Guards] | None:
+    form = affine_of(node)
+    return None if form is None else (form, ())
+
+
+def _quasi_affine(node: ir.Expression) -> tuple[Affine, Guards] | None:
+    """An integer expression as an affine one over indices, scalars and quotients, with what holds of these; or None."""
+    if (form := affine_of(node)) is not None:
+        return form, ()
+    match node:
+        case ir.Unary(operator="-", operand=operand) if (inner := _quasi_affine(operand)) is not None:
+            return -inner[0], inner[1]
+        case ir.Binary(operator=operator, left=left, right=right):
+            a, b = _quasi_affine(left), _quasi_affine(right)
+            if a is None or b is None:
+                return None
+            (first, of_first), (second, of_second) = a, b
+            known = of_first + of_second
+            match operator:
+                case "+":
+                    return first + second, known
+                case "-":
+                    return first - second, known
+                case "*" if not second.terms:
+                    return first * second.constant, known
+                case "*" if not first.terms:
+                    return second * first.constant, known
+                case "//" | "%" if not second.terms and second.constant > 0:
+                    quotient = Affine.of(_QUOTIENT.format(first, second))
+                    remainder = first - quotient * second.constant
+                    known = (*known, remainder, -remainder + (second.constant - 1))
+                    return quotient if operator == "//" else remainder, known
+    return None
+
+
+def _holds(
+    test: ir.Expression,
+    truth: bool,
+    form: Callable[[ir.Expression], tuple[Affine, Guards] | None] = _affine,
+) -> Guards:
+    """Conditions implied by the test having the given truth; nothing where its operands have no such form."""
     match test:
         case ir.Unary(operator="not", operand=operand):
-            return _holds(operand, not truth)
+            return _holds(operand, not truth, form)
         case ir.Boolean(operator=operator, operands=operands) if (operator == "and") == truth:
-            return tuple(g for o in operands for g in _holds(o, truth))
+            return tuple(g for o in operands for g in _holds(o, truth, form))
         case ir.Comparison(operator=operator, left=left, right=right):
-            a, b = affine_of(left), affine_of(right)
+            a, b = form(left), form(right)
             if a is None or b is None:
                 return ()
             if not truth:
                 operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[operator]
-            match operator:
-                case "<":
-                    return (b - a - 1,)
-                case "<=":
-                    return (b - a,)
-                case ">":
-                    return (a - b - 1,)
-                case ">=":
-                    return (a - b,)
-                case "==":
-                    return (a - b, b - a)
-                case "!=":
-                    return (NotZero(a - b),)
+            return _compared(operator, a[0], b[0]) + a[1] + b[1]
     return ()
+
+
+def _compared(operator: str, a: Affine, b: Affine) -> Guards:
+    match operator:
+        case "<":
+            return (b - a - 1,)
+        case "<=":
+            return (b - a,)
+        case ">":
+            return (a - b - 1,)
+        case ">=":
+            return (a - b,)
+        case "==":
+            return (a - b, b - a)
+        case "!=":
+            return (NotZero(a - b),)
+    raise AssertionError(operator)
 
 
 def affine_of(node: ir.Expression) -> Affine | None:
