@@ -143,7 +143,15 @@ def test_one_colour_depends_on_nothing_of_its_own_sweep() -> None:
                 if (i + j) % 2 == 0:
                     u[i, j] = u[i - 1, j] + u[i + 1, j]
 
+    @lw.nest
+    def bits(u):
+        for i in range(1, u.shape[0] - 3):
+            if i & 3 != 2:
+                continue
+            u[i] = u[i - 1] + u[i + 3]
+
     assert not nest.dependences
+    assert {d.vector for d in bits.dependences} <= {(1,)}
 
 
 def test_guards_that_are_not_known_count_as_done() -> None:

@@ -90,6 +90,7 @@ class Nest(PlannedNest):
         super()._forget()
         self._program = None
         self.__dict__.pop("_dispatcher", None)
+        self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
         self.__dict__.pop("_generic_region", None)
 
@@ -183,7 +184,7 @@ class Nest(PlannedNest):
         return program.plan(self, self.arguments(*args, **kwargs), ranks)
 
     def for_arguments(self, arguments: Mapping[str, Any]) -> Nest:
-        """The nest as these arguments let it run: this one, or its loops in their own order on one rank.
+        """The nest as these arguments let it run: this one, or with fewer loops cut into tiles, or in its own order on one rank.
 
         Raises RefusedError where neither is possible.
         """
@@ -191,17 +192,20 @@ class Nest(PlannedNest):
             self.bind(arguments)
             _ = self.skew  # refuses what cannot be tiled
         except RefusedError as refused:
-            return self.in_order_instead(refused)
+            return self.in_order_instead(refused).for_arguments(arguments)
         return self
 
     def in_order_instead(self, refused: RefusedError) -> Nest:
-        """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else.
+        """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else; or,
+        where that may be because of loops with steps and the like, without the innermost of them cut.
 
         Raises the error itself where that is not so.
         """
         if self.source.sequential or not all(refusal.tiled_only for refusal in refused.refusals):
             raise refused
-        region = self._origin._sequential_region
+        region = self._origin._with_fewer_loops
+        if region is None or region.refusals:
+            region = self._origin._sequential_region
         if region.refusals:
             raise refused
         found = region.like(self)
@@ -224,6 +228,13 @@ class Nest(PlannedNest):
     def _generic_region(self) -> Nest:
         """A sequential region that is called with ever other integers, as one that is made for any."""
         return Nest(self.python, replace(self.source, generic=True))
+
+    @functools.cached_property
+    def _with_fewer_loops(self) -> Nest | None:
+        loops = self.loops.loops
+        if len(loops) == 1 or all(loop.is_plain for loop in loops):
+            return None
+        return Nest(self.python, replace(self.source, most_loops=len(loops) - 1))
 
     @functools.cached_property
     def _sequential_region(self) -> Nest:

@@ -170,12 +170,18 @@ def _quasi_affine(node: ir.Expression) -> tuple[Affine, Guards] | None:
                     return first * second.constant, known
                 case "*" if not first.terms:
                     return second * first.constant, known
+                case "&" if not second.terms and second.constant > 0 and not second.constant & (second.constant + 1):
+                    return _divided("%", first, second.constant + 1, known)
                 case "//" | "%" if not second.terms and second.constant > 0:
-                    quotient = Affine.of(_QUOTIENT.format(first, second))
-                    remainder = first - quotient * second.constant
-                    known = (*known, remainder, -remainder + (second.constant - 1))
-                    return quotient if operator == "//" else remainder, known
+                    return _divided(operator, first, second.constant, known)
     return None
+
+
+def _divided(operator: str, value: Affine, divisor: int, known: Guards) -> tuple[Affine, Guards]:
+    """``value // divisor`` or ``value % divisor``, of a positive number."""
+    quotient = Affine.of(_QUOTIENT.format(value, divisor))
+    remainder = value - quotient * divisor
+    return quotient if operator == "//" else remainder, (*known, remainder, -remainder + (divisor - 1))
 
 
 def _holds(

@@ -184,7 +184,8 @@ class Loop:
     """``for name in range(start, stop, step)`` with step 1 or -1; bounds are affine in outer indices and symbols.
 
     Of several ``starts`` the last in the loop's direction counts, of several ``stops`` the first: ``max(1, i - k)`` and
-    ``min(n, i + k + 1)``. ``integers``: symbols besides that Python's own bounds hold.
+    ``min(n, i + k + 1)``. ``integers``: symbols besides that Python's own bounds hold. ``leaves_out``: whether the body is under
+    conditions that Python's iterations fulfil, and not all within the bounds.
     """
 
     name: str
@@ -193,6 +194,12 @@ class Loop:
     step: int
     line: int
     integers: frozenset[str] = frozenset()
+    leaves_out: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether Python's own bounds are affine and its step is 1 or -1."""
+        return not self.leaves_out and len(self.bounds) == 2
 
     @property
     def bounds(self) -> tuple[Affine, ...]:

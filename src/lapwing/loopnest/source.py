@@ -26,7 +26,8 @@ class FunctionSource:
 
     ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
     statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
-    on one rank; ``generic``: whether its integers may be any then, rather than those of one call.
+    on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
+    may be cut into tiles, None for any number.
     """
 
     function: Callable[..., Any]
@@ -36,6 +37,7 @@ class FunctionSource:
     outlined: ast.FunctionDef | None = None
     sequential: bool = False
     generic: bool = False
+    most_loops: int | None = None
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

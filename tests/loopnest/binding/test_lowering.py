@@ -18,9 +18,9 @@ from lapwing.loopnest.liveness import liveness
 Function = Callable[..., Any]
 
 
-def bound_of(function: Function, *arguments: Any, sequential: bool = False) -> BoundNest:
+def bound_of(function: Function, *arguments: Any, sequential: bool = False, most_loops: int | None = None) -> BoundNest:
     nest = lw.Nest(function)
-    nest.source = dataclasses.replace(nest.source, sequential=sequential)
+    nest.source = dataclasses.replace(nest.source, sequential=sequential, most_loops=most_loops)
     return nest.bind(nest.arguments(*arguments))
 
 
@@ -192,12 +192,12 @@ def inner(u, w):
 
 
 def test_indices_over_inner_loops() -> None:
-    bound = bound_of(inner, np.ones((4, 5)), np.ones(5))
+    bound = bound_of(inner, np.ones((4, 5)), np.ones(5), most_loops=1)
     (either,) = bound.looked_up  # the first is -1, others are not
     assert either[0].text == "u[i, k - 1]"
     assert either[1] == 1
     with pytest.raises(lw.RefusedError, match="index 1 reaches 4, but w has 4 elements"):
-        bound_of(inner, np.ones((4, 5)), np.ones(4))
+        bound_of(inner, np.ones((4, 5)), np.ones(4), most_loops=1)
 
 
 # -- unrolling ---------------------------------------------------------------------------------------------------------

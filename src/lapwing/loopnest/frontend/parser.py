@@ -11,6 +11,7 @@ from typing import NoReturn
 from lapwing.affine.affine import Affine
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
+from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.function import FunctionParser
 from lapwing.loopnest.frontend.loop_bounds import MOST_STEP, BoundParser, Range
@@ -33,9 +34,13 @@ def parse(source: FunctionSource) -> ir.LoopNest:
     if source.sequential:
         return parse_region(source)
     refused: RefusedError | None = None
-    for depth in range(_perfect_depth(source.tree), 0, -1):
+    most = _perfect_depth(source.tree)
+    for depth in range(most if source.most_loops is None else min(most, source.most_loops), 0, -1):
         try:
-            return _Parser(source, depth).nest()
+            nest = _Parser(source, depth).nest()
+            if depth > 1 and not all(loop.is_plain for loop in nest.loops):
+                _ = NestAnalysis(nest).skew  # where it cannot be tiled, fewer loops may be
+            return nest
         except RefusedError as error:
             refused = refused or error
     if refused is not None:
@@ -60,9 +65,7 @@ class _Parser(FunctionParser):
         super().__init__(source)
         self.depth = depth
         self.loops_refused = False
-        self.conditions: dict[
-            int, tuple[ast.expr, ...]
-        ] = {}  # by the position of the loop whose iterations fulfil them
+        self.conditions: list[ast.expr] = []  # that the loops' own iterations fulfil
 
     def nest(self) -> ir.LoopNest:
         self.check_signature()
@@ -115,8 +118,8 @@ class _Parser(FunctionParser):
 
     def _refuse_sweeps_left_out(self, nest: ir.LoopNest) -> None:
         """Ranks would exchange values after sweeps that do nothing."""
-        for position, loop in enumerate(nest.sweep_loops):
-            if self.conditions[position]:
+        for loop in nest.sweep_loops:
+            if loop.leaves_out:
                 self.refusals.note(
                     loop.line,
                     f"loop {loop.name} is a sweep, and leaves out some of the numbers between its affine bounds",
@@ -217,8 +220,10 @@ class _Parser(FunctionParser):
         finally:
             loop = ir.Loop(name, parsed.starts, parsed.stops, parsed.step, node.lineno)
             symbols = parsed.names.difference(self.scope.loop_names)
-            self.scope.loops.append(replace(loop, integers=symbols - loop.bound_names))
-            self.conditions[position] = parsed.conditions
+            self.scope.loops.append(
+                replace(loop, integers=symbols - loop.bound_names, leaves_out=bool(parsed.conditions))
+            )
+            self.conditions += parsed.conditions
 
     def _is_builtin(self, node: ast.expr, name: str) -> bool:
         return self.resolve(node) is getattr(builtins, name)
@@ -249,12 +254,11 @@ class _Parser(FunctionParser):
 
     def _where_loops_are(self, body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
         """The body under the conditions that iterations fulfil among all that are within affine bounds."""
-        conditions = [condition for its in self.conditions.values() for condition in its]
-        if not conditions or not body:
+        if not self.conditions or not body:
             return body
-        test = conditions[0]
-        if len(conditions) > 1:
-            test = ast.copy_location(ast.BoolOp(ast.And(), conditions), test)
+        test = self.conditions[0]
+        if len(self.conditions) > 1:
+            test = ast.copy_location(ast.BoolOp(ast.And(), self.conditions), test)
         return (ir.If(test.lineno, f"if {ast.unparse(test)}:", self.expression(test), body, ()),)
 
 
