@@ -88,12 +88,29 @@ def downwards(u):
             u[i, j] += 0.5 * u[i + 1, j]
 
 
-@row(LOOPS, "a step other than 1", "range(1, n - 1, 2)")
+@row(LOOPS, "steps of 2 to 4, and of -2 to -4", "range(1, n - 1, 2)")
 def step(u):
     n, m = u.shape
     for i in range(1, n - 1, 2):
         for j in range(1, m - 1):
             u[i, j] = 0.5 * (u[i - 1, j] + u[i + 1, j])
+
+
+@row(LOOPS, "larger steps, and steps that are arguments", "range(1, n - 1, 8)")
+def large_step(u):
+    n, m = u.shape
+    for i in range(1, n - 1, 8):
+        for j in range(1, m - 1):
+            u[i, j] = 0.5 * (u[i - 1, j] + u[i + 1, j])
+
+
+@row(LOOPS, "red and black: a start that is near an affine one", "range(1 + (i + color) % 2, m - 1, 2)")
+def red_black(u):
+    n, m = u.shape
+    for color in range(2):
+        for i in range(1, n - 1):
+            for j in range(1 + (i + color) % 2, m - 1, 2):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
 
 
 @row(LOOPS, "bounds affine in outer loops", "range(1, i + 1)")
