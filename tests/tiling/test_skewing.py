@@ -88,6 +88,13 @@ def moving(u, n):
 
 
 @lw.nest
+def band(u):
+    for i in range(u.shape[0] - 2, 0, -1):
+        for j in range(max(1, i - 2, 4 - i), min(u.shape[1] - 2, 9 - i, i + 4)):
+            u[i, j] = 0.5 * u[i + 1, j + 2] + 0.25 * u[i, j - 1]
+
+
+@lw.nest
 def straight(u):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
@@ -102,6 +109,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...], list[list[int]]]] = {
     "chain": (chain, (np.ones((5, 6, 8)),), [[1, 0, 0], [1, 1, 0], [0, 1, 1]]),
     "columns": (columns, (np.ones((9, 7)),), [[1, 0], [1, 1]]),
     "plates": (plates, (np.ones((5, 7, 6)),), [[1, 0, 0], [1, 1, 0], [1, 0, 1]]),
+    "band": (band, (np.ones((8, 12)),), [[1, 0], [2, 1]]),
     "moving": (moving, (np.ones((10, 14)), 7), [[1, 0, 0], [0, 1, 0], [0, 2, 1]]),
 }
 Names = pytest.mark.parametrize("name", CASES)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
-from random_nests import Case
+from random_nests import SWEEP_NAMES, Case
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
@@ -41,7 +41,8 @@ def body_of(case: Case) -> Body:
     before = lines[next(k for k, line in enumerate(lines) if line.startswith("def ")) + 1 : heads[0]]
     # In a loop of one iteration, since it may continue. What is cut are all iterations within affine bounds.
     indent = len(lines[depth]) - len(lines[depth].lstrip())
-    own = [f"{name} in {lines[k].split(' in ', 1)[1][:-1]}" for name, k in zip(loops, heads, strict=True)]
+    space = [(name, k) for name, k in zip(loops, heads, strict=True) if name not in SWEEP_NAMES]
+    own = [f"{name} in {lines[k].split(' in ', 1)[1][:-1]}" for name, k in space]
     statements = ["    for _ in (0,):", f"        if not ({' and '.join(own)}):", "            continue"]
     statements += [f"    {line[indent:]}" for line in lines[depth + 1 :]]
     text = [f"def body(point, arrays, {', '.join(['np', 'math', *(n for n, _ in case.scalars)])}):"]
