@@ -63,6 +63,7 @@ class _Check:
         self.domains: dict[tuple[ir.For, ...], Domain] = {(): domain}
         self.from_start: set[Place] = set()
         self.indices = Indices()
+        self.stored = {id(store.target) for store in nest.stores}
 
     def look_at(self, occurrence: Occurrence) -> None:
         access = occurrence.access
@@ -111,6 +112,8 @@ class _Check:
             elif unknown <= {loop.index for loop in occurrence.loops}:
                 self.indices.looked_up.add((access, axis))
             return
+        if guards and id(access) in self.stored and not self._is_whole(access.array, axis):
+            self._check_written_box(access, axis, domain.range_of(fixed))
         reached = domain.range_of(fixed, guards)
         if reached is None:
             return
@@ -130,6 +133,19 @@ class _Check:
                 f"{axis} (indices 0 to {extent - 1})",
                 "Shorten the loop's range or enlarge the array",
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
+            )
+
+    def _check_written_box(self, access: ir.Access, axis: int, reached: tuple[int, int] | None) -> None:
+        """What ranks store is sent and collected in boxes of all their iterations, whatever guards say.
+
+        reached: by the index, guards apart."""
+        extent = self.shapes[access.array][axis]
+        if reached is not None and not (reached[0] >= 0 and reached[1] < extent):
+            self.refusals.note(
+                access.line,
+                f"{access.text} is stored under a condition that keeps it inside {access.array}, and the loops go beyond",
+                "let the loops end where the array does",
+                tiled_only=True,
             )
 
     def _bounds_from(self, guards: Guards, domain: Domain, names: set[str]) -> list[Affine]:
