@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lapwing.affine.affine import Affine
@@ -42,28 +43,29 @@ def check_indices(
     shapes: of arrays that were not refused. integers: those of the parameters that are; of parameters that were refused nothing
     is said. domain: of the nest's own loops.
     """
-    check = _Check(nest, shapes, integers, parameters, domain, refusals)
+    check = _Check(nest, shapes, integers, parameters, refusals, {(): domain})
     for occurrence in occurrences(nest):
         check.look_at(occurrence)
     return check.result()
 
 
+@dataclass
 class _Check:
-    def __init__(
-        self,
-        nest: ir.LoopNest,
-        shapes: Mapping[str, Sequence[int]],
-        integers: Mapping[str, int],
-        parameters: Mapping[str, Any],
-        domain: Domain,
-        refusals: Refusals,
-    ) -> None:
-        self.nest, self.shapes, self.integers, self.parameters = nest, shapes, integers, parameters
-        self.refusals = refusals
-        self.domains: dict[tuple[ir.For, ...], Domain] = {(): domain}
-        self.from_start: set[Place] = set()
-        self.indices = Indices()
-        self.stored = {id(store.target) for store in nest.stores}
+    """See check_indices. domains: inside of inner loops, the outermost first."""
+
+    nest: ir.LoopNest
+    shapes: Mapping[str, Sequence[int]]
+    integers: Mapping[str, int]
+    parameters: Mapping[str, Any]
+    refusals: Refusals
+    domains: dict[tuple[ir.For, ...], Domain]
+    from_start: set[Place] = field(default_factory=set)
+    indices: Indices = field(default_factory=Indices)
+
+    @cached_property
+    def stored(self) -> set[int]:
+        """The accesses that are stored to, by identity."""
+        return {id(store.target) for store in self.nest.stores}
 
     def look_at(self, occurrence: Occurrence) -> None:
         access = occurrence.access
