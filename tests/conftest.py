@@ -53,6 +53,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no time was left for it")
 
 
+@pytest.fixture(autouse=True)
+def _no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that a test runs in this process does not make one of it for the tests after."""
+    monkeypatch.setattr("lapwing.notices._in_command", False)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons = Counter(
         str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr).removeprefix("Skipped: ")

@@ -32,6 +32,7 @@ lapwing.notices
 lapwing.orphans
 lapwing.overlap.mpi
 lapwing.scratch
+lapwing.syntax_places
 lapwing.files
 lapwing.loopnest.inlining
 lapwing.display

@@ -26,8 +26,7 @@ class Closed(Terminal):
 
 @pytest.fixture(autouse=True)
 def _library_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In no command, under no launcher, and not quiet."""
-    monkeypatch.setattr(notices, "_in_command", False)
+    """Under no launcher, and not quiet."""
     for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID", "LAPWING_QUIET"):
         monkeypatch.delenv(name, raising=False)
 

@@ -36,6 +36,27 @@ def shifted(u, steps):
         print(end="")
 
 
+@lw.nest
+def narrower(u, v):
+    for i in range(1, v.shape[0]):
+        for j in range(1, v.shape[1]):
+            if i < u.shape[0]:
+                u[i, j] = 0.5 * (u[i - 1, j] + u[i, j - 1]) + v[i, j]
+
+
+def test_a_store_that_a_condition_keeps_inside() -> None:
+    """Ranks hold and send boxes of what their iterations store: these would reach beyond the array."""
+    v = np.random.default_rng(1).random((40, 30))
+    plan = str(narrower.plan(np.ones((10, 30)), v, ranks=2))
+    assert "in their own order on one rank" in plan
+    assert "u[i, j] is stored under a condition that keeps it inside u" in plan
+    assert "in their own order" not in str(narrower.plan(np.ones((40, 30)), v, ranks=2))
+    found, right = np.ones((10, 30)), np.ones((10, 30))
+    narrower(found, v)
+    narrower.python(right, v)
+    assert np.array_equal(found, right)
+
+
 def test_an_index_from_the_end() -> None:
     u, v = np.arange(6.0), np.arange(6.0)
     periodic(u, 0.5)

@@ -142,7 +142,6 @@ def test_building_is_logged_where_nobody_watches(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("lapwing.notices._in_command", False)
     for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))

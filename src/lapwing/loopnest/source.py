@@ -181,22 +181,6 @@ def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], lik
     return function(*bound.args, **bound.kwargs)
 
 
-def with_ends(tree: ast.FunctionDef) -> ast.FunctionDef:
-    """With places that compiling takes, also of nodes that were made: they are where what is around them is."""
-
-    def place(node: ast.AST, line: int, column: int) -> None:
-        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.pattern | ast.arg | ast.keyword | ast.alias):
-            node.lineno = line = getattr(node, "lineno", line)
-            node.col_offset = column = getattr(node, "col_offset", column)
-            if getattr(node, "end_lineno", None) is None:
-                node.end_lineno, node.end_col_offset = line, column
-        for child in ast.iter_child_nodes(node):
-            place(child, line, column)
-
-    place(tree, 1, 0)
-    return tree
-
-
 def _display_path(function: Callable[..., Any]) -> str:
     path = inspect.getsourcefile(function) or "<unknown>"
     if not os.path.exists(path):

@@ -17,7 +17,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.tiling.boxes import Box
-from lapwing.tiling.partition import Range, in_direction
+from lapwing.tiling.partition import Range, coordinates_in, in_direction
 
 _Loop = tuple[int, int]  # of a phase, among its space loops
 _Axis = tuple[str, int]  # of an array
@@ -171,11 +171,7 @@ class Distribution:
         return math.prod(self.grid)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
-        found = []
-        for extent in reversed(self.grid):
-            rank, coordinate = divmod(rank, extent)
-            found.append(coordinate)
-        return tuple(reversed(found))
+        return coordinates_in(self.grid, rank)
 
     def order(self, phase: int, rank: int) -> tuple[int, ...]:
         """Where the rank's block of a phase stands along each dimension, in the direction of the phase's loops."""

@@ -22,6 +22,15 @@ def in_direction(indices: Range, step: int) -> Range:
     return (low, high) if step == 1 else (1 - high, 1 - low)
 
 
+def coordinates_in(grid: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Where a rank stands in a process grid, of which ranks are numbered row by row."""
+    found = []
+    for extent in reversed(grid):
+        rank, coordinate = divmod(rank, extent)
+        found.append(coordinate)
+    return tuple(reversed(found))
+
+
 def balanced_cuts(low: int, high: int, parts: int) -> tuple[int, ...]:
     """Cut points of ``[low, high)`` into parts that differ by at most one.
 
@@ -114,11 +123,7 @@ class Partition:
         return tuple(int(np.diff(edges).max()) for edges in self.edges)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
-        found = []
-        for extent in reversed(self.grid):
-            rank, coordinate = divmod(rank, extent)
-            found.append(coordinate)
-        return tuple(reversed(found))
+        return coordinates_in(self.grid, rank)
 
     def rank(self, coordinates: Sequence[int]) -> int:
         rank = 0

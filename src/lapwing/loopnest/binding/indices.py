@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lapwing.affine.affine import Affine
@@ -92,28 +93,29 @@ def check_indices(
     shapes: of arrays that were not refused. integers: those of the parameters that are; of parameters that were refused nothing
     is said. domain: of the nest's own loops.
     """
-    check = _Check(nest, shapes, integers, parameters, domain, refusals)
+    check = _Check(nest, shapes, integers, parameters, refusals, {(): domain})
     for occurrence in occurrences(nest):
         check.look_at(occurrence)
     return check.result()
 
 
+@dataclass
 class _Check:
-    def __init__(
-        self,
-        nest: ir.LoopNest,
-        shapes: Mapping[str, Sequence[int]],
-        integers: Mapping[str, int],
-        parameters: Mapping[str, Any],
-        domain: Domain,
-        refusals: Refusals,
-    ) -> None:
-        self.nest, self.shapes, self.integers, self.parameters = nest, shapes, integers, parameters
-        self.refusals = refusals
-        self.domains: dict[tuple[ir.For, ...], Domain] = {(): domain}
-        self.from_start: set[Place] = set()
-        self.indices = Indices()
-        self.stored = {id(store.target) for store in nest.stores}
+    """See check_indices. domains: inside of inner loops, the outermost first."""
+
+    nest: ir.LoopNest
+    shapes: Mapping[str, Sequence[int]]
+    integers: Mapping[str, int]
+    parameters: Mapping[str, Any]
+    refusals: Refusals
+    domains: dict[tuple[ir.For, ...], Domain]
+    from_start: set[Place] = field(default_factory=set)
+    indices: Indices = field(default_factory=Indices)
+
+    @cached_property
+    def stored(self) -> set[int]:
+        """The accesses that are stored to, by identity."""
+        return {id(store.target) for store in self.nest.stores}
 
     def look_at(self, occurrence: Occurrence) -> None:
         access = occurrence.access
@@ -163,7 +165,7 @@ class _Check:
                 self.indices.looked_up.add((access, axis))
             return
         if guards and id(access) in self.stored and not self._is_whole(access.array, axis):
-            self._check_box(access, axis, domain.range_of(fixed))
+            self._check_written_box(access, axis, domain.range_of(fixed))
         reached = domain.range_of(fixed, guards)
         if reached is None:
             return
@@ -185,8 +187,10 @@ class _Check:
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
 
-    def _check_box(self, access: ir.Access, axis: int, reached: tuple[int, int] | None) -> None:
-        """What is stored is sent and collected in boxes: of all iterations, whatever guards say."""
+    def _check_written_box(self, access: ir.Access, axis: int, reached: tuple[int, int] | None) -> None:
+        """What ranks store is sent and collected in boxes of all their iterations, whatever guards say.
+
+        reached: by the index, guards apart."""
         extent = self.shapes[access.array][axis]
         if reached is not None and not (reached[0] >= 0 and reached[1] < extent):
             self.refusals.note(

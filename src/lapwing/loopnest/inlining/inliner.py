@@ -25,7 +25,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from lapwing.loopnest.inlining.helpers import (
     Helper,
@@ -35,10 +35,10 @@ from lapwing.loopnest.inlining.helpers import (
     loaded_names,
     stored_names,
 )
+from lapwing.syntax_places import placed
 
 Function = Callable[..., Any]
 MOST_INLINED = 20_000  # nodes of a syntax tree, of all that is inlined into a function
-Node = TypeVar("Node", bound=ast.AST)
 _UNKNOWN = object()
 _PURE_BUILTINS = (abs, bool, complex, divmod, float, int, len, max, min, pow, range, round)
 
@@ -213,7 +213,7 @@ class _Inliner:
             node.test = test
             return node
         leave = ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], [])
-        node.body = [*before, _at(node.test, leave), *node.body]
+        node.body = [*before, placed(node.test, leave), *node.body]
         node.test = ast.copy_location(ast.Constant(True), node.test)
         return node
 
@@ -259,7 +259,7 @@ class _Inliner:
             return node
         name = self._fresh("value")
         arms = [[*first, _assign(name, body, node)], [*second, _assign(name, orelse, node)]]
-        before.append(_at(node, ast.If(test, *arms)))
+        before.append(placed(node, ast.If(test, *arms)))
         return _name(name, node)
 
     def _short_circuit(self, node: ast.BoolOp, first: ast.expr, rest: ast.expr, before: list[ast.stmt]) -> ast.expr:
@@ -274,16 +274,16 @@ class _Inliner:
         if isinstance(node.op, ast.Or):
             test = ast.UnaryOp(ast.Not(), test)
         before.append(_assign(name, first, node))
-        before.append(_at(node, ast.If(test, [*second, _assign(name, rest, node)], [])))
+        before.append(placed(node, ast.If(test, [*second, _assign(name, rest, node)], [])))
         return _name(name, node)
 
     def _chained(self, node: ast.Compare, before: list[ast.stmt]) -> ast.expr:
         """``a < f(x) < g(y)`` as ``a < b and b < g(y)``"""
         left = self._expression(node.left, before)
         middle = self._held("value", self._expression(node.comparators[0], before), node, before)
-        first = _at(node, ast.Compare(left, [node.ops[0]], [middle]))
-        rest = _at(node, ast.Compare(copy.deepcopy(middle), node.ops[1:], node.comparators[1:]))
-        return self._short_circuit(_at(node, ast.BoolOp(ast.And(), [first, rest])), first, rest, before)
+        first = placed(node, ast.Compare(left, [node.ops[0]], [middle]))
+        rest = placed(node, ast.Compare(copy.deepcopy(middle), node.ops[1:], node.comparators[1:]))
+        return self._short_circuit(placed(node, ast.BoolOp(ast.And(), [first, rest])), first, rest, before)
 
     def _held(self, wanted: str, value: ast.expr, where: ast.expr, before: list[ast.stmt]) -> ast.expr:
         """A name for a value that is computed here."""
@@ -401,7 +401,7 @@ class _Inliner:
         substituting = _Substituting(values, renamed)
         before += [substituting.visit(self._made(node, statement, label)) for statement in helper.body]
         names = [_name(renamed[name], node) for name in helper.results]
-        return _at(node, ast.Tuple(names, ast.Load())) if helper.returns_tuple else names[0]
+        return placed(node, ast.Tuple(names, ast.Load())) if helper.returns_tuple else names[0]
 
     def _fits_in_place(self, expression: ast.expr, arguments: Mapping[str, ast.expr]) -> bool:
         """Whether the expression with arguments in it computes what the call does, and not much more than once."""
@@ -451,7 +451,8 @@ class _Inliner:
         for part in ast.walk(node):
             self._size += 1
             if "lineno" in part._attributes:
-                _put(part, call)
+                part.lineno, part.col_offset = call.lineno, call.col_offset  # type: ignore[attr-defined]
+                part.end_lineno = part.end_col_offset = None  # type: ignore[attr-defined]
                 part.helper = getattr(part, "helper", label)  # type: ignore[attr-defined]
         return node
 
@@ -472,7 +473,7 @@ class _Substituting(ast.NodeTransformer):
             node.id = self.renamed[node.id]
             return node
         value = self.values.get(node.id)
-        return node if value is None else _at(node, copy.deepcopy(value))
+        return node if value is None else placed(node, copy.deepcopy(value))
 
 
 def _arguments(node: ast.Call, helper: Helper) -> dict[str, ast.expr]:
@@ -543,21 +544,8 @@ def _defined(tree: ast.FunctionDef) -> set[str]:
 
 
 def _name(name: str, where: ast.expr) -> ast.expr:
-    return _at(where, ast.Name(name, ast.Load()))
+    return placed(where, ast.Name(name, ast.Load()))
 
 
 def _assign(name: str, value: ast.expr, where: ast.expr) -> ast.stmt:
-    return _at(where, ast.Assign([ast.Name(name, ast.Store())], value))
-
-
-def _at(where: ast.expr, node: Node) -> Node:
-    """A node that is made, and what is in it that has no place yet, where another is. Without its end: that is another text."""
-    for part in ast.walk(node):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            _put(part, where)
-    return node
-
-
-def _put(part: Any, where: ast.expr) -> None:
-    part.lineno, part.col_offset = where.lineno, where.col_offset
-    part.end_lineno = part.end_col_offset = None
+    return placed(where, ast.Assign([ast.Name(name, ast.Store())], value))

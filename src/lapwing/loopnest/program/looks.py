@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+
+from lapwing.syntax_places import placed
 
 # Not names that Python allows, so nobody else's.
 LOOK, ITEM, LOCALS, SLICE = "look at", "item of", "locals of the driver", "slice of"
@@ -75,8 +76,8 @@ class _Looking:
             case.guard = None if case.guard is None else _watched(case.guard)
         if isinstance(node, ast.With | ast.AsyncWith) and not all(map(_looks_at_nothing, node.items)):
             at_end = ast.Try(node.body, [], [], [ast.Expr(_look(before))])
-            node.body = [_there(at_end, node)]
-        return [_there(ast.Expr(_look(before)), node), node] if before else [node]
+            node.body = [placed(node, at_end, with_end=True)]
+        return [placed(node, ast.Expr(_look(before)), with_end=True), node] if before else [node]
 
 
 def _looks_at_nothing(item: ast.withitem) -> bool:
@@ -96,8 +97,7 @@ def _watched(node: ast.expr) -> ast.expr:
     if not names:
         return node
     pair = ast.Tuple([_look(names), node], ast.Load())
-    watched: ast.expr = _there(ast.Subscript(pair, ast.Constant(1), ast.Load()), node)
-    return watched
+    return placed(node, ast.Subscript(pair, ast.Constant(1), ast.Load()), with_end=True)
 
 
 def _is_look_up(node: ast.expr) -> bool:
@@ -127,7 +127,7 @@ def _moved(value: ast.expr) -> tuple[ast.expr, set[str]]:
             return value, {name for _, names in moved for name in names}
         case ast.Subscript(value=ast.Name() as array, slice=index) if not _is_shape(value):
             item = ast.Call(ast.Name(ITEM, ast.Load()), [array, _as_value(index)], [])
-            return _there(item, value), _looked_at(index)
+            return placed(value, item, with_end=True), _looked_at(index)
     return value, _looked_at(value)
 
 
@@ -169,10 +169,3 @@ def _look(names: Collection[str]) -> ast.expr:
     """``look(locals(), 'u', 'v')``: some may have no value yet."""
     own = ast.Call(ast.Name(LOCALS, ast.Load()), [], [])
     return ast.Call(ast.Name(LOOK, ast.Load()), [own, *map(ast.Constant, sorted(names))], [])
-
-
-def _there(node: Any, where: ast.AST) -> Any:
-    for part in ast.walk(node):
-        if isinstance(part, ast.expr | ast.stmt) and not hasattr(part, "lineno"):
-            ast.copy_location(part, where)
-    return node

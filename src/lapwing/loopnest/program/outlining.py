@@ -18,7 +18,6 @@ import ast
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from lapwing.loopnest.program.invariants import Lifted, fresh_name, lifted
 from lapwing.loopnest.program.liveness import exposed_reads
@@ -26,8 +25,7 @@ from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.surroundings import Around, Code, Control
 from lapwing.loopnest.refusals import Refusals
 from lapwing.loopnest.source import FunctionSource
-
-Statement = TypeVar("Statement", bound=ast.stmt)
+from lapwing.syntax_places import placed
 
 
 @dataclass(frozen=True)
@@ -72,13 +70,13 @@ def outline(
     parameters |= loop.parameters
     parameters |= {start: _read(variable, statement) for variable, start in starts.items()}
     body: list[ast.stmt] = [
-        _at(statement, ast.Assign([ast.Name(variable, ast.Store())], ast.Name(start, ast.Load())))
+        placed(statement, ast.Assign([ast.Name(variable, ast.Store())], ast.Name(start, ast.Load())))
         for variable, start in starts.items()
     ]
     body.append(loop.statement)
     if outputs:
         names: list[ast.expr] = [ast.Name(output, ast.Load()) for output in outputs]
-        body.append(_at(statement, ast.Return(names[0] if len(names) == 1 else ast.Tuple(names, ast.Load()))))
+        body.append(placed(statement, ast.Return(names[0] if len(names) == 1 else ast.Tuple(names, ast.Load()))))
     tree = _definition(name, list(parameters), body, statement)
     source = around.source
     function = Code.of(tree, source.function).function(defaults=False)
@@ -112,15 +110,7 @@ def _check_names(
 
 def _definition(name: str, parameters: Sequence[str], body: list[ast.stmt], where: ast.stmt) -> ast.FunctionDef:
     arguments = ast.arguments([], [ast.arg(p) for p in parameters], None, [], [], None, [])
-    return _at(where, ast.FunctionDef(name, arguments, body, [], None))
-
-
-def _at(where: ast.stmt, node: Statement) -> Statement:
-    """A made statement with the line of another, but not its end: what stands there is another text."""
-    for part in ast.walk(node):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            part.lineno, part.col_offset = where.lineno, where.col_offset  # type: ignore[attr-defined]
-    return node
+    return placed(where, ast.FunctionDef(name, arguments, body, [], None))
 
 
 def _read(name: str, where: ast.stmt) -> ast.expr:

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.function import too_deep
@@ -20,6 +20,8 @@ from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.loopnest.source import FunctionSource
+
+Statement = TypeVar("Statement", bound=ast.stmt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +171,7 @@ def _try(name: str, sweeps: Sweeps) -> ast.stmt:
     return _there(ast.Assign([targets], call), sweeps.statement)
 
 
-def _there(node: ast.stmt, where: ast.stmt) -> ast.stmt:
+def _there(node: Statement, where: ast.stmt) -> Statement:
     """A statement that is made, where another stands: on the line of a loop's heading."""
     for part in ast.walk(node):
         if isinstance(part, ast.expr | ast.stmt):
@@ -188,18 +190,10 @@ class _Replacing(ast.NodeTransformer):
         if (call := self._tried.get(id(node))) is not None:
             loop = super().generic_visit(node)
             assert isinstance(loop, ast.stmt)
-            otherwise = ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [loop], [])
-            return [call, _at_heading(otherwise, call)]
+            otherwise = _there(ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [], []), call)
+            otherwise.body = [loop]  # what is in it stays where it is
+            return [call, otherwise]
         return self._by_identity.get(id(node)) or super().generic_visit(node)
 
 
 _DONE = "sweeps are done"  # not a name that Python allows, so nobody else's
-
-
-def _at_heading(node: ast.If, where: ast.stmt) -> ast.If:
-    """An ``if`` that is made, on the line of a loop's heading; what is in it stays where it is."""
-    for part in (node, node.test, *ast.walk(node.test)):
-        if isinstance(part, ast.expr | ast.stmt):
-            part.lineno = part.end_lineno = where.lineno
-            part.col_offset = part.end_col_offset = where.col_offset
-    return node

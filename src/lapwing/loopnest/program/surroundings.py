@@ -13,7 +13,8 @@ from typing import Any
 
 from lapwing.loopnest.program.liveness import Liveness, Names
 from lapwing.loopnest.program.names import bound_names, captured_names, local_names, parameter_names
-from lapwing.loopnest.source import FunctionSource, with_ends
+from lapwing.loopnest.source import FunctionSource
+from lapwing.syntax_places import with_ends
 
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 

@@ -27,6 +27,7 @@ from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import outline
 from lapwing.loopnest.program.surroundings import Around, Code, Control
 from lapwing.loopnest.source import FunctionSource
+from lapwing.syntax_places import placed
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,7 @@ def _phase(
     loop = ast.For(ast.Name(sweep.target.id, ast.Store()), over, tree.body, [])
     tree.body = [ast.copy_location(loop, sweep)]
     tree.args.args = [ast.arg(n) for n in given]
-    for node in ast.walk(tree):
-        if "lineno" in node._attributes and not hasattr(node, "lineno"):
-            ast.copy_location(node, sweep)
+    placed(sweep, tree, with_end=True)
     function = Code.of(tree, around.source.function).function(defaults=False)
     source = FunctionSource(function, around.source.file, around.source.first, around.source.lines, tree)
     try:
