@@ -104,6 +104,23 @@ def large_step(u):
             u[i, j] = 0.5 * (u[i - 1, j] + u[i + 1, j])
 
 
+@row(LOOPS, "a direction that a condition chooses", "range(1, n) if steps > 0 else range(n - 2, -1, -1)")
+def either_direction(u, steps):
+    n, m = u.shape
+    for i in range(1, n) if steps > 0 else range(n - 2, -1, -1):
+        for j in range(m):
+            u[i, j] += 0.5 * u[i - 1 if steps > 0 else i + 1, j]
+
+
+@row(LOOPS, "a direction from a row of numbers", "for sign in (1, -1):")
+def both_directions(u):
+    n, m = u.shape
+    for sign in (1, -1):
+        for i in range(1, n - 1) if sign > 0 else range(n - 2, 0, -1):
+            for j in range(m):
+                u[i, j] = min(u[i, j], u[i - sign, j] + 1.0)
+
+
 @row(LOOPS, "red and black: a start that is near an affine one", "range(1 + (i + color) % 2, m - 1, 2)")
 def red_black(u):
     n, m = u.shape

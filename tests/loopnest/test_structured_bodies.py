@@ -181,6 +181,15 @@ def components_of_a_cell(u):
                 u[i, j, c] = u[i - 1, j, c] + 0.5 * u[i, j - 1, 2 - c]
 
 
+@case(lambda: grid(9, 30), lambda: np.array([3, -2, 1, 7, -5, 2, -1, 4, 30]))
+def steps_of_all_kinds(u, by):
+    for i in range(u.shape[0]):
+        for j in range(2 if by[i] > 0 else 28, 29 if by[i] > 0 else 1, by[i]):
+            u[i, j] += 1.0
+        for j in range(i) if i % 2 == 0 else range(20, i, -i):
+            u[i, j] *= 2.0
+
+
 @case(lambda: grid(9, 11))
 def a_scalar_of_two_types(u):
     for i in range(u.shape[0]):
@@ -202,3 +211,18 @@ def test_equal_to_the_plain_loop(name: str) -> None:
         assert here.tobytes() == there.tobytes()
     plan = nest.plan(*found, ranks=2)
     assert plan.ranks + plan.idle == 2
+
+
+def test_a_step_of_zero() -> None:
+    u = grid(9, 11)
+    before = u.copy()
+
+    @lw.nest
+    def zero(u, by):
+        for i in range(u.shape[0]):
+            for j in range(0, u.shape[1], by[i]):
+                u[i, j] += 1.0
+
+    with pytest.raises(lw.RunError, match="a step of zero; the plain loop raises ValueError here"):
+        zero(u, np.zeros(9, np.int64))
+    assert np.array_equal(u, before)

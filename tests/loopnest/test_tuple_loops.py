@@ -42,6 +42,11 @@ def test_what_follows_a_continue() -> None:
     assert found[0] == "if 0 == 0:\n    pass\nelse:\n    u[0] = 1"
 
 
+def test_a_condition_that_is_known() -> None:
+    found = statements("for d in (1, -1):\n    u[0] = n if d > 0 else 1 if n > d else 0")
+    assert found[:2] == ["u[0] = n", "u[0] = 1 if n > -1 else 0"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

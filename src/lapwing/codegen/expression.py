@@ -131,6 +131,8 @@ class Printer:
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
                 return f"{function}({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "not zero":
+                return f"lw_not_zero({stripped(operands[0])}, {node.trap}, trap)"
             case "assigned":
                 return f"(lw_assigned({operands[1]}, {node.trap}, trap) ? {operands[0]} : 0)"
             case "sqrt":

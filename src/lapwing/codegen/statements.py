@@ -173,9 +173,17 @@ class StatementWriter:
                 x = self.index(index.name)
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
-                moves = f"++{x}" if step == 1 else f"--{x}" if step == -1 else f"{x} += {step}"
                 yield f"const int64_t {end} = {last};"
-                yield f"for (int64_t {x} = {first}; {x} {'<' if step > 0 else '>'} {end}; {moves}) {{"
+                if isinstance(step, t.Literal):
+                    by = int(step.value)
+                    goes_on = f"{x} {'<' if by > 0 else '>'} {end}"
+                    moves = f"++{x}" if by == 1 else f"--{x}" if by == -1 else f"{x} += {by}"
+                else:
+                    each = self.names.get(("step", *place), f"{x}_step")
+                    yield f"const int64_t {each} = {stripped(self.printer.print(step))};"
+                    # None where the step is zero, for which there is no other way to end.
+                    goes_on, moves = f"({each} > 0 && {x} < {end}) || ({each} < 0 && {x} > {end})", f"{x} += {each}"
+                yield f"for (int64_t {x} = {first}; {goes_on}; {moves}) {{"
                 yield from self._inner_block(body, place)
                 yield "}"
             case t.TypedWhile(test=test, body=body):

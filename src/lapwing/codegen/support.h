@@ -342,6 +342,12 @@ LW_INLINE double lw_fitting_f64(double x, double low, double high, int64_t id, i
     return x;
 }
 
+/* The step of a range, which is not zero. */
+LW_INLINE int64_t lw_not_zero(int64_t step, int64_t id, int64_t *trap) {
+    lw_note(step == 0, id, trap);
+    return step;
+}
+
 /* Whether a scalar has a value, which it must. */
 LW_INLINE bool lw_assigned(bool is_set, int64_t id, int64_t *trap) {
     lw_note(!is_set, id, trap);

@@ -152,15 +152,20 @@ class If(Statement):
 class For(Statement):
     """An inner loop, ``for index in range(start, stop, step)``: each iteration of the loops around it does all of it.
 
-    ``affine``: its bounds as affine expressions, None where they are not.
+    ``affine``: its bounds as affine expressions, None where they are not, or the step is no number in the text.
     """
 
     index: str
     start: Expression
     stop: Expression
-    step: int
+    step: Expression
     affine: tuple[Affine | None, Affine | None]
     body: tuple[Statement, ...]
+
+    @property
+    def fixed_step(self) -> int | None:
+        """The step where it is a number in the text."""
+        return int(self.step.value) if isinstance(self.step, Constant) else None
 
 
 @dataclass(frozen=True)
@@ -338,8 +343,8 @@ def own_expressions(statement: Statement) -> tuple[Expression, ...]:
             return (value, *(its for _, its in payload))
         case If(test=test) | While(test=test):
             return (test,)
-        case For(start=start, stop=stop):
-            return (start, stop)
+        case For(start=start, stop=stop, step=step):
+            return (start, stop, step)
     return ()
 
 

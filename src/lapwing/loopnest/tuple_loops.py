@@ -7,6 +7,9 @@
                                                  u[i] = u[i] + -1
                                              step = -1
 
+Of a conditional expression whose test is then known (``range(n) if step > 0 else range(n - 1, -1, -1)``) what it chooses
+stays.
+
 A copy that ends early (``continue``) has what follows under the opposite condition. Loops that end early (``break``) are not
 unrolled, since a copy cannot know whether the one before it did.
 """
@@ -15,7 +18,18 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 
 MOST_COPIES = 64  # of a statement, in loops that stand in each other
 
@@ -71,6 +85,15 @@ class _Substituting(ast.NodeTransformer):
         for part in ast.walk(new):
             ast.copy_location(part, node)
         return new
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        match node.test:
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+                if _is_number(left) and _is_number(right):
+                    holds = _COMPARISONS[type(op)](ast.literal_eval(left), ast.literal_eval(right))
+                    return node.body if holds else node.orelse
+        return node
 
 
 def _rows(node: ast.For) -> list[list[ast.expr]]:

@@ -68,9 +68,10 @@ def _statement(nest: ir.LoopNest, statement: ir.Statement) -> tuple[Statements, 
 def _values(loop: ir.For) -> range | None:
     """The values of the index, where they are the same in every call and not many."""
     start, stop = loop.affine
-    if start is None or stop is None or start.terms or stop.terms:
+    step = loop.fixed_step
+    if step is None or start is None or stop is None or start.terms or stop.terms:
         return None
-    values = range(start.constant, stop.constant, loop.step)
+    values = range(start.constant, stop.constant, step)
     return values if len(values) <= MOST_COPIES else None
 
 
@@ -135,12 +136,13 @@ def _with_values(statements: Sequence[ir.Statement], values: Mapping[str, int]) 
                 yield replace(statement, value=_expression(value, values), payload=kept)
             case ir.While(test=test, body=body):
                 yield replace(statement, test=_expression(test, values), body=tuple(_with_values(body, values)))
-            case ir.For(start=start, stop=stop, affine=affine, body=body):
+            case ir.For(start=start, stop=stop, step=step, affine=affine, body=body):
                 first, last = (None if bound is None else bound.substitute(values) for bound in affine)
                 yield replace(
                     statement,
                     start=_expression(start, values),
                     stop=_expression(stop, values),
+                    step=_expression(step, values),
                     affine=(first, last),
                     body=tuple(_with_values(body, values)),
                 )

@@ -166,6 +166,7 @@ class _Builder:
         text = self.pick(
             size, size, f"1, {size}", f"{size} - 1", f"{size} - 1, -1, -1", f"0, {size}, 2", f"{size}, 0, -2",
             f"{outer}, {size}", f"{outer} + 1", f"{outer}, {outer} - 3, -1", f"-2, {size}, 3",
+            f"0, {size}, 1 + {outer} % 3", f"{size} - 1, -1, {outer} % 4 - 4", f"1, {size}, {self.whole(0)} % 3",
         )  # fmt: skip
         self.indices.append(name)
         lines = [f"for {name} in range({text}):", *("    " + line for line in self.block(depth - 1, True))]

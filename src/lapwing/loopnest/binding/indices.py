@@ -144,8 +144,9 @@ class _Check:
             start, stop = (None if b is None else b.substitute(self.integers) for b in loop.affine)
             names = {known.name for known in outer.loops}
             if start is not None and stop is not None and start.names | stop.names <= names and loop.index not in names:
-                bounds = outer.normalised(start), outer.normalised(stop)
-                outer = Domain((*outer.loops, normal_loop(loop.index, loop.step, *([bound] for bound in bounds))))
+                bounds, step = (outer.normalised(start), outer.normalised(stop)), loop.fixed_step
+                assert step is not None, "bounds are affine only with a step that is known"
+                outer = Domain((*outer.loops, normal_loop(loop.index, step, *([bound] for bound in bounds))))
             self.domains[loops] = outer
         return self.domains[loops]
 

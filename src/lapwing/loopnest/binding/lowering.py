@@ -220,30 +220,42 @@ class _Lowering(ExpressionLowering):
 
     def _for(self, statement: ir.For, found: list[t.TypedStatement]) -> None:
         line, text = statement.line, statement.text
-        start, stop = self._operands(statement.start, statement.stop)
-        for bound, node in ((start, statement.start), (stop, statement.stop)):
-            if not all(k.is_integer or k.is_bool for k in bound.types):
+        start, stop, step = self._operands(statement.start, statement.stop, statement.step)
+        ends = ((start, statement.start, "bound"), (stop, statement.stop, "bound"), (step, statement.step, "step"))
+        for value, node, what in ends:
+            if not all(k.is_integer or k.is_bool for k in value.types):
                 self._refuse(
-                    node.line, f"a bound of loop {statement.index} is {bound.describe()}",
+                    node.line, f"a {what} of loop {statement.index} is {value.describe()}",
                     "range takes integers: write int(x), or a // b for a quotient",
                 )  # fmt: skip
-        low, high = start.extent, stop.extent
-        step = statement.step
-        reached = (low[0], max(low[0], high[1] - 1)) if step > 0 else (min(high[0] + 1, low[1]), low[1])
+        low, high, by = start.extent, stop.extent, step.extent
+        reached = self._reached(low, high, by)
         outer = self.index_ranges.get(statement.index)
         self.index_ranges[statement.index] = reached
         index = t.Index("int64", statement.index)
-        bounds = [self._convert(v.code, "int64", line) for v in (start, stop)]
+        first, last, each = (self._convert(v.code, "int64", line) for v in (start, stop, step))
+        if by[0] <= 0 <= by[1]:
+            trap = self._trap(line, "range with a step of zero; the plain loop raises ValueError here")
+            each = t.Operation("int64", "not zero", (each,), trap)
 
         def loop(body: Sequence[t.TypedStatement]) -> t.TypedStatement:
-            return t.TypedFor(line, text, index, bounds[0], bounds[1], step, tuple(body))
+            return t.TypedFor(line, text, index, first, last, each, tuple(body))
 
-        begins = low[1] < high[0] if step > 0 else low[0] > high[1]
+        begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
         self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)
         if outer is None:
             del self.index_ranges[statement.index]
         else:
             self.index_ranges[statement.index] = outer
+
+    @staticmethod
+    def _reached(low: Interval, high: Interval, by: Interval) -> Interval:
+        """What the index of a range can be, of which start, stop and step are in these intervals."""
+        up = (low[0], max(low[0], high[1] - 1)) if by[1] > 0 else (low[0], low[0])
+        down = (min(high[0] + 1, low[1]), low[1]) if by[0] < 0 else (low[1], low[1])
+        if by[0] >= 0:
+            return up
+        return down if by[1] <= 0 else (min(up[0], down[0]), max(up[1], down[1]))
 
     def _while(self, statement: ir.While, found: list[t.TypedStatement]) -> None:
         def loop(test: t.Typed | None, body: Sequence[t.TypedStatement]) -> t.TypedStatement:

@@ -159,14 +159,14 @@ class TypedIf:
 
 @dataclass(frozen=True)
 class TypedFor:
-    """An inner loop over int64 bounds that are evaluated once, before it."""
+    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it."""
 
     line: int
     text: str
     index: Index
     start: Typed
     stop: Typed
-    step: int
+    step: Typed
     body: tuple[TypedStatement, ...]
 
 
@@ -289,8 +289,8 @@ def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
             return (value,)
         case TypedIf(test=test) | TypedWhile(test=test):
             return (test,)
-        case TypedFor(start=start, stop=stop):
-            return (start, stop)
+        case TypedFor(start=start, stop=stop, step=step):
+            return (start, stop, step)
     return ()
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import NoReturn
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import BINARY, ExpressionParser
 from lapwing.loopnest.functions import canonical_name
@@ -131,10 +132,13 @@ class StatementParser(ExpressionParser):
         name = self.index_of(node)
         start, stop, step = self.range_of(node)
         steps = self.affine(step)
-        if steps is None or steps.terms or steps.constant == 0:
-            self.refuse(node, f"loop step {self.source.text(step)}", "a step is a number other than 0")
-        bounds = self.expressions(start, stop)
-        affine = self.affine(start), self.affine(stop)
+        affine: tuple[Affine | None, Affine | None] = None, None
+        if steps is not None and not steps.terms:
+            if steps.constant == 0:
+                self.refuse(node, f"loop step {self.source.text(step)}", "a step is a number other than 0")
+            step = ast.copy_location(ast.Constant(steps.constant), step)
+            affine = self.affine(start), self.affine(stop)
+        first, last, by = self.expressions(start, stop, step)
         self.scope.inner_indices.append(name)
         with self._inside(node):
             body = self.block(node.body, accumulators)
@@ -143,7 +147,7 @@ class StatementParser(ExpressionParser):
             body = (ir.SetTemporary(node.lineno, name, name, ir.LoopIndex(name, line=node.lineno)), *body)
             self.scope.temporaries.add(name)
         text = f"for {name} in {self.source.text(node.iter)}:"
-        return [ir.For(node.lineno, text, name, bounds[0], bounds[1], steps.constant, affine, body)]
+        return [ir.For(node.lineno, text, name, first, last, by, affine, body)]
 
     @contextmanager
     def _inside(self, loop: ast.For | ast.While) -> Iterator[None]:
@@ -204,7 +208,18 @@ class StatementParser(ExpressionParser):
 
     def range_of(self, node: ast.For) -> tuple[ast.expr, ast.expr, ast.expr]:
         """Start, stop and step of a loop, as they are written."""
-        call = node.iter
+        return self._range(node, node.iter)
+
+    def _range(self, node: ast.For, call: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr]:
+        if isinstance(call, ast.IfExp):
+            ways = zip(self._range(node, call.body), self._range(node, call.orelse), strict=True)
+            start, stop, step = (
+                then
+                if ast.dump(then) == ast.dump(orelse)
+                else ast.copy_location(ast.IfExp(call.test, then, orelse), call)
+                for then, orelse in ways
+            )
+            return start, stop, step
         if not (isinstance(call, ast.Call) and self.resolve(call.func) is range and not call.keywords):
             text = self.source.text(call)
             advice = "loops go over range(stop), range(start, stop[, step]); downwards over range(n - 1, -1, -1)"
