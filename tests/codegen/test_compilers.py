@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+
 import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.codegen.contraction import contracts
+from lapwing.codegen.toolchain import find_c_compiler
 
 
 @lw.nest
@@ -26,6 +31,46 @@ def test_statements_are_not_distributed_over_skewed_loops():
         three_statements(*found)
         for a, b in zip(expected, found, strict=True):
             assert a.tobytes() == b.tobytes()
+
+
+@lw.nest
+def rotated(q, c, s):
+    for k in range(q.shape[0]):
+        x = q[k, 0]
+        y = q[k, 1]
+        q[k, 0] = c * x - s * y
+        q[k, 1] = s * x + c * y
+
+
+def test_products_are_not_fused_with_sums():
+    """gcc 12.2 takes vfmaddsub for these, also with -ffp-contract=off."""
+    expected = np.random.default_rng(0).random((64, 2))
+    found = expected.copy()
+    rotated.python(expected, 0.6, 0.8)
+    rotated(found, 0.6, 0.8)
+    assert found.tobytes() == expected.tobytes()
+
+
+FUSED = """
+#include <immintrin.h>
+__m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmaddsub_pd(a, b, c); }
+"""
+APART = "double apart(double a, double b, double c) { return a * b - c; }\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of x86 only such instructions are known")
+@pytest.mark.parametrize("with_objdump", [True, False])
+def test_fused_products_are_found(tmp_path, monkeypatch, with_objdump):
+    for name, text in (("fused", FUSED), ("apart", APART)):
+        (tmp_path / f"{name}.c").write_text(text)
+        compiler = find_c_compiler().command
+        command = [*compiler, "-O2", "-mfma", "-ffp-contract=off", "-c", f"{name}.c", "-o", f"{name}.o"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    if not with_objdump:
+        monkeypatch.setattr("lapwing.codegen.contraction.shutil.which", lambda name: None)
+    contracts.cache_clear()
+    assert contracts(tmp_path / "fused.o")
+    assert not contracts(tmp_path / "apart.o")
 
 
 @lw.nest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lapwing import __version__
 from lapwing.codegen.tile import tile_source
-from lapwing.errors import LapwingError, RefusedError
+from lapwing.errors import BuildError, LapwingError, RefusedError
 from lapwing.export.description import nest_source
 from lapwing.export.tables import program_bytes
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -49,7 +49,7 @@ def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
     texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.inner.form)
     texts["src/nest.c"] = nest_source(bound)
     for name in _BUILD_FILES:
-        texts[name] = _filled(name, _build_words(bound))
+        texts[name] = _filled(name, _build_words(bound, _tile_flags(texts["src/tile.c"])))
     return texts
 
 
@@ -142,9 +142,17 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return text
 
 
-def _build_words(bound: BoundNest) -> dict[str, str]:
-    libraries = [flag for flag in native.TILE_FLAGS if flag.startswith("-l")]
-    tile = [flag for flag in native.TILE_FLAGS if flag not in libraries]
+def _tile_flags(tile: str) -> tuple[str, ...]:
+    """What the tile is compiled with; where there is no compiler to ask, what usually does."""
+    try:
+        return native.exact_tile_flags(tile, None)
+    except BuildError:
+        return native.TILE_FLAGS
+
+
+def _build_words(bound: BoundNest, flags: Sequence[str]) -> dict[str, str]:
+    libraries = [flag for flag in flags if flag.startswith("-l")]
+    tile = [flag for flag in flags if flag not in libraries]
     return {
         "NAME": bound.nest.name,
         "TILE_FLAGS": " ".join(tile),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.contraction import LESS_VECTORISED, contracts
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 from lapwing.runtime.binding.numpy_loops import provide_numpy_loops
@@ -217,20 +218,36 @@ def build_plain(source: str, announce: Announce, what: str = "a plain loop") -> 
 
 
 def _load_source(name: str, what: str, source: str, announce: Announce) -> ctypes.CDLL:
-    file = f"{name}.c"
-    headers = {path.name: path.read_text(encoding="utf-8") for path in (SOURCES / "lapwing.h", SUPPORT)}
-    path = build_shared_library(
-        name=name,
-        sources={file: source, **headers},
-        main=[file],
-        compiler=find_c_compiler(),
-        flags=TILE_FLAGS,
-        announce=announce,
-        what=what,
-    )
+    path, _ = _built_exactly(name, what, source, announce)
     library = ctypes.CDLL(str(path))
     provide_numpy_loops(library, source)
     return library
+
+
+def exact_tile_flags(source: str, announce: Announce) -> tuple[str, ...]:
+    """The flags with which this machine's compiler gives a tile module the bits of Python: it is built with them.
+
+    Raises BuildError where there is no compiler or it rejects the source.
+    """
+    return _built_exactly("tile", "a tile", source, announce)[1]
+
+
+def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tuple[Path, tuple[str, ...]]:
+    """A library of generated code, with the flags that it was built with."""
+    file = f"{name}.c"
+    headers = {path.name: path.read_text(encoding="utf-8") for path in (SOURCES / "lapwing.h", SUPPORT)}
+    for less in LESS_VECTORISED:
+        flags = (*TILE_FLAGS, *less)
+        path = build_shared_library(
+            name=name, sources={file: source, **headers}, main=[file], compiler=find_c_compiler(), flags=flags,
+            announce=announce, what=what,
+        )  # fmt: skip
+        if not contracts(path):
+            return path, flags
+    raise BuildError(
+        f"{find_c_compiler().label} fuses products and sums although -ffp-contract=off says not to; the results would not be "
+        "those of Python. Use another compiler: CC=gcc-13, CC=clang."
+    )
 
 
 _RUNTIMES = {"runtime-serial": "the runtime for one process", "runtime-mpi": "the runtime for MPI"}
