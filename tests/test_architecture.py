@@ -35,6 +35,7 @@ lapwing.scratch
 lapwing.syntax_places
 lapwing.files
 lapwing.loopnest.inlining
+lapwing.loopnest.normalisation
 lapwing.display
 lapwing.loopnest
 lapwing.overlap.source

@@ -121,6 +121,55 @@ def both_directions(u):
                 u[i, j] = min(u[i, j], u[i - sign, j] + 1.0)
 
 
+@row(LOOPS, "backwards", "reversed(range(n - 1))")
+def backwards(u):
+    n, m = u.shape
+    for i in reversed(range(n - 1)):
+        for j in range(m):
+            u[i, j] += 0.5 * u[i + 1, j]
+
+
+@row(LOOPS, "elements with their numbers, and several arrays at a time", "for i, (x, y) in enumerate(zip(a, b)):")
+def elements(u, a, b):
+    for i, (x, y) in enumerate(zip(a, b)):  # noqa: B905
+        for j in range(u.shape[1]):
+            u[i, j] += x * y
+
+
+@row(LOOPS, "rows of a matrix", "for row in u:")
+def rows(u):
+    for row in u:
+        for j in range(1, len(row)):
+            row[j] += row[j - 1]
+
+
+@row(LOOPS, "all places of an array", "for i, j in np.ndindex(u.shape):")
+def places(u, v):
+    for i, j in np.ndindex(u.shape):
+        v[i, j] = 2.0 * u[i, j]
+
+
+NEIGHBOURS = ((-1, 0), (0, -1), (0, 1), (1, 0))
+
+
+@row(LOOPS, "a row of numbers by its name", "for di, dj in NEIGHBOURS:")
+def neighbours(u, v):
+    n, m = u.shape
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            for di, dj in NEIGHBOURS:
+                v[i, j] += 0.25 * u[i + di, j + dj]
+
+
+@row(LOOPS, "a range by its name", "rows = range(1, n)")
+def named_range(u):
+    n, m = u.shape
+    rows = range(1, n)
+    for i in rows:
+        for j in range(m):
+            u[i, j] += u[i - 1, j]
+
+
 @row(LOOPS, "red and black: a start that is near an affine one", "range(1 + (i + color) % 2, m - 1, 2)")
 def red_black(u):
     n, m = u.shape

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapwing.affine.affine import Affine
+from lapwing.loopnest.normalisation.counted_loops import Unpacking
 
 
 @dataclass(frozen=True)
@@ -237,6 +238,8 @@ class LoopNest:
     array, the loop that indexes each axis, plus a constant, in all accesses; None for a *local* axis, which no rank cuts and
     which may be indexed in any way.
 
+    ``unpackings``: the axes whose length is the number of names that take their elements.
+
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
     ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
     """
@@ -257,6 +260,7 @@ class LoopNest:
     sweep_depth: int
     is_generic: bool = False
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
+    unpackings: tuple[Unpacking, ...] = ()
 
     @property
     def loop_names(self) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class Meanings:
     def __init__(self, source: FunctionSource) -> None:
         inlined = source.inlined
         trees = (source.tree,) if source.outlined is not None else (source.written, source.tree)
-        paths = [path for tree in trees for path in _paths(tree)]
+        paths = [path for tree in trees for path in _paths(tree)] + [(name,) for name in sorted(source.rows_around)]
         self._parts = [_Named(source.function, paths)]
         self._parts += [_Named(helper, [*_paths(tree), *_names(tree)]) for helper, tree in inlined.helpers]
         self._values = self._now()
@@ -79,7 +79,7 @@ class _Named:
         for k, attributes in self._attributes:
             for attribute in attributes:
                 values[k] = getattr(values[k], attribute, None) if isinstance(values[k], types.ModuleType) else None
-        return values
+        return [_as_it_is(value) if type(value) in (list, tuple) else value for value in values]
 
 
 def _names(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
@@ -102,7 +102,12 @@ def _paths(tree: ast.FunctionDef) -> Iterator[tuple[str, ...]]:
             yield (node.id, *reversed(attributes))
 
 
+def _as_it_is(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row that does not change any more."""
+    return tuple(_as_it_is(value) if type(value) in (list, tuple) else value for value in row)
+
+
 def _is_equal(before: Any, now: Any) -> bool:
     if now is before:
         return True
-    return isinstance(before, int | float) and type(before) is type(now) and repr(before) == repr(now)
+    return isinstance(before, int | float | tuple) and type(before) is type(now) and repr(before) == repr(now)

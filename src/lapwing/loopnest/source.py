@@ -16,8 +16,10 @@ from functools import cached_property
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
-from lapwing.loopnest.inlining.inliner import Inlined, inlined
-from lapwing.loopnest.tuple_loops import unrolled
+from lapwing.loopnest.inlining.inliner import Inlined, inlined, meaning
+from lapwing.loopnest.normalisation.counted_loops import Counted, counted
+from lapwing.loopnest.normalisation.range_variables import with_ranges
+from lapwing.loopnest.normalisation.tuple_loops import rows_around, unrolled
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,11 @@ class FunctionSource:
         return self.inlined.tree
 
     @cached_property
+    def counted(self) -> Counted:
+        """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
+        return counted(self.tree, self._meaning)
+
+    @cached_property
     def inlined(self) -> Inlined:
         """The syntax tree with helpers inlined as they are when first asked for. Raises RefusedError as ``tree`` does."""
         return Inlined(self.outlined) if self.outlined is not None else inlined(self.written, self.function, _tree_of)
@@ -78,7 +85,15 @@ class FunctionSource:
     @cached_property
     def written(self) -> ast.FunctionDef:
         """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
-        return unrolled(self.parsed)
+        return with_ranges(unrolled(self.parsed, self._meaning))
+
+    @property
+    def rows_around(self) -> frozenset[str]:
+        """The names around the function whose rows of numbers are in its syntax tree."""
+        return frozenset() if self.outlined is not None else rows_around(self.parsed, self._meaning)
+
+    def _meaning(self, name: str) -> object:
+        return meaning(self.function, name)
 
     @cached_property
     def parsed(self) -> ast.FunctionDef:

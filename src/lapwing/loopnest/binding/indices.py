@@ -11,6 +11,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.guards import Guards, NotZero, Occurrence, around_all, is_quotient, occurrences
+from lapwing.loopnest.normalisation.counted_loops import Unpacking
 from lapwing.loopnest.refusals import Refusals
 
 Place = tuple[ir.Access, int]  # an index: its access and axis
@@ -96,6 +97,8 @@ def check_indices(
     check = _Check(nest, shapes, integers, parameters, refusals, {(): domain})
     for occurrence in occurrences(nest):
         check.look_at(occurrence)
+    for unpacking in nest.unpackings:
+        check.look_at_unpacking(unpacking)
     return check.result()
 
 
@@ -136,6 +139,15 @@ class _Check:
         for axis, affine in enumerate(access.affine):
             if affine is not None:
                 self._look_at_axis(occurrence, axis, affine, domain)
+
+    def look_at_unpacking(self, unpacking: Unpacking) -> None:
+        shape = self.shapes.get(unpacking.array, ())
+        if unpacking.axis < len(shape) and shape[unpacking.axis] != unpacking.names:
+            self.refusals.note(
+                unpacking.line,
+                f"{unpacking.names} names take {shape[unpacking.axis]} elements of {unpacking.array}",
+                "the plain loop raises ValueError: name as many as there are along the axis",
+            )
 
     def _inside(self, loops: tuple[ir.For, ...]) -> Domain:
         """The domain with the inner loops whose bounds are affine."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -22,6 +23,10 @@ BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
     ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+_OF_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
 MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
 _COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -91,10 +96,11 @@ class ExpressionParser:
             case ast.UnaryOp(op=op, operand=operand):
                 return ir.Unary(_UNARY[type(op)], self.expression(operand), line=line)
             case ast.BinOp(left=left, op=op, right=right):
-                operator = BINARY.get(type(op))
-                if operator is None:
+                symbol = BINARY.get(type(op))
+                if symbol is None:
                     self.refuse(node, self.source.text(node), f"supported operators are {' '.join(BINARY.values())}")
-                return ir.Binary(operator, *self.expressions(left, right), line=line)
+                a, b = self.expressions(left, right)
+                return _folded(symbol, a, b, line) or ir.Binary(symbol, a, b, line=line)
             case ast.Compare(left=left, ops=ops, comparators=comparators):
                 return self._comparison(node, [left, *comparators], ops)
             case ast.BoolOp(op=op, values=values):
@@ -427,6 +433,20 @@ def subscripts(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
             array, before = subscripts(outer)
             return array, before + elements
     return None, elements
+
+
+def _folded(symbol: str, a: ir.Expression, b: ir.Expression, line: int) -> ir.Constant | None:
+    """An operation of two integers in the text, which Python does when it compiles: ``2**62``."""
+    match a, b:
+        case ir.Constant(value=int() as x), ir.Constant(value=int() as y) if not isinstance(x, bool) and not isinstance(
+            y, bool
+        ):
+            if symbol in ("**", "<<", ">>") and not 0 <= y < 64:
+                return None
+            with suppress(ArithmeticError, KeyError):
+                value = _OF_INTEGERS[symbol](x, y)
+                return ir.Constant(value, line=line) if -(2**63) <= value < 2**63 else None
+    return None
 
 
 def _is_display(node: ast.expr) -> bool:

@@ -22,7 +22,7 @@ class FunctionParser(StatementParser):
     """Parses what stands around a function's loops."""
 
     def __init__(self, source: FunctionSource, carries_scalars: bool = False) -> None:
-        self.tree = source.tree
+        self.tree = source.counted.tree
         self.function = source.function
         refusals = Refusals(source.file)
         parameters = tuple(inspect.signature(self.function).parameters)

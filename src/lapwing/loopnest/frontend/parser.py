@@ -34,7 +34,7 @@ def parse(source: FunctionSource) -> ir.LoopNest:
     if source.sequential:
         return parse_region(source)
     refused: RefusedError | None = None
-    most = _perfect_depth(source.tree)
+    most = _perfect_depth(source.counted.tree)
     for depth in range(most if source.most_loops is None else min(most, source.most_loops), 0, -1):
         try:
             nest = _Parser(source, depth).nest()
@@ -97,6 +97,7 @@ class _Parser(FunctionParser):
                 returns_tuple=returns_tuple,
                 symbols=tuple(self.symbols.items()),
                 sweep_depth=0,
+                unpackings=self.source.counted.unpackings,
             )
         )
 

@@ -63,6 +63,7 @@ class _RegionParser(FunctionParser):
             sweep_depth=0,
             is_generic=self.source.generic,
             axis_loops=_local_axes(body),
+            unpackings=self.source.counted.unpackings,
         )
 
     def _check_counts_of_indices(self, body: Sequence[ir.Statement]) -> None:

@@ -178,7 +178,7 @@ class StatementParser(ExpressionParser):
             for child in ast.iter_child_nodes(node):
                 visit(child, inside)
 
-        visit(self.source.tree, frozenset())
+        visit(self.source.counted.tree, frozenset())
         return found
 
     def _unless_refused(self, node: ast.expr) -> ir.Expression | None:

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from lapwing.loopnest.tuple_loops import MOST_COPIES, unrolled
+from lapwing.loopnest.normalisation.tuple_loops import MOST_COPIES, unrolled
 
 
 def tree(body: str) -> ast.FunctionDef:
@@ -45,6 +45,48 @@ def test_what_follows_a_continue() -> None:
 def test_a_condition_that_is_known() -> None:
     found = statements("for d in (1, -1):\n    u[0] = n if d > 0 else 1 if n > d else 0")
     assert found[:2] == ["u[0] = n", "u[0] = 1 if n > -1 else 0"]
+
+
+AROUND = {"STEPS": [1, -1], "OFFSETS": ((-1, 0), (0, 2)), "W": (0.5, 0.25), "NAMES": ["a", "b"], "len": len}
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("for d in STEPS:\n    u[d] = d", "u[1] = 1\nu[-1] = -1\nd = -1"),
+        ("for a, b in OFFSETS:\n    u[a, b] = 1", "u[-1, 0] = 1\nu[0, 2] = 1\na = 0\nb = 2"),
+        ("for o in OFFSETS:\n    u[o[0]] = o[1]", "u[-1] = 0\nu[0] = 2"),
+        ("for k, w in enumerate(W):\n    u[k] = w", "u[0] = 0.5\nu[1] = 0.25\nk = 1\nw = 0.25"),
+        (
+            "for w, (a, b) in zip(W, OFFSETS):\n    u[a, b] = w",
+            "u[-1, 0] = 0.5\nu[0, 2] = 0.25\nw = 0.25\na = 0\nb = 2",
+        ),
+        ("for k in range(2):\n    u[STEPS[k]] = OFFSETS[k][1]", "u[1] = 0\nu[-1] = 2\nk = 1"),
+        ("for k in range(len(W)):\n    u[k] = W[(k + 1) % 2]", "u[0] = 0.25\nu[1] = 0.5\nk = 1"),
+        ("rows = [3, 4]\nfor r in rows:\n    u[r] = 1", "u[3] = 1\nu[4] = 1\nr = 4"),
+    ],
+)
+def test_rows_with_names(body: str, after: str) -> None:
+    found = unrolled(tree(body), AROUND.get)
+    assert "\n".join(ast.unparse(statement) for statement in found.body) == after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for d in NAMES:\n    u[d] = 1",
+        "STEPS = n\nfor d in STEPS:\n    u[d] = 1",
+        "rows = [3, 4]\nrows.append(n)\nfor r in rows:\n    u[r] = 1",
+        "rows = [3, 4]\nrows[0] = n\nfor r in rows:\n    u[r] = 1",
+        "rows = [[3, 4]]\nrows[0][1] = n\nfor r in rows:\n    u[r[0]] = 1",
+        "rows = [3, 4]\nif n:\n    rows = [5]\nfor r in rows:\n    u[r] = 1",
+        "for o in OFFSETS:\n    u[o[0]] = 1\nn(o)",
+        "enumerate = n\nfor k, w in enumerate(W):\n    u[k] = w",
+        "for k in range(3):\n    u[k] = 1",
+    ],
+)
+def test_rows_that_stay(body: str) -> None:
+    assert ast.dump(unrolled(tree(body), AROUND.get)) == ast.dump(tree(body))
 
 
 @pytest.mark.parametrize(
