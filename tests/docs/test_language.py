@@ -16,6 +16,7 @@ import pytest
 from language_rows import ROWS, Row, arguments
 
 import lapwing as lw
+from lapwing.loopnest.functions import supported_names
 from lapwing.planner.plan import Plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"
@@ -60,6 +61,8 @@ def table() -> str:
             before = row.group
         snippet = row.snippet.replace("|", "\\|")
         lines.append(f"| {row.construct} | `{snippet}` | {became(index)} |")
+    names = ", ".join(f"`{name}`" for name in supported_names())
+    lines.append(f"\nFunctions that loop bodies may call: {names}.")
     return "\n".join(lines) + "\n"
 
 

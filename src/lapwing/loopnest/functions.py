@@ -47,12 +47,15 @@ _SUPPORTED.update({id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MAT
 _SUPPORTED.update({id(getattr(np, n)): f"numpy.{n}" for n in (*NUMPY_LOOPS, *NUMPY_EXACT)})
 
 SUPPORTED_TEXT = (
-    "supported are min, max, abs, round, float, int, bool, NumPy scalar types such as numpy.float32, "
-    "numpy.sqrt, numpy.abs, numpy."
-    + ", numpy.".join(sorted({*NUMPY_LOOPS, *NUMPY_EXACT}))
-    + ", and math."
-    + ", math.".join((*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT, *MATH_TESTS))
+    "supported are min, max, abs, round, int, float, bool, NumPy's scalar types, math's functions and NumPy's of numbers: "
+    "docs/language.md has the list"
 )
+
+
+def supported_names() -> list[str]:
+    """Every function that loop bodies may call, with its module."""
+    return sorted({*_SUPPORTED.values(), *(f"numpy.{name}" for name in CASTS)})
+
 
 _ARGUMENTS = {
     "min": 2, "max": 2, **{f"math.{n}": 2 for n in MATH_BINARY},

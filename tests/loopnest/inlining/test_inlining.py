@@ -236,6 +236,23 @@ def test_a_while_loop() -> None:
     check(f, values(), values(), 12)
 
 
+def test_a_helper_with_a_while_loop() -> None:
+    def f(u, v, n):
+        for i in range(n):
+            x = 3 * i % n
+            v[i] = collatz(x + 1)
+
+    check(f, values(), values(), 12)
+
+
+def collatz(x):
+    steps = 0
+    while x != 1:
+        x = x // 2 if x % 2 == 0 else 3 * x + 1
+        steps += 1
+    return steps
+
+
 def test_an_argument_under_a_condition_is_computed_before() -> None:
     def f(u, v, n):
         for i in range(n):

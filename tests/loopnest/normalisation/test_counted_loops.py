@@ -21,6 +21,7 @@ from lapwing.loopnest.normalisation.counted_loops import counted
 from lapwing.loopnest.source import FunctionSource
 from lapwing.runtime.binding import native
 
+
 @pytest.fixture(autouse=True)
 def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled here runs for a moment: compiling it well would take longer."""

@@ -305,7 +305,7 @@ class _Inliner:
     def _check(self, node: ast.Call, function: Function) -> None:
         """Raises NotInlined where a call stays one."""
         helper = self._helper(function)
-        if helper.has_loops and not self._names_an_index(node):
+        if helper.has_for_loops and not self._names_an_index(node):
             raise NotInlined("it has loops, and is called without the index of one")
         if self._size > MOST_INLINED:
             raise NotInlined("too much is inlined already")
