@@ -91,6 +91,35 @@ def diagonal(u, sweeps):
                 u[i, j] = u[i - 1, j + 1] + u[i - 1, j - 1]
 
 
+@lw.nest
+def halves(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            v[i] = 0.5 * (u[i] + u[(i + 1) % u.shape[0]])
+
+
+@lw.nest
+def wholes(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            u[i] = v[i] - v[i - 1]
+
+
+@lw.nest
+def fills(v, sweeps):
+    for t in range(sweeps):
+        for i in range(v.shape[0]):
+            for j in range(v.shape[1]):
+                v[i, j] = v[i, j] + (v[i - 1, j] if i > 0 else 0.0) + (v[i, j - 1] if j > 0 else 0.0)
+
+
+@lw.nest
+def beside_diagonal(v, w, sweeps):
+    for t in range(sweeps):
+        for i in range(w.shape[0]):
+            w[i] = v[i, i + 3]
+
+
 def phased(*nests: lw.Nest, sweeps: int = 3, **arrays: ArrayShape) -> PhasedNest:
     bound = []
     for nest in nests:
@@ -209,6 +238,25 @@ def test_phases_that_do_not_fit_are_refused(change: dict, message: str) -> None:
 def test_wishes_that_do_not_fit_are_refused(wishes: dict, message: str) -> None:
     with pytest.raises(lw.RefusedError, match=message):
         make_phased_plan(phased(there, back), 2, **wishes)
+
+
+def test_elements_may_be_read_from_the_end() -> None:
+    """v[i - 1] is v[-1] at first, so the ranks at both ends are neighbours; any element may be the one that is meant."""
+    line = ArrayShape("float64", (N,))
+    faces = make_phased_plan(phased(halves, wholes, u=line, v=line), 4, tile=100).faces
+    for source, target in ((3, 0), (0, 3), (1, 2)):
+        assert [(phase, lag) for phase, lag, *_ in messages(faces, source, target)] == [(0, 0), (1, 1)]
+
+
+def test_elements_of_a_box_that_nobody_reads_may_come_last() -> None:
+    """Of columns 4 to 8, rows 1 to 5 have an element beside the diagonal, and the box around what is read has all rows."""
+    square, line = ArrayShape("float64", (16, 19)), ArrayShape("float64", (16,))
+    program = phased(fills, beside_diagonal, v=square, w=line)
+    faces = make_phased_plan(program, 4, grid=(1, 4), tile=3).faces
+    assert [step.box for step in faces.phase_steps(0, 1)] == [((r, min(r + 3, 16)), (4, 9)) for r in range(0, 16, 3)]
+    assert [(made, needed) for _, _, made, needed, _ in messages(faces, 1, 0)] == [
+        (0, 6), (1, 7), (2, 11), (3, 11), (4, 11), (5, 11),
+    ]  # fmt: skip
 
 
 def test_more_ranks_than_rows_idle() -> None:

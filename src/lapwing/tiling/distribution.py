@@ -91,11 +91,8 @@ def _uniform_axes(bound: BoundNest, access: ir.Access) -> Iterator[tuple[int, in
 
 def uniform_axis(bound: BoundNest, access: ir.Access, axis: int) -> tuple[str, int] | None:
     """The loop an axis is indexed by, and the constant that is added to the user's index; None for anything else."""
-    affine = access.affine[axis]
-    if affine is None or (access, axis) in bound.wraps:
-        return None
-    affine = affine.substitute(bound.symbols)
-    if len(affine.terms) != 1 or affine.terms[0][1] != 1 or affine.terms[0][0] not in bound.nest.loop_names:
+    affine = bound.user_index(access, axis)
+    if affine is None or (access, axis) in bound.wraps or len(affine.terms) != 1 or affine.terms[0][1] != 1:
         return None
     return affine.terms[0][0], affine.constant
 

@@ -265,10 +265,11 @@ class PhasedFaces:
             if need == _Need.FLOW:
                 # Dependences lead forwards along the pipelined loop as well.
                 found.append(first + (step if self._in_step(phase, source, target) else 0))
-            else:
-                found += [
-                    first + touching[0] for box in seen if (touching := self._touching(r.phase, target, r.array, box))
-                ]
+                continue
+            for box in seen:
+                touching = self._touching(r.phase, target, r.array, box)
+                # Boxes around what is read hold more than that where two axes run along one loop: it may come at any time.
+                found.append(self.first_step(r.phase + 1, target) - 1 if touching is None else first + touching[0])
         return min(found)
 
     def _last_read_before(

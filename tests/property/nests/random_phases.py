@@ -95,7 +95,8 @@ class _Phase:
 @st.composite
 def programs(draw: st.DrawFn, most_phases: int = 4) -> Program:
     dims = draw(st.sampled_from([2, 2, 1, 3]), label="axes")
-    shape = tuple(draw(st.integers(2 if dims > 1 else 5, LONGEST[dims])) + 2 * MARGIN for _ in range(dims))
+    extents = [draw(st.integers(2 if dims > 1 else 5, LONGEST[dims])) for _ in range(dims)]
+    shape = tuple(n + 2 * MARGIN for n in (extents[:1] * dims if draw(st.booleans()) else extents))
     names = "uvwx"[: draw(st.integers(1, 4), label="arrays")]
     dtype = draw(st.sampled_from(["float64", "int64", "float32"]))
     arrays = [ArraySpec(name, dtype, shape, "tame", seed) for seed, name in enumerate(names)]
@@ -177,15 +178,21 @@ def _read(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
     array = draw(st.sampled_from(arrays))
     dims = len(array.shape)
     if array.name not in phase.places:
-        kind = draw(st.sampled_from(["near"] * 8 + ["row", "turned"]))
+        kind = draw(st.sampled_from(["near"] * 8 + ["row", "turned", "around", "around", "diagonal", "diagonal"]))
+        texts = _subscripts([draw(st.integers(-FARTHEST, FARTHEST)) for _ in range(dims)]).split(", ")
+        axis, is_square = draw(st.integers(0, dims - 1)), dims == 2 and array.shape[0] == array.shape[1]
         if kind == "row" and dims > 1:
-            offsets = [draw(st.integers(-FARTHEST, FARTHEST)) for _ in range(dims)]
-            texts = _subscripts(offsets).split(", ")
-            texts[draw(st.integers(0, dims - 1))] = str(draw(st.integers(0, 5)))
-            return f"{array.name}[{', '.join(texts)}]"
-        if kind == "turned" and dims == 2 and array.shape[0] == array.shape[1]:
-            return f"{array.name}[j, i]"
-        return f"{array.name}[{_subscripts([draw(st.integers(-FARTHEST, FARTHEST)) for _ in range(dims)])}]"
+            texts[axis] = str(draw(st.integers(0, 5)))
+        elif kind == "turned" and is_square:
+            texts = ["j", "i"]
+        elif kind == "around":  # the first elements' neighbours are the last
+            back = MARGIN + draw(st.integers(1, FARTHEST))
+            texts[axis] = draw(
+                st.sampled_from([f"{NAMES[axis]} - {back}", f"({texts[axis]} + 7) % {array.shape[axis]}"])
+            )
+        elif kind == "diagonal" and is_square:
+            texts[1 - axis] = f"{NAMES[axis]} + {draw(st.integers(-FARTHEST, FARTHEST))}"
+        return f"{array.name}[{', '.join(texts)}]"
     # Where tiles are to be legal, every read lies behind the write in the order of all loops, or ahead in all of them.
     side, offsets = draw(st.sampled_from([-1, 1])), []
     for axis in range(dims):

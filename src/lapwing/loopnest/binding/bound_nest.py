@@ -88,14 +88,19 @@ class BoundNest:
     def accesses(self) -> tuple[ir.Access, ...]:
         return tuple(o.access for o in occurrences(self.nest))
 
-    def axis(self, access: ir.Access, axis: int) -> Affine | None:
-        """The index from the start, over coordinates of the domain with all symbols replaced; None for one that is looked up
-        or runs over an inner loop."""
+    def user_index(self, access: ir.Access, axis: int) -> Affine | None:
+        """The index as it is written, over the user's indices with all symbols replaced; None for one that is looked up or runs
+        over an inner loop."""
         affine = access.affine[axis]
         if affine is None or (access, axis) in self.looked_up:
             return None
         affine = affine.substitute(self.symbols)
-        if not affine.names <= set(self.nest.loop_names):
+        return affine if affine.names <= set(self.nest.loop_names) else None
+
+    def axis(self, access: ir.Access, axis: int) -> Affine | None:
+        """The index from the start, over coordinates of the domain; None as for ``user_index``."""
+        affine = self.user_index(access, axis)
+        if affine is None:
             return None
         index = self.domain.normalised(affine) + self.wraps.get((access, axis), 0)
         return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
