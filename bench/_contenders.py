@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,11 +28,7 @@ UNLIMITED = ctypes.c_int64(2**62)
 # As many people compile; gcc then contracts to fused multiply-adds, and the square root may have to set errno.
 USUAL_FLAGS = ("-O3", "-march=native", "-lm")
 
-_PACKAGE = Path(lw.__file__).parent
-_HEADERS = {
-    "lapwing.h": (_PACKAGE / "runtime" / "cpp" / "lapwing.h").read_text(),
-    "support.h": (_PACKAGE / "codegen" / "support.h").read_text(),
-}
+_HEADERS = {path.name: path.read_text(encoding="utf-8") for path in (native.SOURCES / "lapwing.h", native.SUPPORT)}
 
 Arguments = Mapping[str, Any]
 

@@ -198,7 +198,7 @@ def peer_runtime(announce: native.Announce) -> ctypes.CDLL:
     """peer_pipeline.c, built by the mpicc beside the mpicxx that builds Lapwing's runtime."""
     mpicxx = find_mpi().mpicxx
     mpicc = replace(mpicxx, command=(str(Path(mpicxx.command[0]).with_name("mpicc")), *mpicxx.command[1:]))
-    header = Path(native.__file__).with_name("cpp") / "lapwing.h"
+    header = native.SOURCES / "lapwing.h"
     path = build_shared_library(
         name="bench-peer",
         sources={PEER.name: PEER.read_text(), header.name: header.read_text()},

@@ -183,6 +183,15 @@ def test_overlap_on_one_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+def test_the_peer_is_built_with_the_header_of_the_runtime() -> None:
+    """In a process of its own: it brings MPI along."""
+    build = "import _overlap_worker as worker; print(worker.peer_runtime(None).lw_run.argtypes)"
+    done = subprocess.run([sys.executable, "-c", build], cwd=BENCH, capture_output=True, text=True, timeout=scaled(240))
+    assert done.returncode == 0, done.stderr
+    assert "Program" in done.stdout
+
+
+@pytest.mark.mpi
 @pytest.mark.skipif(not lab_is_up(), reason="needs the lab: make lab-up, as root")
 def test_overlap_in_the_lab(tmp_path: Path) -> None:
     document = quick("overlap.py", tmp_path, "--part", "lab", "--setting", "sqrt3d", "--setting", "advection3d")
