@@ -58,7 +58,7 @@ def test_help(program: str) -> None:
 @pytest.mark.mpi
 def test_streaming(tmp_path: Path) -> None:
     document = quick("streaming.py", tmp_path, "--disk", str(tmp_path))
-    assert set(document["parts"]) == {"ring", "passes", "tiles"}
+    assert set(document["parts"]) == {"ring", "slabs", "passes", "tiles"}
     assert all(number >= 0 for number in numbers(document["parts"]["ring"]))
 
 
