@@ -94,6 +94,15 @@ def divided_late(u, sweeps):
 
 
 @lw.nest
+def divided_apart(u, sweeps):
+    """Columns have nothing to do with each other; that of the error is in the first sweep."""
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(u.shape[1]):
+                u[i, j] = u[i - 1, j] + 7 // (299 - j)
+
+
+@lw.nest
 def twice(u):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1] - 1):
@@ -309,7 +318,8 @@ def work(path: str, *words: str) -> None:
     if "nothing" in words:
         assert nest(lw.open(path), 0) == 0.0
     if "an error" in words:
-        divided_late.using(tile=20, pass_sweeps=pass_sweeps, grid=(1, 2), engine=engine)(lw.open(path), SWEEPS)
+        divided, tile = (divided_apart, WIDE[0]) if "apart" in words else (divided_late, 20)
+        divided.using(tile=tile, pass_sweeps=pass_sweeps, grid=(1, 2), engine=engine)(lw.open(path), SWEEPS)
     total = nest(None if "first alone" in words and communicator.world().Get_rank() else lw.open(path), SWEEPS)
     if not communicator.launched() or communicator.world().Get_rank() == 0:  # lines of several ranks may mix
         print(json.dumps(total), flush=True)
@@ -374,7 +384,7 @@ def test_on_two_ranks(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("words", ["overlap, slowly", "helper"])
+@pytest.mark.parametrize("words", ["overlap, slowly", "helper", "overlap, slowly, apart"])
 def test_an_error_of_one_rank_reaches_the_other(words: str, tmp_path: Path) -> None:
     given = values("int64", WIDE)
     array = stored(tmp_path / "u.zarr", given, (50, 150))

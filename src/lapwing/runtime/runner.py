@@ -150,8 +150,10 @@ class Runner:
                     signal.tell((met.sweep, met.phase, *met.block))
                 if done >= 0 and report is not None:
                     report(done / total)
-                if done >= 0 and signal is not None and signal.is_behind(self._open_place(done)):
-                    return native.PASS_ON
+                if done >= 0 and signal is not None:
+                    stopped = signal.stop_before(self._open_place(done))
+                    if stopped is not None:
+                        return native.PASS_ON + self.opening_sweeps + stopped[0]
             except BaseException as stop:  # handed on below: nothing may be raised through C
                 interrupt.append(stop)
             return native.STOP if interrupt else native.GO_ON

@@ -1,5 +1,5 @@
-"""The disk rings of two ranks (disk_ring.hpp), which wait for one another's messages and for one another's passes, also where one
-of them meets an error of the plain loop: both come to their end.
+"""The disk rings of two ranks (disk_ring.hpp), which wait for one another's passes, and mostly for one another's messages, also
+where one of them meets an error of the plain loop: both come to their end.
 
 What a rank waits for are counters that only grow, so one order of all that may happen stands for every other, but for some
 choices that are tried one by one: where the error is, when the other rank hears of it, how many slabs each has room for, and
@@ -18,6 +18,8 @@ STEPS = SLABS * PASSES
 FREE = 2  # the first passes, whose generations take no other's place
 LATE = ((), (0,), (1,), (0, 1))  # ranks whose slabs are written as late as can be
 BUFFERS = 2  # messages that may be under way to a rank
+# Slabs that each has room for, and whether there are messages, which keep the two together.
+ROOMS = ((1, 1, True), (1, 3, True), (3, 1, True), (2, 2, True), (SLABS, SLABS, False))
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Protocol:
     """What may be broken."""
 
     gives_up_at_once: bool = False
+    finishes_own_passes: bool = False
     notices_while_waiting_for_messages: bool = True
     hears_while_waiting_for_the_disk: bool = True
 
@@ -33,6 +36,7 @@ class Protocol:
 class Rank:
     number: int
     slots: int
+    exchanges: bool  # messages with the other
     trap: int | None = None  # the step at which it meets the error
     hears: int = STEPS  # the step from which on it looks whether the other has met one
     step: int = 0
@@ -51,8 +55,7 @@ class Rank:
             # A pass may be written once all ranks have finished the one before it.
             may_be_written = max(FREE, min(self.noticed, other.noticed) + 1) * SLABS
             self.written = max(self.written, min(self.step, may_be_written, self.to_write))
-        if self.step < STEPS:
-            self.advance(other, protocol)
+        self.advance(other, protocol)
         return before != (self.step, self.written, self.noticed, self.to_write)
 
     @property
@@ -61,28 +64,33 @@ class Rank:
 
     def has_messages(self, other: Rank) -> bool:
         """The first rank needs the last sweep's of the other, which needs this sweep's; both need room for theirs."""
+        if not self.exchanges:
+            return True
         if self.number == 0:
             return other.step > self.step - SLABS and self.step < other.step + BUFFERS
         return other.step > self.step
 
     def advance(self, other: Rank, protocol: Protocol) -> None:
         is_behind = other.trap is not None and other.step > other.trap and self.comes_after(other.number, other.trap)
-        waits_for_disk = not self.has_slabs
+        waits_for_disk = self.step == STEPS or not self.has_slabs
         looks = self.step >= self.hears or (waits_for_disk and protocol.hears_while_waiting_for_the_disk)
         if self.computes and is_behind and looks:
-            self.stop(protocol)
-        if not self.has_slabs or not self.has_messages(other):
+            assert other.trap is not None
+            here = min(self.step, STEPS - 1)
+            self.stop(protocol, here if protocol.finishes_own_passes else min(here, other.trap))
+        if self.step == STEPS or not self.has_slabs or not self.has_messages(other):
             return
         if self.step == self.trap:
-            self.stop(protocol)
+            self.stop(protocol, self.step)
         self.step += 1
 
     def comes_after(self, number: int, trap: int) -> bool:
         return (self.step // SLABS, self.number) > (trap // SLABS, number)
 
-    def stop(self, protocol: Protocol) -> None:
+    def stop(self, protocol: Protocol, first: int) -> None:
+        """first: the step at which a rank has stopped, the first that is known."""
         self.computes = False
-        self.to_write = self.written if protocol.gives_up_at_once else self.step // SLABS * SLABS
+        self.to_write = self.written if protocol.gives_up_at_once else first // SLABS * SLABS
 
     @property
     def has_ended(self) -> bool:
@@ -92,10 +100,10 @@ class Rank:
 def stuck(protocol: Protocol, errors: bool) -> list[tuple[Rank, Rank]]:
     """Where nothing goes on."""
     found = []
-    rooms = [(1, 1), (1, 3), (3, 1), (2, 2)]
     traps = range(STEPS) if errors else [None]
-    for slots, trapped, trap, hears, late in itertools.product(rooms, (0, 1), traps, range(STEPS + 1), LATE):
-        ranks = Rank(0, slots[0]), Rank(1, slots[1])
+    for room, trapped, trap, hears, late in itertools.product(ROOMS, (0, 1), traps, range(STEPS + 1), LATE):
+        *slots, exchanges = room
+        ranks = Rank(0, slots[0], exchanges), Rank(1, slots[1], exchanges)
         ranks[trapped].trap = trap
         ranks[1 - trapped].hears = hears
 
@@ -116,6 +124,13 @@ def test_both_come_to_their_end(errors: bool) -> None:
 
 def test_a_rank_that_gives_up_at_once_holds_the_other_up() -> None:
     assert stuck(Protocol(gives_up_at_once=True), errors=True)
+
+
+def test_a_rank_that_finishes_its_own_passes_waits_for_those_of_the_one_that_stopped() -> None:
+    """Where no messages keep them together it may be some passes ahead."""
+    found = stuck(Protocol(finishes_own_passes=True), errors=True)
+    assert found
+    assert not any(rank.exchanges for rank, _ in found)
 
 
 def test_a_rank_that_waits_for_a_message_must_say_what_is_written() -> None:

@@ -19,7 +19,7 @@ from lapwing.trace.events import ACTIVITIES
 MAX_LOOPS = 8
 ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
 DONE, TRAPPED, STOPPED, FAILED = 0, 1, 2, 3
-GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress
+GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress; a sweep is added to the last
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of
@@ -186,7 +186,7 @@ class Options(ctypes.Structure):
     ]
 
 
-Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+Progress = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 def box(ranges: Sequence[tuple[int, int]]) -> Box:

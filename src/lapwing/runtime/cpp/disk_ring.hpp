@@ -90,13 +90,15 @@ public:
         wake_workers();
     }
 
-    // Earlier passes are written to their end: without them others may not write the next, and would wait for ever.
-    void abandon(Position at) override {
-        if (abandoned_) return;
+    // Earlier passes are written to their end, and no others: every rank writes those before the one in which the first
+    // rank stopped. Without them others may not write the next, and would wait for ever, as this rank would for theirs.
+    void abandon(std::int64_t sweep) override {
         abandoned_ = true;
+        const std::int64_t counts = passes_.pass_of(sweep) * disk_.slabs;
+        if (counts >= to_write_) return; // only this thread changes it
         {
             const std::lock_guard lock(mutex_);
-            to_write_ = passes_.pass_of(at.sweep) * disk_.slabs;
+            to_write_ = counts;
         }
         wake_workers();
     }

@@ -219,12 +219,13 @@ typedef struct lw_times {
     int64_t messages, bytes, read_bytes, written_bytes;
 } lw_times;
 
-/* What to do next: go on, stop at once, or compute no more but go on sending what is owed to the other ranks. */
+/* What to do next: go on, stop at once, or compute no more but go on sending what is owed to the other ranks, of which
+ * one has stopped computing in sweep `answer - LW_PASS_ON`, the first of those known. */
 typedef enum lw_answer { LW_GO_ON = 0, LW_STOP = 1, LW_PASS_ON = 2 } lw_answer;
 
 /* Called now and then with the steps done and their number, and with -1 done, whatever the answer, where this rank
  * computes no more because Python would raise and the others are yet to come to their end. */
-typedef int (*lw_progress)(int64_t done, int64_t total);
+typedef int64_t (*lw_progress)(int64_t done, int64_t total);
 
 typedef enum lw_engine { LW_BLOCKING = 0, LW_OVERLAP = 1, LW_ONESIDED = 2, LW_HELPER = 3 } lw_engine;
 

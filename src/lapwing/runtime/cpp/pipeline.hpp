@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "courier.hpp"
@@ -57,7 +58,7 @@ public:
                 if (const int status = compute(at, slicers[static_cast<std::size_t>(at.phase)], dry); status != LW_DONE)
                     return status;
             }
-            if (trapped_ || passes_on_) storage_.abandon(at);
+            if (trapped_ || passes_on_) storage_.abandon(std::min(at.sweep, stopped_sweep_));
             last = trace_.mark();
             exposed_until_last = trace_.times().exposed;
             progress_.after_step(at);
@@ -97,7 +98,7 @@ private:
             seconds += rested;
             if (progress_.slices_steps()) progress_.between_slices(at);
             if (stop_requested()) return LW_STOPPED;
-            if (passes_on_) storage_.abandon(at);
+            if (passes_on_) storage_.abandon(std::min(at.sweep, stopped_sweep_));
             if (trapped_ && now() > trapped_at_ + grace_seconds_) return LW_TRAPPED;
         } while (!done());
         trace_.record(LW_DISK, {at}, begin, trace_.mark(), seconds, 0);
@@ -140,8 +141,9 @@ private:
     bool stop_requested() {
         if (report_ == nullptr || trace_.mark() < next_report_) return false;
         next_report_ = trace_.mark() + report_interval;
-        const int answer = report_(done_, program_.sweeps * program_.steps);
-        passes_on_ = answer == LW_PASS_ON;
+        const std::int64_t answer = report_(done_, program_.sweeps * program_.steps);
+        passes_on_ = answer >= LW_PASS_ON;
+        if (passes_on_) stopped_sweep_ = answer - LW_PASS_ON;
         return answer == LW_STOP;
     }
 
@@ -156,8 +158,9 @@ private:
     double grace_seconds_;
     std::int64_t done_ = 0; // steps
     double next_report_ = 0, trapped_at_ = 0, slept_ = 0;
-    bool trapped_ = false;   // here Python would raise
-    bool passes_on_ = false; // another rank has met an error
+    bool trapped_ = false;                                                  // here Python would raise
+    bool passes_on_ = false;                                                // another rank has met an error
+    std::int64_t stopped_sweep_ = std::numeric_limits<std::int64_t>::max(); // there
 };
 
 } // namespace lapwing

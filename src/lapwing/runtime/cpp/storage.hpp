@@ -16,8 +16,8 @@ public:
     virtual void rest() {}
     // The step is over, messages included.
     virtual void release(Position, Trace &) {}
-    // Nothing more is computed: what this pass writes does not count.
-    virtual void abandon(Position) {}
+    // Nothing more is computed: what the pass of a sweep and later ones write does not count.
+    virtual void abandon(std::int64_t) {}
     // After the last step: whether all is written.
     virtual bool has_finished(Trace &) { return true; }
 };

@@ -33,14 +33,15 @@ class StopSignal:
             others = (r for r in range(self._comm.Get_size()) if r != self._comm.Get_rank())
             self._sent = [self._comm.Isend(told, dest=other, tag=_TAG) for other in others]
 
-    def is_behind(self, place: tuple[int, ...]) -> bool:
-        """Whether a place of this rank's comes after one where another has stopped, so that nothing there counts.
+    def stop_before(self, place: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The first place where another rank has stopped, if it comes before a place of this rank's: nothing there counts.
 
         What comes before must still be computed: it may hold the first error, and must not make one up.
         """
         while self._works and self._comm.Iprobe(tag=_TAG, status=(status := _status())):
             self._receive(status.Get_source())
-        return any(place > other for other in self._heard.values())
+        first = min(self._heard.values(), default=place)
+        return first if first < place else None
 
     def drain(self, told: Sequence[int]) -> None:
         """After the run: take what these ranks, the same on every rank, have told, so that the next run hears nothing of it."""
