@@ -17,6 +17,7 @@ from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.inlining.inliner import Inlined, inlined, meaning
+from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, unrolled
@@ -85,7 +86,7 @@ class FunctionSource:
     @cached_property
     def written(self) -> ast.FunctionDef:
         """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
-        return with_ranges(unrolled(self.parsed, self._meaning))
+        return with_boundary_loops(with_ranges(unrolled(self.parsed, self._meaning)))
 
     @property
     def rows_around(self) -> frozenset[str]:

@@ -1,0 +1,257 @@
+"""Loops along the boundary of an array get a loop of one iteration for the axis that they do not go along.
+
+    before                                   after
+    for j in range(m):                       for k in range(0, 1):
+        u[0, j] = u[1, j]                        for j in range(m):
+        u[n - 1, j] = 0.0                            u[k, j] = u[k + 1, j]
+                                             for k in range(n - 1, n):
+                                                 for j in range(m):
+                                                     u[k, j] = 0.0
+
+They are then cut along the same axes as the nests around them, in the same time loop: whoever has the boundary computes it, and
+no array has to be brought together. Loops elsewhere stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lapwing.syntax_places import placed
+
+
+def with_boundary_loops(tree: ast.FunctionDef) -> ast.FunctionDef:
+    """The function with such loops; the same where it has none."""
+    lifting = _Lifting(tree)
+    found = lifting.visit(copy.deepcopy(tree))
+    assert isinstance(found, ast.FunctionDef)
+    return found if lifting.has_changed else tree
+
+
+class _Lifting(ast.NodeTransformer):
+    """Changes loops along boundaries that stand beside nests, in a loop around them all."""
+
+    def __init__(self, tree: ast.FunctionDef) -> None:
+        self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        self.taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        first = {n.id for s in tree.body if isinstance(s, ast.Assign) for n in ast.walk(s) if isinstance(n, ast.Name)}
+        # What is set but once, before all loops, or is an argument.
+        self.fixed = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - set(stored)
+        self.fixed |= {name for name in first if stored.count(name) == 1}
+        self.has_changed = False
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        node.body = self._block(node.body)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.body = self._block(node.body)
+        return node
+
+    def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        if not any(isinstance(s, ast.For) and len(_loops(s)[0]) > 1 for s in statements):
+            return list(statements)
+        return [new for s in statements for new in (self._lifted(s) if isinstance(s, ast.For) else [s])]
+
+    def _lifted(self, node: ast.For) -> list[ast.stmt]:
+        loops, body = _loops(node)
+        indices = [loop.target.id for loop in loops if isinstance(loop.target, ast.Name)]
+        if len(indices) < len(loops) or len(set(indices)) < len(indices) or any(loop.orelse for loop in loops):
+            return [node]
+        stores = [_Store.of(statement, indices) for statement in body]
+        known = [store for store in stores if store is not None]
+        if len(known) < len(stores) or not self._are_alike(known, indices):
+            return [node]
+        found = [self._with_loops(store, loops, indices) for store in known]
+        lifted = [loop for loop in found if loop is not None]
+        if not known or len(lifted) < len(known) or not all(store.places for store in known):
+            return [node]
+        self.has_changed = True
+        return [placed(node, loop) for loop in lifted]
+
+    def _are_alike(self, stores: Sequence[_Store], indices: Sequence[str]) -> bool:
+        """Whether each statement may be done for all iterations before the next is done for any: elements that both touch are
+        then of the same iteration."""
+        if len(stores) == 1:
+            return True
+        written = {store.array for store in stores}
+        accesses = [access for store in stores for access in store.accesses if _base(access) in written]
+        return all([_name(i) for i in _indices(a) if _is_moving(i, indices)] == list(indices) for a in accesses)
+
+    def _with_loops(self, store: _Store, loops: Sequence[ast.For], indices: Sequence[str]) -> ast.For | None:
+        """The loops around one statement; None where it is not on a boundary alone."""
+        values = {axis: self._place(store.array, axis, index) for axis, index in store.places.items()}
+        if any(value is None for value in values.values()):
+            return None
+        names: dict[int, str] = {}
+        around: list[tuple[str, ast.expr]] = []
+        for axis, index in enumerate(store.subscripts):
+            value = values.get(axis)
+            if value is None:
+                position = indices.index(_name(index))
+                around.append((indices[position], loops[position].iter))
+            else:
+                names[axis] = self._fresh()
+                end = _Place(value.base, value.number + 1)
+                around.append((names[axis], _range(value.expression(), end.expression())))
+        if [name for name, _ in around if name in indices] != list(indices):
+            # In another order than the axes: bounds may depend on outer loops.
+            inner = [(i, loop.iter) for i, loop in zip(indices, loops, strict=True)]
+            around = [pair for pair in around if pair[0] not in indices] + inner
+        moved = {axis: (names[axis], value) for axis, value in values.items() if value is not None}
+        statement = _Moved(self, store, moved).visit(copy.deepcopy(store.statement))
+        if any(_base(a) == store.array and self._differs(a, store, names) for a in _accesses(statement)):
+            return None
+        body: list[ast.stmt] = [statement]
+        for name, iterable in reversed(around):
+            body = [ast.For(ast.Name(name, ast.Store()), copy.deepcopy(iterable), body, [])]
+        (loop,) = body
+        assert isinstance(loop, ast.For)
+        return loop
+
+    def _differs(self, access: ast.Subscript, store: _Store, names: dict[int, str]) -> bool:
+        """Whether an access of the written array is at a place that has not become one beside the loops' own."""
+        indices = _indices(access)
+        if len(indices) != len(store.subscripts):
+            return True
+        return any(
+            name not in {n.id for n in ast.walk(indices[axis]) if isinstance(n, ast.Name)}
+            for axis, name in names.items()
+        )
+
+    def _place(self, array: str, axis: int, index: ast.expr) -> _Place | None:
+        """A fixed index as a name and a number: ``n - 1``, ``0``, and ``-1`` from the end of an axis."""
+        match index:
+            case ast.Constant(value=int() as value) if not isinstance(value, bool):
+                return _Place(None, value)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+                shape = ast.Attribute(ast.Name(array, ast.Load()), "shape", ast.Load())
+                return _Place(ast.Subscript(shape, ast.Constant(axis), ast.Load()), -value)
+            case ast.Name(id=name) if name in self.fixed:
+                return _Place(index, 0)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=ast.Constant(value=int() as value)):
+                begin = self._place(array, axis, left) if not isinstance(left, ast.UnaryOp) else None
+                return begin and _Place(begin.base, begin.number + (value if isinstance(op, ast.Add) else -value))
+        return None
+
+    def _fresh(self) -> str:
+        name = next(n for k in range(len(self.taken) + 1) if (n := f"at{k or ''}") not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class _Place:
+    base: ast.expr | None
+    number: int
+
+    def expression(self) -> ast.expr:
+        if self.base is None:
+            return ast.Constant(self.number)
+        if not self.number:
+            return copy.deepcopy(self.base)
+        op = ast.Add() if self.number > 0 else ast.Sub()
+        return ast.BinOp(copy.deepcopy(self.base), op, ast.Constant(abs(self.number)))
+
+    def beyond(self, other: _Place) -> int | None:
+        """How far this is beyond another place, where that is a number."""
+        same = (self.base and ast.dump(self.base)) == (other.base and ast.dump(other.base))
+        return self.number - other.number if same else None
+
+
+@dataclass(frozen=True)
+class _Store:
+    """An assignment to an element. places: its indices that no loop changes, by axis."""
+
+    statement: ast.Assign | ast.AugAssign
+    array: str
+    subscripts: tuple[ast.expr, ...]
+    places: dict[int, ast.expr] = field(default_factory=dict)
+
+    @staticmethod
+    def of(statement: ast.stmt, indices: Sequence[str]) -> _Store | None:
+        """None for any other statement, and where loops do not go along axes one by one."""
+        match statement:
+            case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
+                pass
+            case _:
+                return None
+        array, subscripts = _base(target), _indices(target)
+        moving = [index for index in subscripts if _is_moving(index, indices)]
+        if array is None or sorted(_name(index) for index in moving) != sorted(indices):
+            return None
+        places = {axis: index for axis, index in enumerate(subscripts) if not _is_moving(index, indices)}
+        assert isinstance(statement, ast.Assign | ast.AugAssign)
+        return _Store(statement, array, tuple(subscripts), places)
+
+    @property
+    def accesses(self) -> list[ast.Subscript]:
+        return list(_accesses(self.statement))
+
+
+class _Moved(ast.NodeTransformer):
+    """Puts loop indices in the place of fixed ones, also beside the one that is stored to."""
+
+    def __init__(self, lifting: _Lifting, store: _Store, moved: dict[int, tuple[str, _Place]]) -> None:
+        self.lifting, self.store, self.moved = lifting, store, moved
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        indices, array = _indices(node), _base(node)
+        if array is None or len(indices) != len(self.store.subscripts):
+            return node
+        for axis, (name, value) in self.moved.items():
+            place = self.lifting._place(array, axis, indices[axis])
+            beyond = None if place is None else place.beyond(value)
+            if beyond is not None:
+                indices[axis] = ast.Name(name, ast.Load())
+                if beyond:
+                    op = ast.Add() if beyond > 0 else ast.Sub()
+                    indices[axis] = ast.BinOp(indices[axis], op, ast.Constant(abs(beyond)))
+        node.slice = indices[0] if len(indices) == 1 else ast.Tuple(indices, ast.Load())
+        return node
+
+
+def _loops(node: ast.For) -> tuple[list[ast.For], list[ast.stmt]]:
+    """The loops that stand in each other with nothing beside them, over ranges, and what is in the innermost."""
+    loops: list[ast.For] = []
+    body: list[ast.stmt] = [node]
+    while len(body) == 1 and isinstance(loop := body[0], ast.For) and _is_range(loop.iter):
+        loops.append(loop)
+        body = [s for s in loop.body if not isinstance(s, ast.Pass)]
+    return loops, body
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+
+
+def _accesses(node: ast.AST) -> Iterator[ast.Subscript]:
+    """Elements of arrays."""
+    return (n for n in ast.walk(node) if isinstance(n, ast.Subscript) and not isinstance(n.value, ast.Attribute))
+
+
+def _base(node: ast.Subscript) -> str | None:
+    return node.value.id if isinstance(node.value, ast.Name) else None
+
+
+def _indices(node: ast.Subscript) -> list[ast.expr]:
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _is_moving(index: ast.expr, indices: Sequence[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in indices for n in ast.walk(index))
+
+
+def _name(index: ast.expr) -> str:
+    """A loop's index that is used as it is; no name for anything else."""
+    return index.id if isinstance(index, ast.Name) else ""
+
+
+def _range(begin: ast.expr, end: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name("range", ast.Load()), [copy.deepcopy(begin), copy.deepcopy(end)], [])
