@@ -32,11 +32,11 @@ from lapwing.export.smpi import Cluster, cost_options, host_file, line, platform
 from lapwing.export.stand_alone import export, sources
 from lapwing.export.tables import _table, program_bytes
 from lapwing.export.virtual import cluster_of
-from lapwing.loopnest.binding.rounding import nearest
 from lapwing.machine import stored
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.runtime.binding import native
+from lapwing.runtime.rounding import nearest
 
 SECONDS = scaled(120)
 CLUSTER = Cluster(

@@ -29,10 +29,10 @@ from lapwing.errors import RunError
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
-from lapwing.loopnest.binding.rounding import nearest
 from lapwing.loopnest.source import FunctionSource
 from lapwing.runtime.arrays.storage import allocate, attach
 from lapwing.runtime.binding import native
+from lapwing.runtime.rounding import nearest
 from lapwing.runtime.workspace import Reductions, Workspace
 from lapwing.syntax_places import with_ends
 

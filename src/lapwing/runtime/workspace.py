@@ -15,9 +15,9 @@ from lapwing.errors import RunError
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import scalar_type
-from lapwing.loopnest.binding.rounding import nearest_ratio
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
+from lapwing.runtime.rounding import nearest_ratio
 from lapwing.runtime.streaming import StreamedArray
 
 EXACT_HEADER = 4

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
-from lapwing.loopnest.binding.expressions import ExpressionLowering, Surroundings, Value, literal_of, plain_number
+from lapwing.loopnest.binding.expressions import ExpressionLowering, Surroundings
 from lapwing.loopnest.binding.promotion import (
     CARRIED_LIMIT,
     INT64_MAX,
@@ -27,6 +27,7 @@ from lapwing.loopnest.binding.promotion import (
     ScalarType,
     scalar_type,
 )
+from lapwing.loopnest.binding.values import Value, literal_of, plain_number
 from lapwing.loopnest.liveness import liveness
 from lapwing.loopnest.refusals import Refusals, Stopped
 
