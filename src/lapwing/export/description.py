@@ -9,6 +9,7 @@ import numpy as np
 from lapwing.codegen.module import accumulator_offsets, accumulator_words
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.scalars import scalar_words
 
 
 def nest_source(bound: BoundNest) -> str:
@@ -36,7 +37,7 @@ def _lines(bound: BoundNest) -> Iterator[str]:
     yield f"    .name = {_text(bound.nest.name)},"
     for field, count in (
         ("arrays", len(bound.arrays)),
-        ("scalars", len(bound.parameters)),
+        ("scalars", sum(len(scalar_words(value)) for value in bound.parameters.values())),
         ("reductions", len(accumulators)),
         ("words", accumulator_words(accumulators)),
         ("traps", len(traps)),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import (  # fmt: skip
+    PARTS,
     PY_INT,
     Interval,
     ScalarType,
     dtype_range,
     fits,
+    is_inexact,
 )
 from lapwing.loopnest.refusals import Refusals
 
@@ -43,7 +47,7 @@ class Value:
 
     def wraps_in(self, dtype: str) -> bool:
         """Whether the value may be a NumPy integer that an integer of the dtype does not hold."""
-        if dtype.startswith("float") or dtype == "bool":
+        if is_inexact(dtype) or dtype == "bool":
             return False
         return any(k.is_integer and not k.weak and not fits(dtype_range(k.dtype), dtype) for k in self.types)
 
@@ -75,12 +79,12 @@ class ValueLowering:
         self._check_python_ints(value, dtype, line, target)
         if dtype == "bool":
             return truth(value.code)
-        if value.code.dtype.startswith("float") and value.wraps_in(dtype):
+        if is_inexact(value.code.dtype) and value.wraps_in(dtype):
             self._mixed(value, line)  # what is a float here does not wrap
         return self._operand(value, dtype, line)
 
     def _check_python_ints(self, value: Value, dtype: str, line: int, target: str) -> None:
-        if PY_INT in value.types and not dtype.startswith("float") and dtype != "bool":
+        if PY_INT in value.types and not is_inexact(dtype) and dtype != "bool":
             self._check_fits(value.integers(PY_INT), dtype, line, f"{target} of dtype {dtype}")
 
     def _check_own_width(self, value: Value, line: int) -> None:
@@ -97,17 +101,29 @@ class ValueLowering:
     def _convert(self, code: t.Typed, dtype: str, line: int) -> t.Typed:
         if code.dtype == dtype:
             return code
-        if isinstance(code, t.Select) and not (code.dtype.startswith("float") and not dtype.startswith("float")):
+        if isinstance(code, t.Select) and not (is_inexact(code.dtype) and not is_inexact(dtype)):
             then, otherwise = (self._convert(branch, dtype, line) for branch in (code.then, code.otherwise))
             return t.Select(dtype, code.test, then, otherwise, code.speculable)
-        if isinstance(code, t.Literal) and dtype == "float64":
+        if dtype in PARTS:
+            return self._as_complex(code, dtype, line)
+        if code.dtype in PARTS:
+            self._refuse(line, f"a complex number where one of dtype {dtype} is expected", _REAL_PART)
+        if isinstance(code, t.Literal) and dtype == "float64" and not isinstance(code.value, complex):
             return literal_of(dtype, float(code.value))
-        if isinstance(code, t.Literal) and not dtype.startswith("float") and not code.dtype.startswith("float"):
+        if isinstance(code, t.Literal) and not is_inexact(dtype) and not is_inexact(code.dtype):
             return literal_of(dtype, code.value)
         trap = None
-        if code.dtype.startswith("float") and not dtype.startswith("float"):
+        if is_inexact(code.dtype) and not is_inexact(dtype):
             trap = self._trap(line, f"a value does not fit {dtype}; NumPy's result would be undefined")
         return t.Convert(dtype, code, trap)
+
+    def _as_complex(self, code: t.Typed, dtype: str, line: int) -> t.Typed:
+        """A real number with an imaginary part of 0, or a complex one whose parts are rounded."""
+        if isinstance(code, t.Literal) and code.dtype in ("float64", "complex128"):
+            return t.Literal(dtype, _rounded(complex(code.value), dtype))
+        if code.dtype in PARTS:
+            return t.Convert(dtype, code)
+        return t.Convert(dtype, self._convert(code, PARTS[dtype], line))
 
     def _trap(self, line: int, message: str) -> int:
         self.traps.append(t.Trap(line, f"{self.nest.where(line)}: {message}"))
@@ -130,12 +146,7 @@ class ValueLowering:
 
     def _operand(self, value: Value, dtype: str, line: int) -> t.Typed:
         """A value in the dtype. Sequential regions see as they run whether a Python int fits, as NumPy does."""
-        if (
-            PY_INT not in value.types
-            or dtype.startswith("float")
-            or dtype == "bool"
-            or fits(value.integers(PY_INT), dtype)
-        ):
+        if PY_INT not in value.types or is_inexact(dtype) or dtype == "bool" or fits(value.integers(PY_INT), dtype):
             return self._convert(value.code, dtype, line)
         if value.only is None:
             self._mixed(value, line)
@@ -144,7 +155,7 @@ class ValueLowering:
 
     def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
         if not fits(interval, dtype) and not self.nest.is_sequential:
-            some_fit = not (dtype.startswith("float") or _apart(interval, dtype_range(dtype)))
+            some_fit = not (is_inexact(dtype) or _apart(interval, dtype_range(dtype)))
             self.refusals.refuse(
                 line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
                 f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",
@@ -168,6 +179,14 @@ class ValueLowering:
 
     def _refuse(self, line: int, found: str, supported: str) -> NoReturn:
         self.refusals.refuse(line, found, supported)
+
+
+_REAL_PART = "take a part of it, as z.real, or its modulus, abs(z)"
+
+
+def _rounded(value: complex, dtype: str) -> complex:
+    with np.errstate(over="ignore"):
+        return complex(np.dtype(dtype).type(value))
 
 
 def plain_number(value: Any) -> Any:
