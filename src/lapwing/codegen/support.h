@@ -96,6 +96,7 @@ LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
         const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
         return lw_##suffix(a * c - b * d, a * d + b * c);                                                              \
     }                                                                                                                  \
+    LW_INLINE type _Complex lw_numpy_square_##suffix(type _Complex z) { return lw_product_##suffix(z, z); }            \
     /* NumPy's, by Smith's algorithm. */                                                                               \
     LW_INLINE type _Complex lw_quotient_##suffix(type _Complex x, type _Complex y) {                                   \
         const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \

@@ -63,6 +63,13 @@ def squares_plainly(dtype: str) -> bool:
         return all(squares) and all(_same(z**2, 0j) for z in zeros)
 
 
+@cache
+def has_plain_square(dtype: str) -> bool:
+    """Whether numpy.square of a number of a complex dtype is the plain product."""
+    with np.errstate(all="ignore"):
+        return all(_same(np.square(z), _plain_product((z.real, z.imag), (z.real, z.imag))) for z in _numbers(dtype))
+
+
 def _way(
     scalar: Callable[[Any, Any], Any], ufunc: np.ufunc, plain: Callable[..., Any], left: str, right: str
 ) -> str | None:

@@ -25,7 +25,7 @@ NUMPY_LOOPS = {
     """.split()
 } | {"arctan2": 2, "power": 2, "hypot": 2}
 # The same of complex numbers, for which what follows it has no code of its own.
-NUMPY_COMPLEX_LOOPS = {"absolute": 1, "sqrt": 1, "square": 1, "sign": 1, "rint": 1, "multiply": 2, "divide": 2}
+NUMPY_COMPLEX_LOOPS = {"absolute": 1, "sqrt": 1, "sign": 1, "rint": 1, "multiply": 2, "divide": 2}
 NUMPY_TESTS = ("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not")
 # Those that generated code does itself, with the number of their arguments.
 NUMPY_EXACT = {

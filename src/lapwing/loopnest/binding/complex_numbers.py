@@ -71,6 +71,11 @@ class ComplexLowering(ValueLowering):
             code = t.Operation(dtype, "numpy.power", (base, self._operand(b, dtype, line)))
         return Value(code, frozenset({ScalarType(dtype)}))
 
+    def _check_square(self, dtype: str, line: int) -> None:
+        """numpy.square has another loop for single numbers than for several."""
+        if not complex_numbers.has_plain_square(dtype):
+            self._refuse(line, f"numpy.square of {dtype}, which this NumPy computes in a way of its own", "write z * z")
+
     def _python_power(self, base: Value, exponent: ir.Expression, line: int) -> Value:
         power = _small_integer(exponent)
         if power is None or base.only != PY_COMPLEX or not complex_numbers.raises_plainly():

@@ -230,6 +230,8 @@ class ExpressionLowering(ComplexLowering):
             return value
         if any(k.is_integer for k in value.types) and is_inexact(dtype):
             self._mixed(value, line)  # -0 of an integer is 0, of a float -0.0
+        if dtype in PARTS and not all(k.is_complex for k in value.types):
+            self._mixed(value, line)  # of a real number the imaginary part stays 0.0
         self._check_own_width(value, line)
         if operator == "~" and NP_BOOL in value.types and value.only is None:
             self._mixed(value, line)  # ~True_ is False_, ~1 is -2
@@ -597,6 +599,8 @@ class ExpressionLowering(ComplexLowering):
         if selects:
             operands = (truth(arguments[0].code), *operands)
         operator = {"mod": "%", "remainder": "%", "floor_divide": "//"}.get(name, f"numpy.{name}")
+        if name == "square" and compute in PARTS:
+            self._check_square(compute, line)
         if name == "conjugate" and compute not in PARTS:
             return Value(operands[0], frozenset({ScalarType(result)}))
         if name == "conjugate":
@@ -668,7 +672,7 @@ class ExpressionLowering(ComplexLowering):
         return Value(t.Operation(value.code.dtype, "abs", (value.code,)), types, interval)
 
 
-_COMPLEX_FUNCTIONS = {*NUMPY_LOOPS, *NUMPY_COMPLEX_LOOPS, *MATH_TESTS, "where", "conjugate"}
+_COMPLEX_FUNCTIONS = {*NUMPY_LOOPS, *NUMPY_COMPLEX_LOOPS, *MATH_TESTS, "where", "conjugate", "square"}
 _REAL_FUNCTION = (
     "it takes real numbers: take a part of it, as z.real, its modulus, abs(z), or NumPy's function of that name"
 )
