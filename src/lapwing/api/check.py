@@ -291,7 +291,8 @@ def _unequal(expected: Array, found: Array) -> npt.NDArray[np.bool]:
         both = (np.ascontiguousarray(values) for values in (expected, found))
         part = np.dtype(f"f{expected.itemsize // 2}")
         apart = _unequal(*(values.view(part).reshape(*values.shape, 2) for values in both))
-        return apart.any(-1)
+        either: npt.NDArray[np.bool] = np.logical_or(apart[..., 0], apart[..., 1])
+        return either
     bits = np.dtype(f"u{expected.itemsize}")
     wrong = np.ascontiguousarray(expected).view(bits) != np.ascontiguousarray(found).view(bits)
     if expected.dtype.kind == "f":

@@ -169,7 +169,10 @@ class For(Statement):
     @property
     def fixed_step(self) -> int | None:
         """The step where it is a number in the text."""
-        return int(self.step.value) if isinstance(self.step, Constant) else None
+        match self.step:
+            case Constant(value=int() as value):
+                return int(value)
+        return None
 
 
 @dataclass(frozen=True)

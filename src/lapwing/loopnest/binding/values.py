@@ -172,9 +172,11 @@ class ValueLowering:
             )  # fmt: skip
 
     def _mixed(self, value: Value, line: int) -> NoReturn:
+        is_complex = any(kind.is_complex for kind in value.types)
+        example = "numpy.complex128(0) or 0j" if is_complex else "numpy.float32(0) or 0.0"
         self._refuse(
             line, f"the type of a value depends on the values: it is {value.describe()}",
-            "write the constant in the other type, for example numpy.float32(0) or 0.0, so that the result has one type",
+            f"write the constant in the other type, for example {example}, so that the result has one type",
         )  # fmt: skip
 
     def _refuse(self, line: int, found: str, supported: str) -> NoReturn:
