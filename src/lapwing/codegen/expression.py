@@ -227,6 +227,7 @@ class Printer:
 # Operations on complex numbers that are functions of support.h.
 _COMPLEX = {
     "*": "product", "/": "quotient", "python /": "python_quotient", "scaled": "scaled", "power of 2": "power_2",
+    "power of 3": "power_3",
     "python power": "python_power", "modulus": "modulus", "conjugate": "conjugate", "real": "real", "imag": "imag",
 }  # fmt: skip
 

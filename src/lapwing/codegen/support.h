@@ -76,8 +76,8 @@ LW_INLINE float lw_abs_f32(float x) { return fabsf(x); }
 LW_INLINE double lw_fabs(double x) { return fabs(x); }
 LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
 
-/* Complex numbers are built and taken apart here: sums and comparisons of them are C's, which are those of their parts; products
- * and quotients are not C's, which see to infinities. */
+/* Complex numbers are built and taken apart here: sums and comparisons of them are C's, which are those of their parts;
+ * products and quotients are not C's, which see to infinities. */
 #define LW_COMPLEX(suffix, type, ABS, HYPOT)                                                                           \
     LW_INLINE type _Complex lw_##suffix(type real, type imag) {                                                        \
         type _Complex z;                                                                                               \
@@ -88,7 +88,7 @@ LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
     LW_INLINE type lw_real_##suffix(type _Complex z) { return __real__ z; }                                            \
     LW_INLINE type lw_imag_##suffix(type _Complex z) { return __imag__ z; }                                            \
     LW_INLINE type _Complex lw_conjugate_##suffix(type _Complex z) { return lw_##suffix(__real__ z, -__imag__ z); }    \
-    LW_INLINE type lw_modulus_##suffix(type _Complex z) { return HYPOT(__real__ z, __imag__ z); }                 \
+    LW_INLINE type lw_modulus_##suffix(type _Complex z) { return HYPOT(__real__ z, __imag__ z); }                      \
     LW_INLINE bool lw_isnan_##suffix(type _Complex z) { return isnan(__real__ z) || isnan(__imag__ z); }               \
     LW_INLINE bool lw_isinf_##suffix(type _Complex z) { return isinf(__real__ z) || isinf(__imag__ z); }               \
     LW_INLINE bool lw_isfinite_##suffix(type _Complex z) { return isfinite(__real__ z) && isfinite(__imag__ z); }      \
@@ -100,17 +100,20 @@ LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
     /* NumPy's, by Smith's algorithm. */                                                                               \
     LW_INLINE type _Complex lw_quotient_##suffix(type _Complex x, type _Complex y) {                                   \
         const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
-        if (c == 0 && d == 0) return lw_##suffix(a / ABS(c), b / ABS(c));                                  \
-        if (ABS(c) >= ABS(d)) {                                                                            \
+        if (c == 0 && d == 0) return lw_##suffix(a / ABS(c), b / ABS(c));                                              \
+        if (ABS(c) >= ABS(d)) {                                                                                        \
             const type ratio = d / c, scale = 1 / (c + d * ratio);                                                     \
             return lw_##suffix((a + b * ratio) * scale, (b - a * ratio) * scale);                                      \
         }                                                                                                              \
         const type ratio = c / d, scale = 1 / (d + c * ratio);                                                         \
         return lw_##suffix((a * ratio + b) * scale, (b * ratio - a) * scale);                                          \
     }                                                                                                                  \
-    /* NumPy's power with the exponent 2. */                                                                           \
+    /* NumPy's powers. */                                                                                              \
     LW_INLINE type _Complex lw_power_2_##suffix(type _Complex z) {                                                     \
         return z == 0 ? lw_##suffix(0, 0) : lw_product_##suffix(z, z);                                                 \
+    }                                                                                                                  \
+    LW_INLINE type _Complex lw_power_3_##suffix(type _Complex z) {                                                     \
+        return z == 0 ? lw_##suffix(0, 0) : lw_product_##suffix(z, lw_product_##suffix(z, z));                         \
     }
 LW_COMPLEX(c128, double, fabs, lw_hypot)
 LW_COMPLEX(c64, float, fabsf, lw_hypotf)
@@ -168,7 +171,8 @@ LW_INTEGER_DIVISION(i8, int8_t)
 LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
 LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
 
-/* NumPy's functions. Which of two zeros its extrema give differs: the variants are the first, the second, the one in order. */
+/* NumPy's functions. Which of two zeros its extrema give differs: the variants are the first, the second, the one in
+ * order. */
 #define LW_FLOAT_EXTREMA(suffix, type)                                                                                 \
     LW_INLINE type lw_maximum_first_##suffix(type a, type b) { return a >= b || isnan(a) ? a : b; }                    \
     LW_INLINE type lw_minimum_first_##suffix(type a, type b) { return a <= b || isnan(a) ? a : b; }                    \
@@ -227,8 +231,8 @@ LW_INLINE uint8_t lw_numpy_sign_u8(uint8_t x) { return x > 0; }
 LW_INLINE uint8_t lw_shift_right_u8(uint8_t x, uint8_t count) { return count < 8 ? (uint8_t)(x >> count) : 0; }
 LW_INLINE bool lw_numpy_clip_b(bool x, bool low, bool high) { return (x | low) & high; }
 
-/* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next operands
- * would be: it then takes shortcuts, for powers of 2 for example. */
+/* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next
+ * operands would be: it then takes shortcuts, for powers of 2 for example. */
 typedef struct {
     void (*function)(char **, const intptr_t *, const intptr_t *, void *);
     void *data;
@@ -260,8 +264,8 @@ LW_CALLS(c64, float _Complex)
         loop->function(operands, &one, steps, loop->data);                                                             \
         return result;                                                                                                 \
     }                                                                                                                  \
-    /* A product of which one operand is real. NumPy's loop may round it once (fused multiplication and addition): that  \
-     * shows where a product of parts vanishes, for the zero it leaves may then have the other sign. */                \
+    /* A product of which one operand is real. NumPy's loop may round it once (fused multiplication and addition):     \
+     * that shows where a product of parts vanishes, for the zero it leaves may then have the other sign. */                      \
     LW_INLINE type _Complex lw_scaled_##suffix(const lw_numpy_loop *multiply, type _Complex x, type _Complex y) {      \
         const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
         const bool vanishes = (a * c == 0 && a != 0 && c != 0) || (b * d == 0 && b != 0 && d != 0) ||                  \

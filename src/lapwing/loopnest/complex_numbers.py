@@ -54,13 +54,17 @@ def raises_plainly() -> bool:
 
 
 @cache
-def squares_plainly(dtype: str) -> bool:
-    """Whether NumPy's numbers of a complex dtype to the power of 2 are plain products of themselves, and 0 for zeros."""
-    numbers = [z for z in _numbers(dtype) if z != 0]
+def has_plain_powers(dtype: str) -> bool:
+    """Whether NumPy's numbers of a complex dtype to the powers of 2 and 3 are z * z and z * (z * z), plain products, and 0 for
+    zeros."""
     zeros = [np.dtype(dtype).type(complex(re, im)) for re in (0.0, -0.0) for im in (0.0, -0.0)]
     with np.errstate(all="ignore"):
-        squares = [_same(z**2, _plain_product((z.real, z.imag), (z.real, z.imag))) for z in numbers]
-        return all(squares) and all(_same(z**2, 0j) for z in zeros)
+        for z in (z for z in _numbers(dtype) if z != 0):
+            parts = z.real, z.imag
+            square = _plain_product(parts, parts)
+            if not (_same(z**2, square) and _same(z**3, _plain_product(parts, square))):
+                return False
+        return all(_same(z**exponent, 0j) for z in zeros for exponent in (2, 3))
 
 
 @cache

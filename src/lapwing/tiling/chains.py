@@ -13,7 +13,7 @@ from lapwing.loopnest.binding.promotion import PARTS, is_inexact
 _FLOAT_CYCLES = {"+": 4, "-": 4, "*": 4, "/": 14, "sqrt": 18, "min": 4, "max": 4, "abs": 1, "//": 40, "%": 40}
 # The longer of the two parts; quotients by Smith's algorithm.
 _COMPLEX_CYCLES = {
-    "*": 8, "scaled": 8, "power of 2": 8, "python power": 24, "/": 50, "python /": 50, "modulus": 40,
+    "*": 8, "scaled": 8, "power of 2": 8, "power of 3": 16, "python power": 24, "/": 50, "python /": 50, "modulus": 40,
     "real": 0, "imag": 0, "conjugate": 1,
 }  # fmt: skip
 _INTEGER_CYCLES = {"*": 3, "min": 2, "max": 2, "abs": 2, "/": 18, "//": 20, "%": 20}

@@ -547,11 +547,12 @@ class Builder:
         return self.pick("0.0", "1.5") if dtype in FLOATS else self.pick("0", "2")
 
     def modulus(self, text: str) -> str:
-        return self.pick(f"abs({text})", f"({text}).real", f"({text}).imag")
+        return self.pick(f"abs(np.complex128({text}))", f"np.complex64({text}).real", f"np.complex128({text}).imag")
 
     def any_read(self, dtype: str) -> str:
         """An element of any array, rather of the same kind as the dtype."""
-        alike = [a for a in self.arrays if (a.dtype in FRACTIONAL) == (dtype in FRACTIONAL)]
+        kinds = [(d in FLOATS, d in COMPLEX) for d in (dtype, *(a.dtype for a in self.arrays))]
+        alike = [a for a, kind in zip(self.arrays, kinds[1:], strict=True) if kind == kinds[0]]
         if alike and self.chance(60):
             return self.read_of(self.pick(*alike))
         if self.chance(70):
@@ -710,7 +711,7 @@ class Builder:
             return f"{self.pick('np.complex64', 'np.complex128', 'complex')}({a})"
         return self.pick(
             f"np.conj({a})", f"np.sqrt({a})", f"np.exp(0.1 * {a})", f"np.abs({a})", f"abs({a})", f"({a}) ** 2", f"({a}) ** 3",
-            f"np.complex128({a}).imag", f"complex(({a}).real, 0.5)", f"np.square({a})",
+            f"np.complex128({a}).imag", f"complex(np.complex64({a}).real, 0.5)", f"np.square({a})",
         )  # fmt: skip
 
     def condition(self, depth: int) -> str:

@@ -65,8 +65,9 @@ class ComplexLowering(ValueLowering):
             self._mixed(a if a.only is None else b, line)
         ((dtype, _),) = types
         base = self._operand(a, dtype, line)
-        if _small_integer(exponent) == 2 and complex_numbers.squares_plainly(dtype):
-            code = t.Operation(dtype, "power of 2", (base,))
+        power = _small_integer(exponent)
+        if power in (2, 3) and complex_numbers.has_plain_powers(dtype):
+            code = t.Operation(dtype, f"power of {power}", (base,))
         else:
             code = t.Operation(dtype, "numpy.power", (base, self._operand(b, dtype, line)))
         return Value(code, frozenset({ScalarType(dtype)}))

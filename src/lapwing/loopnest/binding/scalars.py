@@ -23,7 +23,7 @@ def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
 
 
 def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
-    """Arguments and globals of which, where they are floats, binding looks at the type and not at the value.
+    """Arguments and globals of which, where they are floats or complex, binding looks at the type and not at the value.
 
     Not among them are those that a loop bound, an index or the start of a reduction comes from. Of a generic region the integers
     are free as well.
