@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -53,6 +54,15 @@ def test_products_that_are_rounded_once_are_told_from_plain_ones() -> None:
     assert way(fused) is None
     assert way(with_infinities) is None
     assert way(fused, np.frompyfunc(fused, 2, 1)) == "loop"
+
+
+def test_real_operands_without_an_imaginary_part_are_told_from_those_with_one() -> None:
+    """Python 3.14 leaves the imaginary part of a sum as it is, where before 0.0 was added to it."""
+    pair = ("Python complex", "Python float")
+    ways = (operator.add, lambda z, x: complex(z.real + x, z.imag))
+    found = [asked._way(add, np.subtract, lambda x, y: (x[0] + y[0], x[1] + y[1]), *pair) for add in ways]
+    assert found[1] is None
+    assert found[0] == ("plain" if sys.version_info < (3, 14) else None)
 
 
 def test_quotients_of_python_are_told_from_those_of_numpy() -> None:

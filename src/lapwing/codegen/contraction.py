@@ -2,33 +2,22 @@
 
 gcc 12 does so where it vectorises sums and differences that are stored side by side (``a*c - b*d`` beside ``a*d + b*c``: plane
 rotations, products of complex numbers). On x86 it then takes instructions that nothing else of ours can become: vfmaddsub and
-vfmsubadd. Such code is compiled again, with less vectorising. Where there are complex numbers, whose products are all of that
-kind, it is compiled without such instructions from the beginning, and vectorised.
+vfmsubadd. Such code is compiled again, with less vectorising (``exact_flags``).
 """
 
 from __future__ import annotations
 
-import platform
 import re
 import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 
-_LESS_VECTORISED = (("-fno-tree-slp-vectorize",), ("-fno-tree-slp-vectorize", "-fno-tree-loop-vectorize"))
-_WITHOUT_FUSING = ("-mno-fma", "-mno-avx512f")
-
 _OPCODE = rb"[\x96\x97\xa6\xa7\xb6\xb7]"
 _VEX = rb"\xc4[\x02\x22\x42\x62\x82\xa2\xc2\xe2][\x00-\xff]" + _OPCODE
 _EVEX = rb"\x62[\x00-\xff]{3}" + _OPCODE
 _LIKELY = re.compile(_VEX + b"|" + _EVEX, re.DOTALL)
 _MNEMONIC = re.compile(rb"\bvfm(addsub|subadd)\d")
-
-
-def flags_to_try(source: str) -> tuple[tuple[str, ...], ...]:
-    """Flags for generated C, one after the other until the machine code is right."""
-    has_products = "_Complex" in source and platform.machine() == "x86_64"
-    return (_WITHOUT_FUSING if has_products else (), *_LESS_VECTORISED)
 
 
 @cache

@@ -83,8 +83,11 @@ class Printer:
     def _convert(self, node: t.Convert) -> str:
         operand = self.print(node.operand)
         c_type = C_TYPES[node.dtype]
-        if node.dtype in PARTS and node.operand.dtype not in PARTS:
-            return f"lw_{SUFFIXES[node.dtype]}({stripped(operand)}, {literal(PARTS[node.dtype], 0.0)})"
+        if node.dtype in PARTS:
+            name = f"lw_{SUFFIXES[node.dtype]}"
+            if node.operand.dtype in PARTS:
+                return f"{name}_{SUFFIXES[node.operand.dtype]}({stripped(operand)})"
+            return f"{name}({stripped(operand)}, {literal(PARTS[node.dtype], 0.0)})"
         if node.trap is None:
             if node.dtype.startswith("float") and not node.operand.dtype.startswith("float"):
                 return f"lw_{c_type}_{SUFFIXES[node.operand.dtype]}({stripped(operand)})"

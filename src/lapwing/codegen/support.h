@@ -118,6 +118,9 @@ LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
 LW_COMPLEX(c128, double, fabs, lw_hypot)
 LW_COMPLEX(c64, float, fabsf, lw_hypotf)
 
+LW_INLINE float _Complex lw_c64_c128(double _Complex z) { return lw_c64((float)__real__ z, (float)__imag__ z); }
+LW_INLINE double _Complex lw_c128_c64(float _Complex z) { return lw_c128(__real__ z, __imag__ z); }
+
 /* Both values are there whatever the test says, so that the compiler need not take a branch to one of them. */
 #define LW_SELECT(suffix, type)                                                                                        \
     LW_INLINE type lw_select_##suffix(bool test, type then, type otherwise) { return test ? then : otherwise; }

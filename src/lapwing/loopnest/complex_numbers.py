@@ -17,6 +17,7 @@ import numpy as np
 _PARTS = (
     (1.1, -0.3), (-0.7, 1.9), (1 / 3, 3 / 7), (0.0, 1.5), (-2.3, 0.0), (-1e-23, -1.0), (1e-23, 0.1), (-1e-200, -1.0),
     (1e-200, 0.1), (1e-310, 0.2), (np.inf, 0.5), (np.inf, -np.inf), (-1.0, np.nan),
+    (0.7, -0.0),
 )  # fmt: skip
 _KINDS: dict[str, Callable[..., Any]] = {"Python float": float, "Python complex": complex}
 
