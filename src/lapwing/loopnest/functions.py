@@ -52,8 +52,8 @@ _SUPPORTED.update({id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MAT
 _SUPPORTED.update({id(getattr(np, n)): f"numpy.{n}" for n in (*NUMPY_LOOPS, *NUMPY_EXACT)})
 
 SUPPORTED_TEXT = (
-    "supported are min, max, abs, round, int, float, complex, bool, NumPy's scalar types, math's functions and NumPy's of numbers: "
-    "docs/language.md has the list"
+    "supported are min, max, abs, round, int, float, complex, bool, NumPy's scalar types, math's functions and NumPy's of "
+    "numbers: docs/language.md has the list"
 )
 
 
