@@ -68,8 +68,9 @@ def _reduction(accumulator: t.Accumulator, first_word: int, names: Sequence[str]
     letter = {"f": "f", "u": "u"}.get(kind.kind, "i")
     # Python's own integers have no width that their sums would wrap at.
     bits = 0 if accumulator.weak and letter != "f" else 8 * kind.itemsize
+    name = accumulator.name if accumulator.part is None else f"{accumulator.result}.{accumulator.part}"
     return (
-        f"{{{_text(accumulator.name)}, {_text(accumulator.operator)}, '{letter}', {bits}, "
+        f"{{{_text(name)}, {_text(accumulator.operator)}, '{letter}', {bits}, "
         f"{int(accumulator.exact_sum)}, {first_word}, "
         f"{-1 if accumulator.leader is None else names.index(accumulator.leader)}}}"
     )
